@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 )
 
 // demo is the story that puntuale demo tells: a dentist who reminds patients of their appointments.
@@ -76,8 +76,8 @@ const demoSequence = `{
 }`
 
 // prepare creates the partner, as an operator, and the rest through the API, as an integrator.
-func (d *demo) prepare(ctx context.Context, accounts *control.Accounts) error {
-	_, partnerKey, err := accounts.CreatePartner(ctx, control.NewPartner{Name: "Agenzia Demo", Email: demoPartner, Password: demoPassword})
+func (d *demo) prepare(ctx context.Context, accounts *account.Accounts) error {
+	_, partnerKey, err := accounts.CreatePartner(ctx, account.NewPartner{Name: "Agenzia Demo", Email: demoPartner, Password: demoPassword})
 	if err != nil {
 		return err
 	}
@@ -128,10 +128,10 @@ func (d *demo) addNumbers(ctx context.Context) error {
 }
 
 // invite makes addresses with which a newcomer is in a dashboard at once, without a password.
-func (d *demo) invite(ctx context.Context, accounts *control.Accounts) error {
+func (d *demo) invite(ctx context.Context, accounts *account.Accounts) error {
 	d.tickets = map[string]string{}
 	for _, email := range []string{demoClient, demoPartner} {
-		people, err := accounts.SignIn(ctx, control.SignIn{Email: email, Password: demoPassword})
+		people, err := accounts.SignIn(ctx, account.SignIn{Email: email, Password: demoPassword})
 		if err != nil {
 			return err
 		}

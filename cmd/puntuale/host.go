@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/store"
 )
 
@@ -37,7 +37,7 @@ func (c *partnerHostCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("there is no database %s, and so no partner", fresh)
 	}
 	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
-		operator := control.NewAccounts(control.AccountsConfig{Tenants: opened, Partners: opened, Clock: p.clock, Public: c.PublicURL})
+		operator := account.New(account.Config{Tenants: opened, Partners: opened, Clock: p.clock, Public: c.PublicURL})
 		switch {
 		case c.Withdraw:
 			if err := operator.WithdrawHost(ctx, c.Partner); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/store"
 )
 
@@ -48,7 +48,7 @@ func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
 		if err := c.refuseSecond(ctx, opened); err != nil {
 			return err
 		}
-		id, key, err := p.accounts(opened).CreatePartner(ctx, control.NewPartner{Name: c.Name, Email: c.Email, Password: password})
+		id, key, err := p.accounts(opened).CreatePartner(ctx, account.NewPartner{Name: c.Name, Email: c.Email, Password: password})
 		if err != nil {
 			return fmt.Errorf("create the partner: %w", forPeople(err))
 		}
@@ -140,8 +140,8 @@ func (p *program) withStore(ctx context.Context, s *baseSettings, verb func(*sto
 }
 
 // accounts answers an operator.
-func (p *program) accounts(s *store.Store) *control.Accounts {
-	return control.NewAccounts(control.AccountsConfig{Tenants: s, Partners: s, Clock: p.clock})
+func (p *program) accounts(s *store.Store) *account.Accounts {
+	return account.New(account.Config{Tenants: s, Partners: s, Clock: p.clock})
 }
 
 // secret returns what was given, or with "-" a line of standard input.

@@ -18,6 +18,7 @@ import (
 	"puntuale/internal/connector/sandbox"
 	"puntuale/internal/connector/sendapp"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
@@ -56,7 +57,7 @@ type server struct {
 	sessions *session.Manager     // likewise
 	feeding  *feeding             // likewise
 	control  *control.Control
-	accounts *control.Accounts
+	accounts *account.Accounts
 	tasks    *taskRunner
 	health   *health
 	http     *http.Server
@@ -136,9 +137,9 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
 	})
-	s.accounts = control.NewAccounts(control.AccountsConfig{
+	s.accounts = account.New(account.Config{
 		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Vault: vault,
-		SignIn: control.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
+		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
 	})
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)

@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/store/storetest"
 )
 
@@ -46,14 +47,14 @@ func TestAwaitSessionAsksOnce(t *testing.T) {
 	st := db.Open(t)
 	reads := &countedReads{Operator: st}
 	c := control.New(control.Config{Tenants: reads, Clock: db.Clock, Sandbox: true})
-	accounts := control.NewAccounts(control.AccountsConfig{Control: c, Tenants: reads, Partners: reads, Clock: db.Clock, Sandbox: true})
-	_, key, err := accounts.CreatePartner(ctx, control.NewPartner{Name: "Agenzia", Email: "a@example.com", Password: "una frase lunga"})
+	accounts := account.New(account.Config{Control: c, Tenants: reads, Partners: reads, Clock: db.Clock, Sandbox: true})
+	_, key, err := accounts.CreatePartner(ctx, account.NewPartner{Name: "Agenzia", Email: "a@example.com", Password: "una frase lunga"})
 	must(t, err)
 	caller, err := c.Authenticate(ctx, key)
 	must(t, err)
 	partner, err := accounts.Partner(caller)
 	must(t, err)
-	created, err := partner.CreateClient(ctx, control.NewClient{Name: "Studio", Email: "b@example.com", Password: "una frase lunga", Phone: "+390212345678"}, control.Once[control.CreatedClient]{})
+	created, err := partner.CreateClient(ctx, account.NewClient{Name: "Studio", Email: "b@example.com", Password: "una frase lunga", Phone: "+390212345678"}, control.Once[account.CreatedClient]{})
 	must(t, err)
 	caller, err = c.Authenticate(ctx, created.Key)
 	must(t, err)

@@ -79,7 +79,7 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 	return phone
 }
 
-// Unlink ends a session's link, or the pairing under way, and returns the session. What is pending waits. One that is
+// Unlink ends a session's link, or the pairing under way, and returns the session. Pending messages wait. One that is
 // not linked stays so. Codes: not_found, busy (messages are being sent; the session's node did not answer in time).
 func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)

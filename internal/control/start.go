@@ -36,7 +36,7 @@ type Started struct {
 	Replayed bool // an earlier call's answer, given again
 }
 
-// startOnce makes a repeat of a start give the first one's answer. What is kept is the run, and not the bytes of the answer.
+// startOnce makes a repeat of a start give the first one's answer. The store keeps the run, not the bytes of the answer.
 func startOnce(scope, key string, body []byte) *Keyed[puntuale.StartedRun] {
 	return Once[puntuale.StartedRun]{Scope: scope, Key: key, Body: body, Answer: func(r puntuale.StartedRun) ([]byte, error) {
 		return json.Marshal(r)
@@ -91,7 +91,7 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	return c.start(ctx, p, call.Body, once, now)
 }
 
-// startFromMemory starts what is planned from memory. It is proven when the store has answered, and found the client
+// startFromMemory plans a start from memory, and starts it. It is proven when the store has answered, and found the client
 // unchanged: everything else must be asked again.
 func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started, proven bool, err error) {
 	sequence, err := sequenceID(call.Sequence)

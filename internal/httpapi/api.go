@@ -12,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 )
 
@@ -21,7 +22,7 @@ const DocumentPath = "/openapi.json"
 // Config is what [New] needs; all but Observe, Rate, Admit and Refuse must be set.
 type Config struct {
 	Control  *control.Control
-	Accounts *control.Accounts
+	Accounts *account.Accounts
 	Logger   *slog.Logger
 	Now      func() time.Time                                   // for the access log and the rate
 	Rate     float64                                            // calls a second under one key; 0: no limit
@@ -42,7 +43,7 @@ type pacedKey struct {
 type api struct {
 	huma.API
 	control  *control.Control
-	accounts *control.Accounts
+	accounts *account.Accounts
 	logger   *slog.Logger
 	pace     *httpkit.Pace[pacedKey]
 	admits   httpkit.Admission

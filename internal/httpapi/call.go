@@ -19,13 +19,14 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 )
 
 // call is one call with a valid key: its caller, and what came with the request.
 type call struct {
 	client  *control.Client  // with a client's key
-	partner *control.Partner // with a partner's key
+	partner *account.Partner // with a partner's key
 	device  *control.Device  // with a device's token
 	scope   string           // method and path, for idempotency
 	body    []byte           // without byte order mark; nil when not one byte was sent

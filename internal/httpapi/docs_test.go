@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
 )
@@ -199,8 +200,8 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 	s := newService(t, options{})
 	opened := s.db.Open(t)
 	c := control.New(control.Config{Tenants: opened, Devices: opened, Maintenance: opened, Clock: s.clock, Vault: testVault(t)})
-	accounts := control.NewAccounts(control.AccountsConfig{Control: c, Tenants: opened, Partners: opened, Clock: s.clock, Vault: testVault(t),
-		SignIn: control.SignInStores{Users: opened, Tickets: opened, Invitations: opened, Visits: opened, Tries: opened}})
+	accounts := account.New(account.Config{Control: c, Tenants: opened, Partners: opened, Clock: s.clock, Vault: testVault(t),
+		SignIn: account.SignInStores{Users: opened, Tickets: opened, Invitations: opened, Visits: opened, Tries: opened}})
 	caller, err := c.Authenticate(t.Context(), s.partner)
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +210,7 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.SetBrand(t.Context(), control.BrandChange{Name: `Rossi & "Figli" <API>`, Colour: "#224466", Host: "msg.rossi.example"}); err != nil {
+	if err := p.SetBrand(t.Context(), account.BrandChange{Name: `Rossi & "Figli" <API>`, Colour: "#224466", Host: "msg.rossi.example"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := accounts.ConfirmHost(t.Context(), p.ID(), "msg.rossi.example"); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/store/storetest"
 )
@@ -46,7 +47,7 @@ func (s *service) twin() *service {
 	other := *s
 	store := s.db.Open(s.t)
 	other.control = control.New(control.Config{Tenants: store, Devices: store, Maintenance: store, Clock: s.clock, Vault: testVault(s.t), Keep: puntuale.Keep{Months: 24}})
-	other.accounts = control.NewAccounts(control.AccountsConfig{Control: other.control, Tenants: store, Partners: store, Clock: s.clock, Vault: testVault(s.t)})
+	other.accounts = account.New(account.Config{Control: other.control, Tenants: store, Partners: store, Clock: s.clock, Vault: testVault(s.t)})
 	var err error
 	other.handler, err = httpapi.New(httpapi.Config{Control: other.control, Accounts: other.accounts, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

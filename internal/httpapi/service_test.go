@@ -20,6 +20,7 @@ import (
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/store/storetest"
 )
@@ -34,7 +35,7 @@ type service struct {
 	t        *testing.T
 	handler  http.Handler
 	control  *control.Control
-	accounts *control.Accounts
+	accounts *account.Accounts
 	clock    *clock.Fake
 	partner  string // key
 	log      *lockedBuffer
@@ -90,7 +91,7 @@ func newService(t *testing.T, o options) *service {
 			s.owner.hint(id, due)
 		},
 	})
-	s.accounts = control.NewAccounts(control.AccountsConfig{
+	s.accounts = account.New(account.Config{
 		Control: s.control, Tenants: operator, Partners: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Public: o.public,
 		Hint: func(id puntuale.SessionID, due time.Time) {
 			s.hints.take(id, due)
@@ -99,7 +100,7 @@ func newService(t *testing.T, o options) *service {
 	})
 	s.owner = newOwner(t, opened, db, s.clock, vault, s.control.Answered)
 	var err error
-	_, s.partner, err = s.accounts.CreatePartner(t.Context(), control.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "x"})
+	_, s.partner, err = s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}

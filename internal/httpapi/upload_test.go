@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
 )
@@ -51,7 +51,7 @@ func TestUploadsAtTheSameTime(t *testing.T) {
 		const most, partnerMost = 16, 8
 		clients := []string{s.newClient("first@x", "full")}
 		for n := range 2 {
-			_, partner, err := s.accounts.CreatePartner(t.Context(), control.NewPartner{Name: fmt.Sprint("P", n), Email: fmt.Sprintf("p%d@x", n), Password: "x"})
+			_, partner, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: fmt.Sprint("P", n), Email: fmt.Sprintf("p%d@x", n), Password: "x"})
 			if err != nil {
 				t.Fatal(err)
 			}

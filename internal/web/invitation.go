@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/web/view"
 )
 
@@ -17,7 +17,7 @@ var invitationRoutes = []route{
 }
 
 // invitationAddress is the link that is handed on.
-func (v *visit) invitationAddress(i control.Invitation) string {
+func (v *visit) invitationAddress(i account.Invitation) string {
 	return v.ownAddress() + "/invitation?" + url.Values{"t": {i.Secret}}.Encode()
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/web/view"
 )
 
@@ -25,8 +25,8 @@ var keyRoutes = []route{
 type ring struct {
 	base   string
 	list   func(context.Context) ([]puntuale.Key, error)
-	create func(ctx context.Context, name string) (control.IssuedKey, error)
-	rotate func(ctx context.Context, key string) (control.IssuedKey, error)
+	create func(ctx context.Context, name string) (account.IssuedKey, error)
+	rotate func(ctx context.Context, key string) (account.IssuedKey, error)
 	revoke func(ctx context.Context, key string) error
 }
 

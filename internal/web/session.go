@@ -8,7 +8,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 )
 
@@ -58,7 +58,7 @@ func (s *site) visits(r *http.Request) *scs.SessionManager {
 }
 
 // visitStore keeps visits in the service's store.
-type visitStore struct{ accounts *control.Accounts }
+type visitStore struct{ accounts *account.Accounts }
 
 var _ scs.CtxStore = visitStore{}
 
@@ -112,7 +112,7 @@ func (v *visit) identify() error {
 }
 
 // begin signs a person in: under a new token, so that nobody who knew the old one comes along.
-func (v *visit) begin(p *control.Person) error {
+func (v *visit) begin(p *account.Person) error {
 	m, ctx := v.visits, v.ctx()
 	if err := m.RenewToken(ctx); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (v *visit) restamp(stamp int64) error {
 	return v.keepDevice()
 }
 
-// deviceCookie says which users signed in at this browser; see [control.Person.Browser].
+// deviceCookie says which users signed in at this browser; see [account.Person.Browser].
 func (v *visit) deviceCookie() string {
 	if v.caller().Secure {
 		return "__Host-device"

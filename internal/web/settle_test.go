@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
 )
 
@@ -102,7 +102,7 @@ func TestPartnerSettles(t *testing.T) {
 			"expiration_date", "2027-03-01", "active_features", "webhook\ncsv")
 		b.tap("main form .btn-primary")
 		b.arrives(page)
-		var snapshot control.Snapshot
+		var snapshot account.Snapshot
 		if err := json.Unmarshal([]byte(evaluate[string](b, `document.querySelector(".code-block code").textContent`)), &snapshot); err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/static"
 )
@@ -22,7 +23,7 @@ import (
 // Config is what [New] needs; all but Observe must be set. Accounts must have its SignIn stores, and both a Vault.
 type Config struct {
 	Control  *control.Control
-	Accounts *control.Accounts
+	Accounts *account.Accounts
 	Logger   *slog.Logger
 	Now      func() time.Time                                   // for the access log
 	Observe  func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
@@ -33,7 +34,7 @@ type Config struct {
 // site is what all pages share.
 type site struct {
 	control  *control.Control
-	accounts *control.Accounts
+	accounts *account.Accounts
 	logger   *slog.Logger
 	plain    *scs.SessionManager // visits by http, as on one's own machine
 	secure   *scs.SessionManager // visits by https

@@ -15,6 +15,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
 )
 
@@ -114,7 +115,7 @@ func TestUnfinishedSteps(t *testing.T) {
 				p := w.newPartnerHandle()
 				team, err := p.TeamOf(context.Background(), w.client.String())
 				w.must(err)
-				_, err = team.Change(context.Background(), w.clients[puntuale.Staff].String(), control.UserChange{Role: puntuale.Change[string]{Set: true, To: "owner"}})
+				_, err = team.Change(context.Background(), w.clients[puntuale.Staff].String(), account.UserChange{Role: puntuale.Change[string]{Set: true, To: "owner"}})
 				w.must(err)
 				w.must(team.Delete(context.Background(), w.clients[puntuale.Owner].String()))
 			}, false},
@@ -142,8 +143,8 @@ func TestChoosingEnds(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	var ids []puntuale.LoginID
-	for _, p := range []*control.Partner{w.newPartner("Terza Agenzia", "terza@example.com"), w.newPartnerHandle()} {
-		made, err := p.CreateClient(ctx, control.NewClient{Name: "Doppio", Email: "doppio@example.com", Password: password, Phone: "1"}, control.Once[control.CreatedClient]{})
+	for _, p := range []*account.Partner{w.newPartner("Terza Agenzia", "terza@example.com"), w.newPartnerHandle()} {
+		made, err := p.CreateClient(ctx, account.NewClient{Name: "Doppio", Email: "doppio@example.com", Password: password, Phone: "1"}, control.Once[account.CreatedClient]{})
 		w.must(err)
 		team, err := p.TeamOf(ctx, made.ID.String())
 		w.must(err)

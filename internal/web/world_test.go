@@ -28,6 +28,7 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
@@ -41,7 +42,7 @@ type world struct {
 	base     string // of the server's addresses
 	store    *store.Store
 	control  *control.Control
-	accounts *control.Accounts
+	accounts *account.Accounts
 	clock    *clock.Fake
 	vault    *auth.Vault
 	sql      *sql.DB // beside the store
@@ -149,8 +150,8 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 			o := w.owner.Load()
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
 		}, Hint: w.hint})
-	w.accounts = control.NewAccounts(control.AccountsConfig{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Hint: w.hint, Sandbox: true, Vault: w.vault,
-		SignIn: control.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store}, Public: public, Resolver: w.dns})
+	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Hint: w.hint, Sandbox: true, Vault: w.vault,
+		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store}, Public: public, Resolver: w.dns})
 	return w
 }
 
@@ -160,14 +161,14 @@ func (w *world) populate() {
 	ctx := context.Background()
 	partner := w.newPartner("Agenzia Aurora", "agenzia@example.com")
 	w.partner = partner.ID()
-	created, err := partner.CreateClient(ctx, control.NewClient{Name: "Studio Bianchi", Email: "studio@example.com", Password: password, Phone: "+39 011 765 4321", Type: "baby"}, control.Once[control.CreatedClient]{})
+	created, err := partner.CreateClient(ctx, account.NewClient{Name: "Studio Bianchi", Email: "studio@example.com", Password: password, Phone: "+39 011 765 4321", Type: "baby"}, control.Once[account.CreatedClient]{})
 	w.must(err)
 	w.client, w.key, w.pages = created.ID, created.Key, "/c/"+created.ID.String()
-	other, err := partner.CreateClient(ctx, control.NewClient{Name: "Officina Verdi", Email: "verdi@example.com", Password: password, Phone: "+39 02 1234567", Type: "test"}, control.Once[control.CreatedClient]{})
+	other, err := partner.CreateClient(ctx, account.NewClient{Name: "Officina Verdi", Email: "verdi@example.com", Password: password, Phone: "+39 02 1234567", Type: "test"}, control.Once[account.CreatedClient]{})
 	w.must(err)
 	w.other = other.ID
 	far := w.newPartner("Altra Agenzia", "altra@example.com")
-	strange, err := far.CreateClient(ctx, control.NewClient{Name: "Estraneo", Email: "estraneo@example.com", Password: password, Phone: "+39 06 1234567"}, control.Once[control.CreatedClient]{})
+	strange, err := far.CreateClient(ctx, account.NewClient{Name: "Estraneo", Email: "estraneo@example.com", Password: password, Phone: "+39 06 1234567"}, control.Once[account.CreatedClient]{})
 	w.must(err)
 	w.stranger = strange.ID
 	team, err := far.TeamOf(ctx, w.stranger.String())
@@ -186,9 +187,9 @@ func (w *world) must(err error) {
 	}
 }
 
-func (w *world) newPartner(name, email string) *control.Partner {
+func (w *world) newPartner(name, email string) *account.Partner {
 	w.t.Helper()
-	_, key, err := w.accounts.CreatePartner(context.Background(), control.NewPartner{Name: name, Email: email, Password: password})
+	_, key, err := w.accounts.CreatePartner(context.Background(), account.NewPartner{Name: name, Email: email, Password: password})
 	w.must(err)
 	caller, err := w.control.Authenticate(context.Background(), key)
 	w.must(err)
@@ -198,11 +199,11 @@ func (w *world) newPartner(name, email string) *control.Partner {
 }
 
 // users adds users to a team and returns all by role.
-func (w *world) users(team *control.Team, more map[string]string) map[puntuale.Role]puntuale.LoginID {
+func (w *world) users(team *account.Team, more map[string]string) map[puntuale.Role]puntuale.LoginID {
 	w.t.Helper()
 	for _, role := range slices.Sorted(maps.Keys(more)) {
 		name := more[role]
-		w.letIn(team, control.NewUser{Email: storetest.Unique(role) + "@example.com", Name: name, Role: role})
+		w.letIn(team, account.NewUser{Email: storetest.Unique(role) + "@example.com", Name: name, Role: role})
 	}
 	all, err := team.Users(context.Background())
 	w.must(err)
@@ -214,7 +215,7 @@ func (w *world) users(team *control.Team, more map[string]string) map[puntuale.R
 }
 
 // letIn invites a user, who sets everybody's password.
-func (w *world) letIn(team *control.Team, r control.NewUser) puntuale.User {
+func (w *world) letIn(team *account.Team, r account.NewUser) puntuale.User {
 	w.t.Helper()
 	u, invitation, err := team.Invite(context.Background(), r)
 	w.must(err)
@@ -269,7 +270,7 @@ func (w *world) Client() *control.Client {
 }
 
 // person is a user as control knows one who signed in.
-func (w *world) person(user puntuale.LoginID) *control.Person {
+func (w *world) person(user puntuale.LoginID) *account.Person {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
 	w.must(err)

@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
 
@@ -62,7 +63,7 @@ func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
 
 // CreateKey makes another key for a client. found are faults that the caller found in the request itself. Codes:
 // not_found, invalid, quota_reached.
-func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
+func (p *Partner) CreateKey(ctx context.Context, client, name string, o control.Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
 	if err != nil {
@@ -82,7 +83,7 @@ func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[Iss
 	return of.create(ctx, name, once)
 }
 
-func (o owned) create(ctx context.Context, name string, once *Keyed[IssuedKey]) (IssuedKey, error) {
+func (o owned) create(ctx context.Context, name string, once *control.Keyed[IssuedKey]) (IssuedKey, error) {
 	plain, key, err := auth.NewKey(o.side, name, o.partner.accounts.clock.Now())
 	if err != nil {
 		return IssuedKey{}, err
@@ -101,7 +102,7 @@ func (o owned) create(ctx context.Context, name string, once *Keyed[IssuedKey]) 
 // RotateKey makes a key of the same name in the place of another. The old key stays valid for the grace period in
 // seconds; nil is a day. found are faults that the caller found in the request itself. Codes: not_found, invalid,
 // quota_reached.
-func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
+func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o control.Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
 	if err != nil {
@@ -132,7 +133,7 @@ func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int6
 	return of.rotate(ctx, old, wait, once)
 }
 
-func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration, once *Keyed[IssuedKey]) (IssuedKey, error) {
+func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration, once *control.Keyed[IssuedKey]) (IssuedKey, error) {
 	now := o.partner.accounts.clock.Now()
 	plain, next, err := auth.NewKey(o.side, old.Name, now)
 	if err != nil {
@@ -220,7 +221,7 @@ type ClientKeys struct {
 }
 
 // KeysOf returns the client's keys.
-func (c *Accounts) KeysOf(client *Client) ClientKeys {
+func (c *Accounts) KeysOf(client *control.Client) ClientKeys {
 	account := client.Account()
 	return ClientKeys{c.partner(account.Partner, ""), account.ID.String()}
 }
@@ -232,12 +233,12 @@ func (k ClientKeys) List(ctx context.Context) ([]puntuale.Key, error) {
 
 // Create makes another key for the client. Codes: invalid.
 func (k ClientKeys) Create(ctx context.Context, name string) (IssuedKey, error) {
-	return k.partner.CreateKey(ctx, k.client, name, Once[IssuedKey]{})
+	return k.partner.CreateKey(ctx, k.client, name, control.Once[IssuedKey]{})
 }
 
 // Rotate makes a key in the place of another, which stays valid for a day. Codes: not_found.
 func (k ClientKeys) Rotate(ctx context.Context, key string) (IssuedKey, error) {
-	return k.partner.RotateKey(ctx, k.client, key, nil, Once[IssuedKey]{})
+	return k.partner.RotateKey(ctx, k.client, key, nil, control.Once[IssuedKey]{})
 }
 
 // Revoke ends a key at once. Codes: not_found.

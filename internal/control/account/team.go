@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
 
@@ -31,7 +32,7 @@ func (p *Partner) TeamOf(ctx context.Context, client string) (*Team, error) {
 }
 
 // TeamOf returns who may enter the client's dashboard.
-func (c *Accounts) TeamOf(client *Client) *Team {
+func (c *Accounts) TeamOf(client *control.Client) *Team {
 	account := client.Account()
 	return &Team{c, c.tenants.Partner(account.Partner), account.Partner, account.ID}
 }

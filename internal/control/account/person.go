@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
 
@@ -66,7 +67,7 @@ func (p *Person) reseller() *Partner {
 
 // Client returns a client that the person may look into: their own, or one of their partner's. Codes: not_found for any
 // other; forbidden, with [ErrSuspended], for a client's user while the account is suspended.
-func (p *Person) Client(ctx context.Context, id string) (*Client, error) {
+func (p *Person) Client(ctx context.Context, id string) (*control.Client, error) {
 	account, err := p.reseller().Account(ctx, id)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"time"
@@ -6,12 +6,13 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
 
-// AccountsConfig is what [Accounts] need. Control, Tenants, Partners and Clock must be set.
-type AccountsConfig struct {
-	Control  *Control // whose clients are reached
+// Config is what [Accounts] need. Control, Tenants, Partners and Clock must be set.
+type Config struct {
+	Control  *control.Control // whose clients are reached
 	Tenants  puntuale.TenantStore
 	Partners puntuale.PartnerStore
 	Clock    clock.Clock
@@ -36,7 +37,7 @@ type SignInStores struct {
 // Accounts answers for partners, for the limits of their clients, and for the people who sign in. It keeps no state and
 // may be used by many goroutines at once.
 type Accounts struct {
-	control  *Control
+	control  *control.Control
 	tenants  puntuale.TenantStore
 	partners puntuale.PartnerStore
 	door     SignInStores
@@ -49,8 +50,8 @@ type Accounts struct {
 	resolver Resolver
 }
 
-// NewAccounts returns Accounts.
-func NewAccounts(cfg AccountsConfig) *Accounts {
+// New returns Accounts.
+func New(cfg Config) *Accounts {
 	c := &Accounts{
 		control: cfg.Control, tenants: cfg.Tenants, partners: cfg.Partners, door: cfg.SignIn, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox,
 		vault: cfg.Vault, ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
@@ -60,3 +61,9 @@ func NewAccounts(cfg AccountsConfig) *Accounts {
 	}
 	return c
 }
+
+func unauthorized(message string) error {
+	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: message}
+}
+
+const saysNoZone = request.SaysNoZone

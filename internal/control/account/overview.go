@@ -1,8 +1,9 @@
-package control
+package account
 
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"time"
 
@@ -102,5 +103,5 @@ func (p *Partner) Totals(ctx context.Context, client string, back, ahead int) ([
 		}
 		id, today = account.ID, p.accounts.control.DayOf(account, now)
 	}
-	return Totals(ctx, p.tenant, id, today, now, back, ahead)
+	return control.Totals(ctx, p.tenant, id, today, now, back, ahead)
 }

@@ -1,8 +1,9 @@
-package control
+package account
 
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"slices"
 	"strconv"
@@ -19,7 +20,7 @@ type Partner struct {
 }
 
 // Partner returns the partner whose key it is. Codes: forbidden for other keys.
-func (c *Accounts) Partner(caller *Caller) (*Partner, error) {
+func (c *Accounts) Partner(caller *control.Caller) (*Partner, error) {
 	id, key, err := caller.Partner()
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (p *Partner) DeleteClient(ctx context.Context, id string) error {
 	return nil
 }
 
-// clientID reads a client's id as a path shows it; what is no id names no client.
+// clientID reads a client's id as a path shows it. A text that is no id names no client.
 func clientID(text string) (puntuale.ClientID, error) {
 	id, err := puntuale.ParseID[puntuale.ClientID](text)
 	if err != nil {

@@ -1,4 +1,4 @@
-package control_test
+package account_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/store/storetest"
 )
 
@@ -18,33 +19,33 @@ func TestPartnersAndKeys(t *testing.T) {
 			db := driver(t)
 			store := db.Open(t)
 			keys := control.New(control.Config{Tenants: store, Devices: store, Clock: db.Clock})
-			c := control.NewAccounts(control.AccountsConfig{Control: keys, Tenants: store, Partners: store, Clock: db.Clock})
+			c := account.New(account.Config{Control: keys, Tenants: store, Partners: store, Clock: db.Clock})
 			testPartners(t, c)
 			testRotation(t, c, keys, db)
 		})
 	}
 }
 
-func testPartners(t *testing.T, c *control.Accounts) {
+func testPartners(t *testing.T, c *account.Accounts) {
 	ctx := t.Context()
 	seen := map[puntuale.PartnerID]bool{}
 	for range 3 { // names, and the slugs made of them, need not be unique
-		id, key, err := c.CreatePartner(ctx, control.NewPartner{Name: "Agenzia Città & Co.", Email: "info@x", Password: "p"})
+		id, key, err := c.CreatePartner(ctx, account.NewPartner{Name: "Agenzia Città & Co.", Email: "info@x", Password: "p"})
 		if err != nil || seen[id] || !strings.HasPrefix(key, "pk_") {
 			t.Fatal(id, key, err)
 		}
 		seen[id] = true
 	}
-	_, _, err := c.CreatePartner(ctx, control.NewPartner{Name: " ", Email: "x"})
+	_, _, err := c.CreatePartner(ctx, account.NewPartner{Name: " ", Email: "x"})
 	e, ok := err.(*puntuale.Error) //nolint:errorlint // not wrapped
 	if !ok || e.Code != puntuale.CodeInvalid || len(e.Faults) != 3 {
 		t.Errorf("a partner with every fault: %v", err)
 	}
 }
 
-func testRotation(t *testing.T, c *control.Accounts, keys *control.Control, db *storetest.Database) {
+func testRotation(t *testing.T, c *account.Accounts, keys *control.Control, db *storetest.Database) {
 	ctx := t.Context()
-	_, old, err := c.CreatePartner(ctx, control.NewPartner{Name: "Altra", Email: "a@x", Password: "p"})
+	_, old, err := c.CreatePartner(ctx, account.NewPartner{Name: "Altra", Email: "a@x", Password: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}

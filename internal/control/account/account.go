@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
 
@@ -44,7 +45,7 @@ type CreatedClient struct {
 
 // CreateClient creates a client with its login, its default session and its first key, or nothing. Codes: invalid;
 // conflict when the login e-mail exists among the partner's.
-func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedClient]) (CreatedClient, error) {
+func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[CreatedClient]) (CreatedClient, error) {
 	f := request.Faults(r.Faults)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
 	if err != nil {
