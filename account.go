@@ -155,6 +155,9 @@ func (c Change[T]) Apply(field *T) {
 	}
 }
 
+// ChangeTo is a change to a value.
+func ChangeTo[T any](v T) Change[T] { return Change[T]{Set: true, To: v} }
+
 // ClientPatch is what a partner changes of a client. Credits and CreditsAdd exclude each other; both write the ledger.
 type ClientPatch struct {
 	Cap        Change[*int64] // nil: no cap

@@ -279,7 +279,7 @@ type CampaignStart struct {
 // CampaignStore keeps a client's campaigns. Codes: not_found, and those named.
 type CampaignStore interface {
 	// CreateCampaign; o may be nil, and its Answer gets the CampaignID. Codes: quota_reached beyond MaxOpenCampaigns.
-	CreateCampaign(ctx context.Context, c Campaign, o *Once) (CampaignID, error)
+	CreateCampaign(ctx context.Context, c Campaign, o *Idempotency) (CampaignID, error)
 	// UpdateCampaign replaces name, sequence, session and draft, and drops the check. Codes: conflict unless it is editable.
 	UpdateCampaign(ctx context.Context, c Campaign) error
 	Campaign(ctx context.Context, id CampaignID) (Campaign, error)

@@ -69,7 +69,7 @@ type GatewayTenant interface {
 	// CreateGateway is CreateSession with keys. seal seals them once the id is known, in the transaction, perhaps more
 	// than once. mark is the keyed hash of the gateway's number, "" while there is none. Codes: conflict (another session
 	// has the same number).
-	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Once) (SessionID, error)
+	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 }
 
 // GatewayStore is what the connector of gateway sessions asks. Many goroutines may call its methods at once.

@@ -45,7 +45,7 @@ const ServiceWindow = 24 * time.Hour
 type OfficialTenant interface {
 	// CreateOfficial is CreateSession with keys: seal seals them once the id is known, in the transaction, perhaps more
 	// than once.
-	CreateOfficial(ctx context.Context, s Session, seal func(SessionID) []byte, o *Once) (SessionID, error)
+	CreateOfficial(ctx context.Context, s Session, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 
 	// SetKeys puts other sealed keys in the place of a session's; nil: none. Codes: not_found.
 	SetKeys(ctx context.Context, id SessionID, sealed []byte) error

@@ -71,13 +71,6 @@ func (u Usage) Remaining() int64 { return max(0, u.Cap-u.Used) }
 // UncountedCap is what a client without a cap reports as its cap; it is never refused.
 const UncountedCap = 1_000_000
 
-// Idempotency identifies a call that must have its effect once. Scope is the client, the method and the path.
-type Idempotency struct {
-	Scope string // "POST /api/start/12"
-	Key   string // the caller's, 1 to 255 bytes
-	Hash  string // of the body, to tell a repeat from another call under the same key
-}
-
 // StartRun is a request to store a run and its messages in one transaction with the client's usage and the call's
 // idempotency record.
 type StartRun struct {
@@ -88,18 +81,17 @@ type StartRun struct {
 	Day         Date // the client's present day, whose cap counts
 	Now         time.Time
 	IfRunning   IfRunning
-	Idempotency *Idempotency // nil: none
+	Idempotency *Idempotency // nil: none; its Answer gets the [StartedRun], and returns its JSON form
 
 	// Revision is the client's under which all that the start was planned from was read; 0: it was read for this call.
 	Revision int64
 }
 
-// StartedRun is the durable answer to a [StartRun]. The JSON form is kept as the idempotency result.
+// StartedRun is the durable answer to a [StartRun]. Its JSON form is kept for repeats of the call.
 type StartedRun struct {
-	IDs      []MessageID `json:"ids"`
-	Usage    Usage       `json:"usage"`
-	Skipped  []Skipped   `json:"skipped,omitempty"`
-	Replayed bool        `json:"-"` // an earlier call's answer, given again
+	IDs     []MessageID `json:"ids"`
+	Usage   Usage       `json:"usage"`
+	Skipped []Skipped   `json:"skipped,omitempty"`
 }
 
 // Stopped is the answer to a stop: the messages that will never be sent, and the client's usage.
@@ -117,13 +109,13 @@ type CancelledMessage struct {
 // Resend asks for messages to be sent again, all or none. Each gets a new message with its origin, sequence, run,
 // session, content and request.
 type Resend struct {
-	Messages []ResendMessage // in the order asked, each id once
-	Day      Date            // the client's present day, whose cap counts one call
-	Now      time.Time
-	Once     *Once // nil: none; its Answer gets the [Resent]
-	Unknown  bool  // every message must be one that a restore left unknown (RestoreStore); it is closed as FAILED first
-	Campaign bool  // it is the retry of a campaign: the new messages wait behind others, as the old ones did
-	Move     bool  // every message must be PENDING still; one that is not is a conflict
+	Messages    []ResendMessage // in the order asked, each id once
+	Day         Date            // the client's present day, whose cap counts one call
+	Now         time.Time
+	Idempotency *Idempotency // nil: none; its Answer gets the [Resent]
+	Unknown     bool         // every message must be one that a restore left unknown (RestoreStore); it is closed as FAILED first
+	Campaign    bool         // it is the retry of a campaign: the new messages wait behind others, as the old ones did
+	Move        bool         // every message must be PENDING still; one that is not is a conflict
 }
 
 // ResendMessage is one of them with its new moments.

@@ -26,7 +26,7 @@ type Tenant interface {
 	CommandStore
 	PrivacyStore
 	RestoreStore
-	OnceStore
+	IdempotencyStore
 	OfficialTenant
 	GatewayTenant
 	DeviceTenant
@@ -44,9 +44,6 @@ type RunStore interface {
 	// counted). conflict: if_running reject, or the idempotency key with another body. not_found: the sequence or
 	// session is gone.
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
-
-	// Replay returns the answer kept under the idempotency key, nil when there is none. Codes: conflict (another body).
-	Replay(ctx context.Context, key Idempotency) (*StartedRun, error)
 
 	// LastStarted lists the sequences that were started last, the latest first, at most limit. It looks no further back than
 	// the client's last 2,000 calls, and leaves out deleted sequences.
@@ -109,7 +106,7 @@ type Page struct {
 type SequenceStore interface {
 	// CreateSequence; o may be nil, and its Answer gets the SequenceID. Codes: not_found (its session), invalid (a
 	// template that a step names, at body.steps[i].template).
-	CreateSequence(ctx context.Context, s Sequence, o *Once) (SequenceID, error)
+	CreateSequence(ctx context.Context, s Sequence, o *Idempotency) (SequenceID, error)
 	// UpdateSequence replaces it if its version is one of those known (none: any). Codes: not_found; invalid as above;
 	// precondition_failed.
 	UpdateSequence(ctx context.Context, s Sequence, known ...Version) error
@@ -130,9 +127,9 @@ type SequenceStore interface {
 
 // SessionStore keeps sessions.
 type SessionStore interface {
-	CreateSession(ctx context.Context, s Session, o *Once) (SessionID, error) // o may be nil; Answer gets the SessionID
-	Session(ctx context.Context, id SessionID) (Session, error)               // not_found
-	Sessions(ctx context.Context, p Page) ([]Session, string, error)          // by id; invalid: the cursor
+	CreateSession(ctx context.Context, s Session, o *Idempotency) (SessionID, error) // o may be nil; Answer gets the SessionID
+	Session(ctx context.Context, id SessionID) (Session, error)                      // not_found
+	Sessions(ctx context.Context, p Page) ([]Session, string, error)                 // by id; invalid: the cursor
 
 	// DeleteSession removes it; sequences that name it use the default one, or moveTo, from then on. Its pending
 	// messages are cancelled. If moveTo is not 0, they keep their moments and go to another session of the client. An
@@ -157,7 +154,7 @@ type SessionStore interface {
 
 // TemplateStore keeps templates.
 type TemplateStore interface {
-	CreateTemplate(ctx context.Context, t Template, o *Once) (TemplateID, error) // conflict: the name; Answer gets the TemplateID
+	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error) // conflict: the name; Answer gets the TemplateID
 	// UpdateTemplate replaces it if its version is one of those known (none: any). Codes: not_found; precondition_failed;
 	// conflict: the name, or a sequence names it and the name changes.
 	UpdateTemplate(ctx context.Context, t Template, known ...Version) error
@@ -171,7 +168,7 @@ type TemplateStore interface {
 type BlacklistStore interface {
 	// AddBlacklisted counts one call, never refused; adding twice changes nothing, also where an erasure left the mark
 	// alone. o may be nil, and its Answer gets nil.
-	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Once) error
+	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Idempotency) error
 	// RemoveBlacklisted reports whether the phone, or its mark, was there; it counts one call either way.
 	RemoveBlacklisted(ctx context.Context, phone, mark string, day Date) (bool, error)
 	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error) // by id
@@ -211,14 +208,14 @@ type PartnerTenant interface {
 	AuditStore
 	BrandStore
 	OverviewStore
-	OnceStore // apart from those of clients
+	IdempotencyStore // apart from those of clients
 }
 
 // ClientStore keeps a partner's clients.
 type ClientStore interface {
 	// CreateClient creates the client, its login, its default session and its key in one transaction. o may be nil, and
 	// its Answer gets the CreatedIDs. Codes: conflict (the login e-mail exists among this partner's).
-	CreateClient(ctx context.Context, c NewClient, o *Once) (CreatedIDs, error)
+	CreateClient(ctx context.Context, c NewClient, o *Idempotency) (CreatedIDs, error)
 	Client(ctx context.Context, id ClientID) (Client, error)                                     // not_found
 	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // by id; invalid: the cursor
 	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)                // those found
@@ -238,35 +235,49 @@ type ClientStore interface {
 type KeyStore interface {
 	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // the valid ones, by id
 	// CreateKey; o may be nil, and its Answer gets the KeyID.
-	CreateKey(ctx context.Context, client ClientID, k Key, o *Once) (KeyID, error)
+	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
 	// RotateClientKey stores next and lets old end at graceEnds; o may be nil, and its Answer gets the KeyID of next.
-	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Once) (KeyID, error)
+	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
 
-// Operator is what commands and authentication ask across tenants.
+// Operator is all that commands and authentication ask across tenants. A caller asks for the roles that it needs.
 type Operator interface {
+	TenantStore
 	DeviceDoor
+	PartnerStore
+	MaintenanceStore
+}
 
-	// CreatePartner creates the partner, its login and its key in one transaction.
-	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
+// TenantStore finds whose a key is, and gives the handles that reach what belongs to one tenant.
+type TenantStore interface {
 	// Principal finds who a key belongs to; unauthorized when nobody, or the key is revoked or past its grace.
 	Principal(ctx context.Context, hash KeyHash, now time.Time) (Principal, error)
+	Tenant(id ClientID) Tenant
+	// Uncounted is Tenant for what people do in dashboards: no call of it is counted, or refused for the cap.
+	Uncounted(id ClientID) Tenant
+	Partner(id PartnerID) PartnerTenant
+}
+
+// PartnerStore is what an operator asks about partners and about the credits of all clients.
+type PartnerStore interface {
+	// CreatePartner creates the partner, its login and its key in one transaction.
+	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
 	// RotateKey stores next for the owner of the key named by hash, which stays valid until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
 	// Refill serves the clients whose moment has come: RefillAt is not after now. It brings their credits up to
 	// RefillTo, and sets their next moment as next says (zero: none). It returns how many they were. Any number of
 	// nodes may call it at once. One that cannot be refilled holds up no other; the error names it.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
+}
+
+// MaintenanceStore keeps the store in order.
+type MaintenanceStore interface {
 	// Maintain ends what is open of deleted clients and sessions. It removes idempotency records older than two days,
 	// counted days older than 400, and contacts without an open window. It blanks requests and contents of runs whose
 	// messages all ended before blank (zero: none). It does as much as one call may. Any number of nodes may call it at
 	// once; what fails is left to the next call.
 	Maintain(ctx context.Context, now, blank time.Time) error
-	Tenant(id ClientID) Tenant
-	// Uncounted is Tenant for what people do in dashboards: no call of it is counted, or refused for the cap.
-	Uncounted(id ClientID) Tenant
-	Partner(id PartnerID) PartnerTenant
 	// Check reports whether the store answers, with a write that reaches the disk.
 	Check(ctx context.Context) error
 }

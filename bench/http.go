@@ -145,7 +145,7 @@ func serve(operator puntuale.Operator, patience time.Duration) (address string, 
 	api, err := httpapi.New(httpapi.Config{
 		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a server logs each call
 		Admit:   httpkit.Admission{Gate: httpkit.NewGate(httpkit.GateConfig{Places: 256, Patience: patience, Now: clock.System().Now})},
-		Control: control.New(control.Config{Operator: operator, Clock: clock.System(), Sandbox: true}),
+		Control: control.New(control.Config{Tenants: operator, Devices: operator, Maintenance: operator, Clock: clock.System(), Sandbox: true}),
 	})
 	if err != nil {
 		return "", nil, err

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/control"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/store"
 	"puntuale/internal/store/archiver"
@@ -201,7 +200,7 @@ func (c *archiveBeginCommand) Run(ctx context.Context, p *program) error {
 	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
 		return fmt.Errorf("there is no database %s, and so nothing to archive", fresh)
 	}
-	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store, _ *control.Control) error {
+	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
 		if err := archiver.Begin(ctx, opened.DB, p.path(c.Archive)); err != nil {
 			return err
 		}

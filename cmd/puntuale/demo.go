@@ -65,7 +65,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 // tell prepares the demo's accounts through the API, as an integrator would, and prints what the newcomer needs.
 func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *screen) error {
 	d := &demo{base: s.URL(), now: p.clock.Now().In(demoZone())}
-	err := d.prepare(ctx, s.control)
+	err := d.prepare(ctx, s.accounts)
 	if err == nil {
 		screen.intro(d, p.path(c.Data), c.Addr)
 		err = d.start(ctx)

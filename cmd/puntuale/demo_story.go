@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 )
 
 // demo is the story that puntuale demo tells: a dentist who reminds patients of their appointments.
@@ -76,8 +76,8 @@ const demoSequence = `{
 }`
 
 // prepare creates the partner, as an operator, and the rest through the API, as an integrator.
-func (d *demo) prepare(ctx context.Context, operator *control.Control) error {
-	_, partnerKey, err := operator.CreatePartner(ctx, control.NewPartner{Name: "Agenzia Demo", Email: demoPartner, Password: demoPassword})
+func (d *demo) prepare(ctx context.Context, accounts *account.Accounts) error {
+	_, partnerKey, err := accounts.CreatePartner(ctx, account.NewPartner{Name: "Agenzia Demo", Email: demoPartner, Password: demoPassword})
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (d *demo) prepare(ctx context.Context, operator *control.Control) error {
 	if err := d.addNumbers(ctx); err != nil {
 		return err
 	}
-	return d.invite(ctx, operator)
+	return d.invite(ctx, accounts)
 }
 
 // addNumbers adds a number of each of the other connection types, and a message that waits for a phone. The simulated
@@ -128,14 +128,14 @@ func (d *demo) addNumbers(ctx context.Context) error {
 }
 
 // invite makes addresses with which a newcomer is in a dashboard at once, without a password.
-func (d *demo) invite(ctx context.Context, operator *control.Control) error {
+func (d *demo) invite(ctx context.Context, accounts *account.Accounts) error {
 	d.tickets = map[string]string{}
 	for _, email := range []string{demoClient, demoPartner} {
-		people, err := operator.SignIn(ctx, control.SignIn{Email: email, Password: demoPassword})
+		people, err := accounts.SignIn(ctx, account.SignIn{Email: email, Password: demoPassword})
 		if err != nil {
 			return err
 		}
-		ticket, err := operator.Ticket(ctx, puntuale.UnfinishedTicket, people[0].User().ID)
+		ticket, err := accounts.Ticket(ctx, puntuale.UnfinishedTicket, people[0].User().ID)
 		if err != nil {
 			return err
 		}

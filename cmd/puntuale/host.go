@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/store"
 )
 
@@ -36,8 +36,8 @@ func (c *partnerHostCommand) Run(ctx context.Context, p *program) error {
 	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
 		return fmt.Errorf("there is no database %s, and so no partner", fresh)
 	}
-	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store, _ *control.Control) error {
-		operator := control.New(control.Config{Operator: opened, Clock: p.clock, Public: c.PublicURL})
+	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
+		operator := account.New(account.Config{Tenants: opened, Partners: opened, Clock: p.clock, Public: c.PublicURL})
 		switch {
 		case c.Withdraw:
 			if err := operator.WithdrawHost(ctx, c.Partner); err != nil {

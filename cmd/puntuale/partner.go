@@ -14,7 +14,7 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/store"
 )
 
@@ -41,14 +41,14 @@ func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("read the password: %w", err)
 	}
 	fresh := newFile(&c.baseSettings, p.path(c.Data))
-	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store, operator *control.Control) error {
+	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
 		if fresh != "" {
 			fmt.Fprintf(p.stderr, "puntuale: there was no database; made a new one: %s\n", fresh)
 		}
 		if err := c.refuseSecond(ctx, opened); err != nil {
 			return err
 		}
-		id, key, err := operator.CreatePartner(ctx, control.NewPartner{Name: c.Name, Email: c.Email, Password: password})
+		id, key, err := p.accounts(opened).CreatePartner(ctx, account.NewPartner{Name: c.Name, Email: c.Email, Password: password})
 		if err != nil {
 			return fmt.Errorf("create the partner: %w", forPeople(err))
 		}
@@ -109,8 +109,8 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return fmt.Errorf("read the key from standard input: %w", err)
 	}
-	return p.withStore(ctx, &c.baseSettings, func(_ *store.Store, operator *control.Control) error {
-		key, err := operator.RotateKey(ctx, old, c.Grace)
+	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
+		key, err := p.accounts(opened).RotateKey(ctx, old, c.Grace)
 		if err != nil {
 			return fmt.Errorf("rotate the key: %w", forPeople(err))
 		}
@@ -128,15 +128,20 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 
 // withStore opens the store for one verb of an operator. It takes no part in dispatching, so that it works beside a
 // running server.
-func (p *program) withStore(ctx context.Context, s *baseSettings, verb func(*store.Store, *control.Control) error) error {
+func (p *program) withStore(ctx context.Context, s *baseSettings, verb func(*store.Store) error) error {
 	s.Data = p.path(s.Data)
 	logger := newLogger(p.stderr, p.logColor, s.LogLevel)
 	opened, err := store.Open(ctx, storeConfig(s, p.clock, nil, logger, false))
 	if err != nil {
 		return opening(err, s)
 	}
-	err = verb(opened, control.New(control.Config{Operator: opened, Clock: p.clock}))
+	err = verb(opened)
 	return errors.Join(err, opened.Close())
+}
+
+// accounts answers an operator.
+func (p *program) accounts(s *store.Store) *account.Accounts {
+	return account.New(account.Config{Tenants: s, Partners: s, Clock: p.clock})
 }
 
 // secret returns what was given, or with "-" a line of standard input.

@@ -9,7 +9,6 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"puntuale"
-	"puntuale/internal/control"
 	"puntuale/internal/store"
 )
 
@@ -35,7 +34,7 @@ func (c *partnerPasswordCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return fmt.Errorf("read the password: %w", err)
 	}
-	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store, operator *control.Control) error {
+	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store) error {
 		users, err := opened.UsersByEmail(ctx, c.Email, c.Partner, 100)
 		if err != nil {
 			return fmt.Errorf("look for the user: %w", forPeople(err))
@@ -52,7 +51,7 @@ func (c *partnerPasswordCommand) Run(ctx context.Context, p *program) error {
 		case len(found) > 1:
 			return errors.New("several partners have a user with this e-mail; --partner says which")
 		}
-		if err := operator.ResetUser(ctx, found[0], password, c.NoSecond); err != nil {
+		if err := p.accounts(opened).ResetUser(ctx, found[0], password, c.NoSecond); err != nil {
 			return fmt.Errorf("set the password: %w", forPeople(err))
 		}
 		_, err = fmt.Fprintf(p.stdout, "%s has the new password. Everything that they had open has ended.\n", found[0].Email)

@@ -18,6 +18,7 @@ import (
 	"puntuale/internal/connector/sandbox"
 	"puntuale/internal/connector/sendapp"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
@@ -56,6 +57,7 @@ type server struct {
 	sessions *session.Manager     // likewise
 	feeding  *feeding             // likewise
 	control  *control.Control
+	accounts *account.Accounts
 	tasks    *taskRunner
 	health   *health
 	http     *http.Server
@@ -130,10 +132,14 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		return nil, err
 	}
 	s.control = control.New(control.Config{
-		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
-		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
+		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
+		Keep: cfg.KeepContents, Public: cfg.PublicURL,
 		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
+	})
+	s.accounts = account.New(account.Config{
+		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Vault: vault,
+		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
 	})
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
@@ -242,7 +248,7 @@ func (s *server) newAPI(cfg serverConfig, m *meter, admit httpkit.Admission) (ht
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Admit: admit, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
+		Control: s.control, Accounts: s.accounts, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
 			s.outage.answered(route, status)
@@ -259,7 +265,7 @@ func (s *server) newPages(cfg serverConfig, m *meter, admit httpkit.Admission) (
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
+	pages, err := web.New(web.Config{Control: s.control, Accounts: s.accounts, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}

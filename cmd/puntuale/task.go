@@ -39,7 +39,7 @@ const (
 func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter, pushes *push.Notifier) []task {
 	all := []task{
 		{name: "refill", every: taskEvery, do: func(ctx context.Context) error {
-			n, err := s.control.Refill(ctx)
+			n, err := s.accounts.Refill(ctx)
 			if n > 0 {
 				cfg.Logger.Info("accounts refilled", "accounts", n)
 			}

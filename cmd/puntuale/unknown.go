@@ -160,11 +160,11 @@ func (p *program) withClients(ctx context.Context, s *baseSettings, verb func(*s
 	if fresh := newFile(s, p.path(s.Data)); fresh != "" {
 		return fmt.Errorf("there is no database %s", fresh)
 	}
-	return p.withStore(ctx, s, func(opened *store.Store, operator *control.Control) error {
+	return p.withStore(ctx, s, func(opened *store.Store) error {
 		all, err := opened.RestoredClients(ctx)
 		if err != nil {
 			return forPeople(err)
 		}
-		return verb(opened, operator, all)
+		return verb(opened, control.New(control.Config{Tenants: opened, Devices: opened, Maintenance: opened, Clock: p.clock}), all)
 	})
 }

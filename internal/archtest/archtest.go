@@ -58,6 +58,7 @@ var Rules = []Rule{
 	{Package: "internal/store/transfer", Module: []string{".", "internal/clock", "internal/store/archive", "internal/store/engine", "internal/store/fleet", "internal/store/migration", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/control", Module: []string{".", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/roster", "internal/price"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/request", Module: []string{".", "internal/plan"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/control/account", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch/lookahead", Module: []string{"."}, Never: []string{"net/http", "os", "database", "sync"}},
 	{Package: "internal/session", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},

@@ -82,7 +82,7 @@ func startThroughControl(t testing.TB, between time.Duration) func(int) error {
 	t.Helper()
 	m := newFields(t)
 	stands := clock.NewFake(now())
-	c := control.New(control.Config{Operator: m, Clock: stands, Sandbox: true})
+	c := control.New(control.Config{Tenants: m, Devices: m, Maintenance: m, Clock: stands, Sandbox: true})
 	call := control.StartCall{Sequence: m.sequence.ID.String(), Phone: "+393471234567", Fields: map[string]json.RawMessage{"nome": json.RawMessage(`"Maria"`)}, Body: []byte(startBody)}
 	ctx := t.Context()
 	start := func(int) error {
@@ -125,7 +125,7 @@ func startOverHTTP(t testing.TB, operator puntuale.Operator, sequence puntuale.S
 	system := clock.System()
 	handler, err := httpapi.New(httpapi.Config{
 		Logger: quiet(), Now: system.Now, Admit: httpkit.Admission{Gate: httpkit.NewGate(httpkit.GateConfig{Places: 256, Now: system.Now}), Budget: httpkit.NewBudget(96<<20, nil)},
-		Control: control.New(control.Config{Operator: operator, Clock: system, Sandbox: true}),
+		Control: control.New(control.Config{Tenants: operator, Devices: operator, Maintenance: operator, Clock: system, Sandbox: true}),
 	})
 	if err != nil {
 		t.Fatal(err)

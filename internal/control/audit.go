@@ -4,55 +4,19 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"puntuale/internal/control/request"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
-
-// Note keeps what the person did, in the client's dashboard or (client 0) in the partner's own, and from which address.
-// target holds no phone number, no text and no key.
-func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, target string, from netip.Addr) error {
-	e := puntuale.AuditEntry{
-		Client: client, User: p.user.ID, Who: p.user.Email, Entry: client != 0 && p.user.Client == 0, Action: action, Target: target, At: p.control.clock.Now(),
-		Address: addressText(from),
-	}
-	if err := p.reseller().tenant.AddAudit(ctx, e); err != nil {
-		return fmt.Errorf("note what was done: %w", err)
-	}
-	return nil
-}
-
-func addressText(a netip.Addr) string {
-	if !a.IsValid() {
-		return ""
-	}
-	return a.String()
-}
-
-// fail notes that somebody failed to sign in as the users. mark is what the attempt was counted under. Either the
-// password or the code was wrong.
-func (c *Control) fail(ctx context.Context, mark string, users []puntuale.User, what string, from netip.Addr) error {
-	failures := make([]puntuale.Failure, len(users))
-	for i, u := range users {
-		failures[i] = puntuale.Failure{User: u, What: what, Address: addressText(from)}
-	}
-	if err := c.door.Fail(ctx, mark, failures, c.clock.Now()); err != nil {
-		return fmt.Errorf("note a failed sign-in: %w", err)
-	}
-	return nil
-}
-
-// Audit lists what was done in the partner's dashboard and in those of its clients, newest first. Codes: invalid.
-func (p *Partner) Audit(ctx context.Context, page request.Page) ([]puntuale.AuditEntry, string, error) {
-	return audit(ctx, p.tenant, 0, page)
-}
 
 // Audit lists what was done in the client's dashboard, newest first. Codes: invalid.
 func (c *Client) Audit(ctx context.Context, page request.Page) ([]puntuale.AuditEntry, string, error) {
-	return audit(ctx, c.control.operator.Partner(c.account.Partner), c.account.ID, page)
+	return Audit(ctx, c.control.tenants.Partner(c.account.Partner), c.account.ID, page)
 }
 
-func audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.ClientID, page request.Page) ([]puntuale.AuditEntry, string, error) {
+// Audit lists what was done in the dashboard of a client, or with client 0 of the partner and all its clients, newest first. Codes:
+// invalid.
+func Audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.ClientID, page request.Page) ([]puntuale.AuditEntry, string, error) {
 	rows, next, err := request.List(page, func(asked puntuale.Page) ([]puntuale.AuditEntry, string, error) {
 		return tenant.Audit(ctx, client, asked)
 	})
@@ -60,4 +24,12 @@ func audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.C
 		return nil, "", fmt.Errorf("list what was done: %w", err)
 	}
 	return rows, next, nil
+}
+
+// AddressText is an address as the audit log keeps it; "" where it is not known.
+func AddressText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
 }

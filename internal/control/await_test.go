@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/store/storetest"
 )
 
@@ -45,14 +46,15 @@ func TestAwaitSessionAsksOnce(t *testing.T) {
 	db := storetest.SQLite(t)
 	st := db.Open(t)
 	reads := &countedReads{Operator: st}
-	c := control.New(control.Config{Operator: reads, Clock: db.Clock, Sandbox: true})
-	_, key, err := c.CreatePartner(ctx, control.NewPartner{Name: "Agenzia", Email: "a@example.com", Password: "una frase lunga"})
+	c := control.New(control.Config{Tenants: reads, Clock: db.Clock, Sandbox: true})
+	accounts := account.New(account.Config{Control: c, Tenants: reads, Partners: reads, Clock: db.Clock, Sandbox: true})
+	_, key, err := accounts.CreatePartner(ctx, account.NewPartner{Name: "Agenzia", Email: "a@example.com", Password: "una frase lunga"})
 	must(t, err)
 	caller, err := c.Authenticate(ctx, key)
 	must(t, err)
-	partner, err := caller.Partner()
+	partner, err := accounts.Partner(caller)
 	must(t, err)
-	created, err := partner.CreateClient(ctx, control.NewClient{Name: "Studio", Email: "b@example.com", Password: "una frase lunga", Phone: "+390212345678"}, control.Once[control.CreatedClient]{})
+	created, err := partner.CreateClient(ctx, account.NewClient{Name: "Studio", Email: "b@example.com", Password: "una frase lunga", Phone: "+390212345678"}, control.Once[account.CreatedClient]{})
 	must(t, err)
 	caller, err = c.Authenticate(ctx, created.Key)
 	must(t, err)

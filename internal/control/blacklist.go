@@ -16,7 +16,7 @@ import (
 // invalid.
 func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Once[puntuale.BlacklistEntry], found ...puntuale.Fault) (puntuale.BlacklistEntry, error) {
 	f := request.Faults(found)
-	once, clash, err := o.begin(ctx, c.tenant, &f)
+	once, clash, err := o.Begin(ctx, c.tenant, &f)
 	if err != nil {
 		return puntuale.BlacklistEntry{}, err
 	}
@@ -34,8 +34,7 @@ func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Onc
 		return puntuale.BlacklistEntry{}, err
 	}
 	e := puntuale.BlacklistEntry{Phone: phone, Mark: c.mark(phone), Reason: reason, Added: now}
-	o.keep(once, func(any) puntuale.BlacklistEntry { return e })
-	if err := c.tenant.AddBlacklisted(ctx, e, day, once); err != nil {
+	if err := c.tenant.AddBlacklisted(ctx, e, day, once.Keep(func(any) puntuale.BlacklistEntry { return e })); err != nil {
 		return puntuale.BlacklistEntry{}, fmt.Errorf("add to the blacklist: %w", err)
 	}
 	return e, nil

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"puntuale"
@@ -29,14 +30,6 @@ type Client struct {
 	remembered bool   // account is from memory: see [Control.Recognize]
 }
 
-// Partner is a partner seen through its own key.
-type Partner struct {
-	control *Control
-	id      puntuale.PartnerID
-	tenant  puntuale.PartnerTenant
-	plain   string // the key, under which answers that hold keys are sealed
-}
-
 // Authenticate finds who a key belongs to. A key whose form or checksum is wrong asks no database. Codes: unauthorized.
 func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, error) {
 	if plain == "" {
@@ -47,13 +40,13 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 		return nil, unauthorized("the API key is not valid")
 	}
 	if side == puntuale.DeviceSide {
-		account, device, err := c.operator.DeviceOf(ctx, hash)
+		account, device, err := c.devices.store.DeviceOf(ctx, hash)
 		if err != nil {
 			return nil, fmt.Errorf("find a device: %w", err)
 		}
 		return &Caller{control: c, principal: puntuale.Principal{Side: side, Client: account, Device: device, Key: puntuale.KeyID(device.ID)}, plain: plain}, nil
 	}
-	principal, err := c.operator.Principal(ctx, hash, c.clock.Now())
+	principal, err := c.tenants.Principal(ctx, hash, c.clock.Now())
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized || err == nil && principal.Side != side {
 		return nil, unauthorized("the API key is not valid")
 	}
@@ -91,19 +84,29 @@ func (c *Caller) Client() (*Client, error) {
 		return nil, forbidden("the account is suspended")
 	}
 	return &Client{
-		control: c.control, account: account, tenant: c.control.operator.Tenant(account.ID),
+		control: c.control, account: account, tenant: c.control.tenants.Tenant(account.ID),
 		actor: puntuale.Actor{Who: puntuale.ActorKey}, plain: c.plain, remembered: c.remembered,
 	}, nil
 }
 
-// Partner returns the partner whose key it is. Codes: forbidden for other keys.
-func (c *Caller) Partner() (*Partner, error) {
+// Partner returns whose key it is, and the key itself. Codes: forbidden for other keys.
+func (c *Caller) Partner() (id puntuale.PartnerID, key string, err error) {
 	if c.principal.Side != puntuale.PartnerSide {
-		return nil, forbidden("this call takes a partner's key, not a " + string(c.principal.Side) + "'s")
+		return 0, "", forbidden("this call takes a partner's key, not a " + string(c.principal.Side) + "'s")
 	}
-	id := c.principal.Partner
-	return &Partner{c.control, id, c.control.operator.Partner(id), c.plain}, nil
+	return c.principal.Partner, c.plain, nil
 }
+
+// ClientFor returns a client's account as somebody in a dashboard reaches it: no call is counted.
+func (c *Control) ClientFor(account puntuale.Client, actor puntuale.Actor) *Client {
+	return &Client{control: c, account: account, tenant: c.tenants.Uncounted(account.ID), actor: actor}
+}
+
+// At tells from where the person acts, for the audit log.
+func (c *Client) At(from netip.Addr) { c.actor.Address = AddressText(from) }
+
+// Account returns the client's account as it was when the handle was made.
+func (c *Client) Account() puntuale.Client { return c.account }
 
 // Confirm asks again whether the key of a client that was recognized from memory is valid, and lets in. It comes before
 // any other refusal of such a call. Codes: unauthorized, forbidden.
@@ -126,9 +129,6 @@ func (c *Client) again(ctx context.Context) (*Client, error) {
 
 // ID returns the client's identifier.
 func (c *Client) ID() puntuale.ClientID { return c.account.ID }
-
-// ID returns the partner's identifier.
-func (p *Partner) ID() puntuale.PartnerID { return p.id }
 
 // MayCreate refuses an expired account what creates or sends. Verbs that do so ask it themselves; a caller may ask
 // earlier, to refuse before it reads the request. Codes: forbidden.

@@ -60,7 +60,7 @@ func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients [
 		return Campaign{}, err
 	}
 	f := request.Faults(r.Faults)
-	once, clash, err := o.begin(ctx, c.tenant, &f)
+	once, clash, err := o.Begin(ctx, c.tenant, &f)
 	if err != nil {
 		return Campaign{}, err
 	}
@@ -78,8 +78,7 @@ func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients [
 		made.Feed.Waiting = len(recipients)
 		return made
 	}
-	o.keep(once, result)
-	id, err := c.tenant.CreateCampaign(ctx, drafted, once)
+	id, err := c.tenant.CreateCampaign(ctx, drafted, once.Keep(result))
 	if err != nil {
 		return Campaign{}, fmt.Errorf("create a campaign: %w", err)
 	}

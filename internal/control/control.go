@@ -2,6 +2,8 @@ package control
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"time"
@@ -13,21 +15,21 @@ import (
 	"puntuale/internal/price"
 )
 
-// Config is what a [Control] needs. Operator and Clock must be set.
+// Config is what a [Control] needs. Tenants, Devices, Maintenance and Clock must be set.
 type Config struct {
-	Operator puntuale.Operator
-	Clock    clock.Clock
-	Hint     puntuale.Hint // nil: nobody listens
-	Sandbox  bool          // new sessions are sandboxes, unless the call says otherwise
-	Keep     puntuale.Keep // how long requests and contents are kept after all of a run ended
+	Tenants     puntuale.TenantStore
+	Devices     puntuale.DeviceDoor
+	Maintenance puntuale.MaintenanceStore
+	Clock       clock.Clock
+	Hint        puntuale.Hint // nil: nobody listens
+	Sandbox     bool          // new sessions are sandboxes, unless the call says otherwise
+	Keep        puntuale.Keep // how long requests and contents are kept after all of a run ended
 	// Links reports whether a session can be linked by this build; nil: none can.
 	Links func(puntuale.Session) bool
-	Media []string      // extensions a media URL may have, without dot; nil: the planner's own list
-	Vault *auth.Vault   // nil: nothing that needs sealing may be asked
-	Door  puntuale.Door // nil: nobody signs in; it needs the vault
+	Media []string    // extensions a media URL may have, without dot; nil: the planner's own list
+	Vault *auth.Vault // nil: nothing that needs sealing may be asked
 	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
-	Public   string
-	Resolver Resolver // proves partners' host names; needed where somebody signs in
+	Public string
 	// UncertainAfter is when an attempt whose outcome nobody knows is given up, as the dispatcher does; 0: 24 hours.
 	UncertainAfter time.Duration
 	// Reported counts what devices reported, by verdict; nil: nobody counts.
@@ -39,49 +41,64 @@ type Config struct {
 	Files         puntuale.MediaSource // answers whether an address leads to a file; nil: nobody can
 }
 
-// Control answers for the whole service. It keeps no state but what it once loaded, none of which is
-// trusted, and may be used by many goroutines at once. What
-// a tenant may ask is reached through [Control.Authenticate]; what only an operator may, is here.
+// Control answers for the clients. It keeps no state but what it once loaded, none of which is trusted, and may be used
+// by many goroutines at once. What a client may ask is reached through [Control.Authenticate]. Package account answers
+// for partners and for the people who sign in.
 type Control struct {
-	operator puntuale.Operator
-	clock    clock.Clock
-	hint     puntuale.Hint
-	sandbox  bool
-	media    []string
-	vault    *auth.Vault
-	links    func(puntuale.Session) bool
-	answers  answers
-	keep     puntuale.Keep
-	zones    request.Zones
-	door     puntuale.Door
-	memory   memory
-	public   string // without a slash at its end
-	ownHost  string // of public
-	resolver Resolver
-	follows  follows
-	uploads  *uploads
+	tenants     puntuale.TenantStore
+	maintenance puntuale.MaintenanceStore
+	keep        puntuale.Keep
 
-	plainGateways  bool
-	scratch        string
+	clock clock.Clock
+	hint  puntuale.Hint
+	vault *auth.Vault
+	zones request.Zones
+
+	sessions sessionSettings
+	devices  deviceSettings
+	media    []string
+	prices   *price.Table
+
+	memory  memory
+	answers answers
+	follows follows
+	lists   listSettings
+	files   fileChecks
+}
+
+// sessionSettings are what the operator decided about clients' sessions.
+type sessionSettings struct {
+	sandbox       bool
+	links         func(puntuale.Session) bool
+	plainGateways bool
+	public        string // without a slash at its end
+}
+
+// deviceSettings are what devices need of the installation.
+type deviceSettings struct {
+	store          puntuale.DeviceDoor
 	pushKey        string
 	reported       func(verdict string)
 	uncertainAfter time.Duration
-	prices         *price.Table
+}
 
-	files       puntuale.MediaSource
-	fileWindows fileWindows
+// listSettings are where lists of recipients are read, and how many at once.
+type listSettings struct {
+	uploads *uploads
+	scratch string
 }
 
 // New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.
 func New(cfg Config) *Control {
 	c := &Control{
-		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
-		keep: cfg.Keep, door: cfg.Door, public: strings.TrimRight(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
-		files: cfg.Files, plainGateways: cfg.PlainGateways, scratch: cfg.Scratch, pushKey: cfg.PushKey, prices: cfg.Prices, reported: cfg.Reported, uncertainAfter: cmp.Or(cfg.UncertainAfter, 24*time.Hour),
-		uploads: newUploads(max(1, runtime.GOMAXPROCS(0)/2)), // calls and messages keep the other processors
+		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, hint: cfg.Hint, vault: cfg.Vault,
+		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
+		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
+		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files},
+		lists: listSettings{newUploads(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // calls and messages keep the other processors
 	}
-	if c.reported == nil {
-		c.reported = func(string) {}
+	if c.devices.reported == nil {
+		c.devices.reported = func(string) {}
 	}
 	if c.prices == nil {
 		c.prices = price.Embedded()
@@ -89,12 +106,25 @@ func New(cfg Config) *Control {
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}
 	}
-	if c.links == nil {
-		c.links = func(puntuale.Session) bool { return false }
+	if c.sessions.links == nil {
+		c.sessions.links = func(puntuale.Session) bool { return false }
 	}
 	_, _ = request.ParseRecipient("+390212345678", "IT")
 	return c
 }
 
 // Public is the address under which the internet reaches the service, without a slash at its end; "" where nobody said.
-func (c *Control) Public() string { return c.public }
+func (c *Control) Public() string { return c.sessions.public }
+
+// Now is the moment by the service's clock.
+func (c *Control) Now() time.Time { return c.clock.Now() }
+
+// Maintain ends and removes what no call will, and blanks what was kept long enough. Any number of nodes may call it, at
+// any time.
+func (c *Control) Maintain(ctx context.Context) error {
+	now := c.clock.Now()
+	if err := c.maintenance.Maintain(ctx, now, c.keep.Before(now)); err != nil {
+		return fmt.Errorf("maintain the store: %w", err)
+	}
+	return nil
+}

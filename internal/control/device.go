@@ -105,7 +105,7 @@ func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device,
 	if err != nil {
 		return puntuale.Device{}, "", err
 	}
-	d, err := c.operator.LinkDevice(ctx, c.codeMark(code), puntuale.Device{Name: r.Name, Dedupes: r.Dedupes, Assisted: r.Assisted}, key.Hash, now)
+	d, err := c.devices.store.LinkDevice(ctx, c.codeMark(code), puntuale.Device{Name: r.Name, Dedupes: r.Dedupes, Assisted: r.Assisted}, key.Hash, now)
 	if err != nil {
 		return puntuale.Device{}, "", fmt.Errorf("link a device: %w", err)
 	}
@@ -125,7 +125,7 @@ func (c *Caller) Device() (*Device, error) {
 		return nil, forbidden("this call takes a device's token")
 	}
 	account := c.principal.Client
-	return &Device{c.principal.Device, &Client{control: c.control, account: account, tenant: c.control.operator.Uncounted(account.ID)}}, nil
+	return &Device{c.principal.Device, &Client{control: c.control, account: account, tenant: c.control.tenants.Uncounted(account.ID)}}, nil
 }
 
 // Owner returns the identifier of the client that the device's session belongs to.
@@ -191,7 +191,7 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.Held, error) 
 	f := request.Faults(r.Faults)
 	now := d.client.control.clock.Now()
 	take := puntuale.DeviceTake{Device: d.ID, Session: d.Session, ID: r.ID, Most: defaultTaken, Now: now,
-		GiveUp: now.Add(d.client.control.uncertainAfter),
+		GiveUp: now.Add(d.client.control.devices.uncertainAfter),
 		Mark:   d.client.mark}
 	if r.ID == "" && !f.At("body.take") {
 		f.Add("body.take", "is required", nil)
@@ -340,7 +340,7 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 	}
 	for k, i := range index {
 		if results[i] = recorded[k]; recorded[k] == puntuale.ReportRecorded {
-			d.client.control.reported(reports[k].Outcome.Verdict.String())
+			d.client.control.devices.reported(reports[k].Outcome.Verdict.String())
 		}
 	}
 	d.client.control.hint(d.Session, now)
@@ -365,7 +365,7 @@ func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool
 	case "refused":
 		o.Verdict, o.Reason = puntuale.Refused, puntuale.SaysRefusedByDevice
 	case "unknown":
-		o.Verdict, o.Next, o.Detail = puntuale.Uncertain, now.Add(d.client.control.uncertainAfter), "esito incerto: "+detail
+		o.Verdict, o.Next, o.Detail = puntuale.Uncertain, now.Add(d.client.control.devices.uncertainAfter), "esito incerto: "+detail
 	case "returned":
 		o.Verdict, o.Next, returned = puntuale.Retry, now, true
 	default:
@@ -404,7 +404,7 @@ func checkPush(f *request.Faults, to PushTarget) {
 }
 
 // PushKey is the installation's public key for Web Push, base64url; "" where nobody is told.
-func (d *Device) PushKey() string { return d.client.control.pushKey }
+func (d *Device) PushKey() string { return d.client.control.devices.pushKey }
 
 // SetPush replaces where the device wants to be told. Codes: invalid, not_found.
 func (d *Device) SetPush(ctx context.Context, to PushTarget, found ...puntuale.Fault) error {

@@ -23,8 +23,10 @@ const (
 	fileWithin = 20 * time.Second
 )
 
-// fileWindows counts the tries of this process. A second one allows as many again, which is no harm.
-type fileWindows struct {
+// fileChecks try files, and count the tries of this process. A second one allows as many again, which is no harm.
+type fileChecks struct {
+	source puntuale.MediaSource // nil: nobody can try a file
+
 	mu sync.Mutex
 	of map[puntuale.ClientID]fileWindow
 }
@@ -35,7 +37,7 @@ type fileWindow struct {
 }
 
 // CanTryFiles reports whether this process fetches files at all.
-func (c *Client) CanTryFiles() bool { return c.control.files != nil }
+func (c *Client) CanTryFiles() bool { return c.control.files.source != nil }
 
 // TryFile fetches the file at an address the way a message does, from public addresses only, and says what it is.
 // Codes: invalid, rate_limited, unavailable where this process fetches nothing. A fault of the file is a
@@ -47,15 +49,15 @@ func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error)
 	if err := f.Err(); err != nil {
 		return FileFacts{}, err
 	}
-	if c.control.files == nil {
+	if c.control.files.source == nil {
 		return FileFacts{}, &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "no files are fetched here"}
 	}
-	if err := c.control.fileWindows.enter(c.account.ID, c.control.clock.Now()); err != nil {
+	if err := c.control.files.enter(c.account.ID, c.control.clock.Now()); err != nil {
 		return FileFacts{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, fileWithin)
 	defer cancel()
-	m, err := c.control.files.Fetch(ctx, puntuale.MediaRequest{Client: c.account.ID, URL: address})
+	m, err := c.control.files.source.Fetch(ctx, puntuale.MediaRequest{Client: c.account.ID, URL: address})
 	if err != nil {
 		return FileFacts{}, err
 	}
@@ -64,7 +66,7 @@ func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error)
 }
 
 // enter counts a try, and refuses the one too many.
-func (w *fileWindows) enter(client puntuale.ClientID, now time.Time) error {
+func (w *fileChecks) enter(client puntuale.ClientID, now time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, old := range w.of {

@@ -86,7 +86,7 @@ func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntua
 		f.Add(at+"base_url", "is too long: at most 2048 characters are allowed", nil)
 	case err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		f.Add(at+"base_url", "is not the address of an API, such as https://app.sendapp.cloud/api", nil)
-	case u.Scheme != "https" && (u.Scheme != "http" || !c.control.plainGateways):
+	case u.Scheme != "https" && (u.Scheme != "http" || !c.control.sessions.plainGateways):
 		f.Add(at+"base_url", "must begin with https://", nil)
 	}
 	for _, key := range []struct {
@@ -106,7 +106,7 @@ func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntua
 }
 
 // storeGateway creates a session with the keys of its gateway. Codes: conflict (another session has the number).
-func (c *Client) storeGateway(ctx context.Context, s puntuale.Session, k puntuale.GatewayKeys, once *puntuale.Once) (puntuale.SessionID, error) {
+func (c *Client) storeGateway(ctx context.Context, s puntuale.Session, k puntuale.GatewayKeys, once *puntuale.Idempotency) (puntuale.SessionID, error) {
 	vault := c.control.vault
 	return c.tenant.CreateGateway(ctx, s, k.Mark(vault.Mark), func(id puntuale.SessionID) []byte {
 		return vault.Seal(puntuale.SealedGateway, id.SealPlace(), k.JSON())

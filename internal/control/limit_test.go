@@ -16,6 +16,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
 	"puntuale/internal/store/storetest"
 )
@@ -65,9 +66,10 @@ func says(err error) string {
 // limited is a service with one client, whose verbs the rows call.
 type limited struct {
 	control  *control.Control
+	accounts *account.Accounts
 	client   *control.Client
-	partner  *control.Partner
-	person   *control.Person
+	partner  *account.Partner
+	person   *account.Person
 	id       string // of the client
 	sequence string
 	session  string // a sandbox
@@ -91,15 +93,17 @@ func newLimited(t *testing.T, db *storetest.Database) *limited {
 	vault, err := auth.NewVault(bytes.Repeat([]byte{7}, auth.DataKeySize))
 	must(err)
 	store := db.Open(t)
-	w := &limited{control: control.New(control.Config{Operator: store, Door: store, Clock: db.Clock, Vault: vault, Sandbox: true, Files: nofiles{},
+	w := &limited{control: control.New(control.Config{Tenants: store, Devices: store, Maintenance: store, Clock: db.Clock, Vault: vault, Sandbox: true, Files: nofiles{},
 		Links: func(s puntuale.Session) bool { return s.Sandbox }})}
-	_, key, err := w.control.CreatePartner(ctx, control.NewPartner{Name: "Agenzia", Email: "agenzia@x.it", Password: limitedPassword})
+	w.accounts = account.New(account.Config{Control: w.control, Tenants: store, Partners: store, Clock: db.Clock, Vault: vault, Sandbox: true,
+		SignIn: account.SignInStores{Users: store, Tickets: store, Invitations: store, Visits: store, Tries: store}})
+	_, key, err := w.accounts.CreatePartner(ctx, account.NewPartner{Name: "Agenzia", Email: "agenzia@x.it", Password: limitedPassword})
 	must(err)
 	caller, err := w.control.Authenticate(ctx, key)
 	must(err)
-	w.partner, err = caller.Partner()
+	w.partner, err = w.accounts.Partner(caller)
 	must(err)
-	created, err := w.partner.CreateClient(ctx, control.NewClient{Name: "Studio", Email: "studio@x.it", Password: limitedPassword, Phone: "1"}, control.Once[control.CreatedClient]{})
+	created, err := w.partner.CreateClient(ctx, account.NewClient{Name: "Studio", Email: "studio@x.it", Password: limitedPassword, Phone: "1"}, control.Once[account.CreatedClient]{})
 	must(err)
 	w.id = created.ID.String()
 	caller, err = w.control.Authenticate(ctx, created.Key)
@@ -130,9 +134,9 @@ func newLimited(t *testing.T, db *storetest.Database) *limited {
 	started, err := w.client.Start(ctx, control.StartCall{Sequence: w.sequence, Phone: "3331234567"})
 	must(err)
 	w.message = started.IDs[0].String()
-	users, err := w.client.Team().Users(ctx)
+	users, err := w.accounts.TeamOf(w.client).Users(ctx)
 	must(err)
-	w.person, err = w.control.Person(ctx, users[0].ID, users[0].Stamp)
+	w.person, err = w.accounts.Person(ctx, users[0].ID, users[0].Stamp)
 	must(err)
 	return w
 }
@@ -354,8 +358,8 @@ var clientLimits = []limit{
 		_, err := w.client.TryFile(ctx, "https://x.it/"+long)
 		return err
 	}},
-	{"CreateKey", "invalid body.name", func(ctx context.Context, w *limited) error {
-		_, err := w.client.CreateKey(ctx, long)
+	{"ClientKeys.Create", "invalid body.name", func(ctx context.Context, w *limited) error {
+		_, err := w.accounts.KeysOf(w.client).Create(ctx, long)
 		return err
 	}},
 }
@@ -535,19 +539,19 @@ func sorted(err error, first ...string) error {
 // partnerLimits are what a partner asks.
 var partnerLimits = []limit{
 	{"CreateClient", "invalid body.name body.email body.email body.phone body.account_type", func(ctx context.Context, w *limited) error {
-		_, err := w.partner.CreateClient(ctx, control.NewClient{Name: long, Email: long, Password: "x", Phone: nul, Type: nul}, control.Once[control.CreatedClient]{})
+		_, err := w.partner.CreateClient(ctx, account.NewClient{Name: long, Email: long, Password: "x", Phone: nul, Type: nul}, control.Once[account.CreatedClient]{})
 		return err
 	}},
 	{"ChangeClient", "invalid body.name body.phone body.profile body.refill_period body.active_features body.daily_api_cap body.credits body.refill_to body.credits_add body.credits_add body.quotas.users body.region body.holidays body.timezone body.expiration_date",
 		func(ctx context.Context, w *limited) error {
 			huge := int64(math.MaxInt64)
-			_, err := w.partner.ChangeClient(ctx, w.id, control.ClientChange{Name: setTo(long), Phone: setTo(nul), Profile: setTo(nul), Refill: setTo(nul), RefillTo: setTo(int64(-1)),
+			_, err := w.partner.ChangeClient(ctx, w.id, account.ClientChange{Name: setTo(long), Phone: setTo(nul), Profile: setTo(nul), Refill: setTo(nul), RefillTo: setTo(int64(-1)),
 				Zone: setTo("posixrules"), Region: setTo("QQQ"), Expires: setTo("9999999-01-01"), Closed: setTo(many), Features: setTo(many),
 				Cap: setTo(&huge), Credits: setTo(&huge), CreditsAdd: setTo(huge), Quotas: map[puntuale.Quota]*int64{puntuale.QuotaUsers: &huge}})
 			return err
 		}},
 	{"Partner.CreateKey", "invalid body.name", func(ctx context.Context, w *limited) error {
-		_, err := w.partner.CreateKey(ctx, w.id, long, control.Once[control.IssuedKey]{})
+		_, err := w.partner.CreateKey(ctx, w.id, long, control.Once[account.IssuedKey]{})
 		return err
 	}},
 	{"Partner.RotateKey", "invalid body.grace", func(ctx context.Context, w *limited) error {
@@ -556,7 +560,7 @@ var partnerLimits = []limit{
 			return err
 		}
 		huge := int64(math.MaxInt64)
-		_, err = w.partner.RotateKey(ctx, w.id, keys[0].ID.String(), &huge, control.Once[control.IssuedKey]{})
+		_, err = w.partner.RotateKey(ctx, w.id, keys[0].ID.String(), &huge, control.Once[account.IssuedKey]{})
 		return err
 	}},
 	{"CreateOwnKey", "invalid body.name", func(ctx context.Context, w *limited) error {
@@ -572,7 +576,7 @@ var partnerLimits = []limit{
 		return err
 	}},
 	{"FindClients", "invalid query.limit query.cursor query.state query.q", func(ctx context.Context, w *limited) error {
-		_, _, err := w.partner.FindClients(ctx, control.ClientSearch{Text: long, State: nul, Page: wide})
+		_, _, err := w.partner.FindClients(ctx, account.ClientSearch{Text: long, State: nul, Page: wide})
 		return sorted(err, "query.limit", "query.cursor")
 	}},
 	{"Clients", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.partner.Clients(ctx, wide); return err }},
@@ -585,22 +589,22 @@ var partnerLimits = []limit{
 		return err
 	}},
 	{"SetBrand", "invalid body.name body.colour body.host body.logo", func(ctx context.Context, w *limited) error {
-		return w.partner.SetBrand(ctx, control.BrandChange{Name: long, Colour: long, Host: long, Logo: []byte(long)})
+		return w.partner.SetBrand(ctx, account.BrandChange{Name: long, Colour: long, Host: long, Logo: []byte(long)})
 	}},
 }
 
 // peopleLimits are of what people and operators ask.
 var peopleLimits = []limit{
 	{"Team.Invite", "invalid body.email body.name body.language body.role", func(ctx context.Context, w *limited) error {
-		_, _, err := w.client.Team().Invite(ctx, control.NewUser{Email: "a@" + long, Name: nul, Language: nul, Role: nul})
+		_, _, err := w.accounts.TeamOf(w.client).Invite(ctx, account.NewUser{Email: "a@" + long, Name: nul, Language: nul, Role: nul})
 		return err
 	}},
 	{"Team.Change", "invalid body.name body.role", func(ctx context.Context, w *limited) error {
-		_, err := w.client.Team().Change(ctx, w.person.User().ID.String(), control.UserChange{Name: setTo(long), Role: setTo(nul)})
+		_, err := w.accounts.TeamOf(w.client).Change(ctx, w.person.User().ID.String(), account.UserChange{Name: setTo(long), Role: setTo(nul)})
 		return err
 	}},
 	{"Join", "unauthorized", func(ctx context.Context, w *limited) error {
-		_, err := w.control.Join(ctx, nul+long, long)
+		_, err := w.accounts.Join(ctx, nul+long, long)
 		return err
 	}},
 	{"Rename", "invalid body.name", func(ctx context.Context, w *limited) error { return w.person.Rename(ctx, long) }},
@@ -610,35 +614,35 @@ var peopleLimits = []limit{
 		return err
 	}},
 	{"SignIn", "unauthorized", func(ctx context.Context, w *limited) error {
-		_, err := w.control.SignIn(ctx, control.SignIn{Email: nul + long, Password: long, Address: netip.MustParseAddr("192.0.2.1")})
+		_, err := w.accounts.SignIn(ctx, account.SignIn{Email: nul + long, Password: long, Address: netip.MustParseAddr("192.0.2.1")})
 		return err
 	}},
 	{"PartnerAt", "not_found", func(ctx context.Context, w *limited) error {
-		_, err := w.control.PartnerAt(ctx, "", nul+long)
+		_, err := w.accounts.PartnerAt(ctx, "", nul+long)
 		return err
 	}},
 	{"PartnerAt", "not_found", func(ctx context.Context, w *limited) error {
-		_, err := w.control.PartnerAt(ctx, nul+long, "")
+		_, err := w.accounts.PartnerAt(ctx, nul+long, "")
 		return err
 	}},
 	{"CreatePartner", "invalid name email password", func(ctx context.Context, w *limited) error {
-		_, _, err := w.control.CreatePartner(ctx, control.NewPartner{Name: long, Email: "a@" + long})
+		_, _, err := w.accounts.CreatePartner(ctx, account.NewPartner{Name: long, Email: "a@" + long})
 		return err
 	}},
 	{"Control.RotateKey", "invalid grace", func(ctx context.Context, w *limited) error {
-		_, err := w.control.RotateKey(ctx, "pk_x", math.MaxInt64)
+		_, err := w.accounts.RotateKey(ctx, "pk_x", math.MaxInt64)
 		return err
 	}},
 	{"ResetUser", "invalid password", func(ctx context.Context, w *limited) error {
-		return w.control.ResetUser(ctx, w.person.User(), long, false)
+		return w.accounts.ResetUser(ctx, w.person.User(), long, false)
 	}},
 }
 
-// missing are rows for every verb whose first argument is an id: what is no id is not there.
+// missing are rows for every verb whose first argument is an id. A text that is no id names nothing.
 func (w *limited) missing() (rows []limit) {
 	ids := []string{"", nul, long, "-1", "0", "1e3", "99999999999999999999999999"}
 	text := reflect.TypeFor[string]()
-	for _, on := range []any{w.client, w.partner, w.client.Team()} {
+	for _, on := range []any{w.client, new(w.accounts.KeysOf(w.client)), w.partner, w.accounts.TeamOf(w.client)} {
 		kind := reflect.TypeOf(on)
 		for i := range kind.NumMethod() {
 			m := kind.Method(i)
@@ -667,13 +671,13 @@ var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklist
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
 	Client.At Client.Campaign Client.CampaignProgress Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients
 	Client.CheckCampaign Client.StartCampaign Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign Client.CampaignBill
-	Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice Client.RotateKey Client.RevokeKey Client.Stop Client.Standing
+	Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.Standing
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
 // unlimited are the verbs that take nothing from outside, or only what cannot be too much.
-var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.Follow Client.ID Client.Keys Client.MayCreate Client.Pulse
-	Client.ReleaseHeld Client.Restored Client.Team Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
+var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.Follow Client.ID ClientKeys.List Client.MayCreate Client.Pulse
+	Client.ReleaseHeld Client.Restored Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Partner.Team Team.Users Device.Due Device.EndPush Device.Owner Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
 
 // TestEveryVerbHasItsLimits: a verb that nobody gave a row is found here. Give it one in the tables above, or say in
@@ -682,12 +686,12 @@ func TestEveryVerbHasItsLimits(t *testing.T) {
 	t.Parallel()
 	known := slices.Concat(namesOneThing, unlimited)
 	for _, row := range slices.Concat(clientLimits, messageLimits, listLimits) {
-		known = append(known, "Client."+row.verb, "Device."+row.verb)
+		known = append(known, row.verb, "Client."+row.verb, "Device."+row.verb)
 	}
 	for _, row := range slices.Concat(partnerLimits, peopleLimits) {
 		known = append(known, "Partner."+row.verb, row.verb)
 	}
-	for _, kind := range []reflect.Type{reflect.TypeFor[*control.Client](), reflect.TypeFor[*control.Partner](), reflect.TypeFor[*control.Team](), reflect.TypeFor[*control.Device]()} {
+	for _, kind := range []reflect.Type{reflect.TypeFor[*control.Client](), reflect.TypeFor[*account.ClientKeys](), reflect.TypeFor[*account.Partner](), reflect.TypeFor[*account.Team](), reflect.TypeFor[*control.Device]()} {
 		for i := range kind.NumMethod() {
 			if name := kind.Elem().Name() + "." + kind.Method(i).Name; !slices.Contains(known, name) {
 				t.Errorf("%s has no row", name)

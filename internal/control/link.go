@@ -53,7 +53,7 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 		return Session{}, err
 	}
 	switch {
-	case c.control.vault == nil || !c.control.links(found.Session):
+	case c.control.vault == nil || !c.control.sessions.links(found.Session):
 		return Session{}, puntuale.NoLinker()
 	case found.State == puntuale.LinkOnline || found.State == puntuale.LinkLinked:
 		return Session{}, puntuale.AlreadyLinked()
@@ -79,7 +79,7 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 	return phone
 }
 
-// Unlink ends a session's link, or the pairing under way, and returns the session. What is pending waits. One that is
+// Unlink ends a session's link, or the pairing under way, and returns the session. Pending messages wait. One that is
 // not linked stays so. Codes: not_found, busy (messages are being sent; the session's node did not answer in time).
 func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
@@ -91,7 +91,7 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 		return c.Session(ctx, id)
 	}
 	keyed := found.Type == puntuale.Official && !found.Sandbox // has keys to forget, good or not
-	if err != nil || found.Link.State == puntuale.LinkUnlinked && !keyed || c.control.vault == nil || !c.control.links(found.Session) {
+	if err != nil || found.Link.State == puntuale.LinkUnlinked && !keyed || c.control.vault == nil || !c.control.sessions.links(found.Session) {
 		return found, err
 	}
 	if err := c.command(ctx, found.ID, puntuale.CommandUnlink, nil); err != nil {
@@ -144,8 +144,8 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 		shown.Limited = s.Link.Limited
 	}
 	shown.WebhookPath = c.webhookPath(s)
-	if c.control.public != "" && shown.WebhookPath != "" {
-		shown.Webhook = c.control.public + shown.WebhookPath
+	if c.control.sessions.public != "" && shown.WebhookPath != "" {
+		shown.Webhook = c.control.sessions.public + shown.WebhookPath
 	}
 	shown.Hint = shown.hint()
 	return shown

@@ -159,7 +159,7 @@ func (c *Client) official(ctx context.Context, id string) (Session, error) {
 }
 
 // storeSession creates a session, with its keys if there are some.
-func (c *Client) storeSession(ctx context.Context, s puntuale.Session, keys *puntuale.OfficialKeys, once *puntuale.Once) (puntuale.SessionID, error) {
+func (c *Client) storeSession(ctx context.Context, s puntuale.Session, keys *puntuale.OfficialKeys, once *puntuale.Idempotency) (puntuale.SessionID, error) {
 	if keys == nil || c.control.vault == nil {
 		return c.tenant.CreateSession(ctx, s, once)
 	}

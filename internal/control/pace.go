@@ -69,10 +69,10 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 	}
 	var patch puntuale.SessionPatch
 	if r.Name != nil {
-		patch.Name = changeTo(*r.Name)
+		patch.Name = puntuale.ChangeTo(*r.Name)
 	}
 	if pace != found.Pace {
-		patch.Pace = changeTo(pace)
+		patch.Pace = puntuale.ChangeTo(pace)
 	}
 	if err := c.tenant.UpdateSession(ctx, found.ID, patch, r.Known...); err != nil {
 		return Session{}, fmt.Errorf("change session %d: %w", found.ID, err)
@@ -95,7 +95,7 @@ func (c *Client) Reconnect(ctx context.Context, id string) (Session, error) {
 		return Session{}, err
 	case found.Type != puntuale.Socket && !found.Sandbox:
 		return Session{}, puntuale.Conflict("only a linked number of the type Socket is reconnected; other sessions connect by themselves")
-	case c.control.vault == nil || !c.control.links(found.Session):
+	case c.control.vault == nil || !c.control.sessions.links(found.Session):
 		return Session{}, puntuale.NoLinker()
 	}
 	if err := c.command(ctx, found.ID, puntuale.CommandReconnect, nil); err != nil {

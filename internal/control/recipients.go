@@ -161,12 +161,12 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	if !stored.State.Editable() {
 		return Recipients{}, puntuale.Conflict("the campaign is " + stored.State.String())
 	}
-	u, err := c.control.uploads.begin(c.account.Partner)
+	u, err := c.control.lists.uploads.begin(c.account.Partner)
 	if err != nil {
 		return Recipients{}, err
 	}
 	defer u.end()
-	reader, err := roster.Open(ctx, &uploadReader{upload: u, ctx: ctx, r: file}, contentType, c.control.scratch)
+	reader, err := roster.Open(ctx, &uploadReader{upload: u, ctx: ctx, r: file}, contentType, c.control.lists.scratch)
 	if err != nil {
 		return Recipients{}, fileFault(err)
 	}
@@ -357,7 +357,7 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipie
 	case stored.List == 0:
 		return Recipients{}, puntuale.Conflict("the campaign has no recipients")
 	}
-	u, err := c.control.uploads.begin(c.account.Partner)
+	u, err := c.control.lists.uploads.begin(c.account.Partner)
 	if err != nil {
 		return Recipients{}, err
 	}
@@ -578,7 +578,7 @@ func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID,
 	}
 	store := c.tenant
 	if free {
-		store = c.control.operator.Uncounted(c.account.ID)
+		store = c.control.tenants.Uncounted(c.account.ID)
 	}
 	if _, err := store.Resend(ctx, r); err != nil {
 		return 0, fmt.Errorf("send messages of a campaign again: %w", untilMidnight(err, request.Midnight(day, zone).Sub(now)))

@@ -30,7 +30,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.Resent, 
 		return puntuale.Resent{}, err
 	}
 	f := request.Faults(call.Faults)
-	once, clash, err := call.Once.begin(ctx, c.tenant, &f)
+	once, clash, err := call.Once.Begin(ctx, c.tenant, &f)
 	if err != nil {
 		return puntuale.Resent{}, err
 	}
@@ -50,11 +50,11 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.Resent, 
 	if clash != nil {
 		return puntuale.Resent{}, clash
 	}
-	call.Once.keep(once, func(stored any) puntuale.Resent {
+	result := func(stored any) puntuale.Resent {
 		r, _ := stored.(puntuale.Resent)
 		return r
-	})
-	r := puntuale.Resend{Day: puntuale.DateOf(now.In(zone)), Now: now, Once: once, Unknown: call.unknown}
+	}
+	r := puntuale.Resend{Day: puntuale.DateOf(now.In(zone)), Now: now, Idempotency: once.Keep(result), Unknown: call.unknown}
 	for i := range found {
 		loc, err := c.control.zones.Load(found[i].Zone)
 		if err != nil {

@@ -126,11 +126,11 @@ func (c *Client) ReleaseHeld(ctx context.Context) error {
 	return nil
 }
 
-// ClientOf returns a client for the operator. Its calls are not counted. Codes: not_found.
+// ClientOf returns a client for the tenants. Its calls are not counted. Codes: not_found.
 func (c *Control) ClientOf(ctx context.Context, of *puntuale.RestoredClient) (*Client, error) {
-	account, err := c.operator.Partner(of.Partner).Client(ctx, of.Client)
+	account, err := c.tenants.Partner(of.Partner).Client(ctx, of.Client)
 	if err != nil {
 		return nil, fmt.Errorf("read a client: %w", err)
 	}
-	return &Client{control: c, account: account, tenant: c.operator.Uncounted(of.Client)}, nil
+	return &Client{control: c, account: account, tenant: c.tenants.Uncounted(of.Client)}, nil
 }

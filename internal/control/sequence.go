@@ -36,7 +36,7 @@ func (c *Client) CreateSequence(ctx context.Context, r NewSequence, o Once[Seque
 		return Sequence{}, err
 	}
 	var f request.Faults
-	once, clash, err := o.begin(ctx, c.tenant, &f)
+	once, clash, err := o.Begin(ctx, c.tenant, &f)
 	if err != nil {
 		return Sequence{}, err
 	}
@@ -54,8 +54,7 @@ func (c *Client) CreateSequence(ctx context.Context, r NewSequence, o Once[Seque
 		s.ID, _ = stored.(puntuale.SequenceID)
 		return s
 	}
-	o.keep(once, result)
-	id, err := c.tenant.CreateSequence(ctx, s.Sequence, once)
+	id, err := c.tenant.CreateSequence(ctx, s.Sequence, once.Keep(result))
 	if err != nil {
 		return Sequence{}, fmt.Errorf("create a sequence: %w", err)
 	}

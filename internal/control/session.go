@@ -46,7 +46,7 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 		return Session{}, err
 	}
 	f := request.Faults(r.Faults)
-	once, clash, err := o.begin(ctx, c.tenant, &f)
+	once, clash, err := o.Begin(ctx, c.tenant, &f)
 	if err != nil {
 		return Session{}, err
 	}
@@ -71,7 +71,7 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 			f.Add("body.gateway", "goes with connection_type Send_app only", nil)
 		}
 	}
-	s := puntuale.Session{Client: c.account.ID, Name: r.Name, Type: kind, Sandbox: c.control.sandbox, Created: c.control.clock.Now()}
+	s := puntuale.Session{Client: c.account.ID, Name: r.Name, Type: kind, Sandbox: c.control.sessions.sandbox, Created: c.control.clock.Now()}
 	if r.Sandbox != nil {
 		s.Sandbox = *r.Sandbox
 	}
@@ -90,12 +90,11 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 		s.ID, _ = stored.(puntuale.SessionID)
 		return c.stateOf(s)
 	}
-	o.keep(once, result)
 	var id puntuale.SessionID
 	if r.Gateway != nil && c.control.vault != nil {
-		id, err = c.storeGateway(ctx, s, gateway, once)
+		id, err = c.storeGateway(ctx, s, gateway, once.Keep(result))
 	} else {
-		id, err = c.storeSession(ctx, s, r.Keys, once)
+		id, err = c.storeSession(ctx, s, r.Keys, once.Keep(result))
 	}
 	if err != nil {
 		return Session{}, fmt.Errorf("create a session: %w", err)

@@ -44,13 +44,9 @@ func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 	if err := c.MayCreate(); err != nil {
 		return Started{}, err
 	}
-	once := idempotency(call.Scope, call.Key, call.Body)
-	kept, clash := c.replay(ctx, once)
-	if kept != nil {
-		return *kept, nil
-	}
-	if clash != nil && puntuale.CodeOf(clash) != puntuale.CodeConflict {
-		return Started{}, clash
+	once, clash, err := startOnce(call.Scope, call.Key, call.Body).look(ctx, c.tenant)
+	if err != nil {
+		return startedBefore(err)
 	}
 	now := c.control.clock.Now()
 	p, err := c.planSingle(ctx, call, now)

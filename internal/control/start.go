@@ -7,16 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/control/request"
 	"puntuale/internal/plan"
 )
-
-// maxIdempotencyKey is the length of a caller's idempotency key, in bytes.
-const maxIdempotencyKey = 255
 
 // StartCall is a request to start a sequence for one recipient, or to see what that would do.
 type StartCall struct {
@@ -35,7 +31,30 @@ type StartCall struct {
 }
 
 // Started is the answer to a start.
-type Started = puntuale.StartedRun
+type Started struct {
+	puntuale.StartedRun
+	Replayed bool // an earlier call's answer, given again
+}
+
+// startOnce makes a repeat of a start give the first one's answer. The store keeps the run, not the bytes of the answer.
+func startOnce(scope, key string, body []byte) *Keyed[puntuale.StartedRun] {
+	return Once[puntuale.StartedRun]{Scope: scope, Key: key, Body: body, Answer: func(r puntuale.StartedRun) ([]byte, error) {
+		return json.Marshal(r)
+	}}.keyed()
+}
+
+// startedBefore is the answer of an earlier call, where the error holds one. Any other error stays as it is.
+func startedBefore(err error) (Started, error) {
+	kept := &puntuale.Replayed{}
+	if !errors.As(err, &kept) {
+		return Started{}, err
+	}
+	started := Started{Replayed: true}
+	if err := json.Unmarshal(kept.Answer, &started.StartedRun); err != nil {
+		return Started{}, fmt.Errorf("read a kept answer: %w", err)
+	}
+	return started, nil
+}
 
 // Start schedules all messages of a sequence for one recipient and counts one call. Codes: not_found (the sequence),
 // invalid, conflict (if_running reject; the idempotency key with another body), busy, cap_reached, forbidden. With an
@@ -57,13 +76,9 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	once := idempotency(call.Scope, call.Key, call.Body)
-	kept, clash := c.replay(ctx, once)
-	if kept != nil {
-		return *kept, nil
-	}
-	if clash != nil && puntuale.CodeOf(clash) != puntuale.CodeConflict {
-		return Started{}, clash
+	once, clash, err := startOnce(call.Scope, call.Key, call.Body).look(ctx, c.tenant)
+	if err != nil {
+		return startedBefore(err)
 	}
 	now := c.control.clock.Now()
 	p, err := c.plan(ctx, sequence, call, now, rand.Uint64()|1) //nolint:gosec // spreads load, guards nothing
@@ -76,7 +91,7 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	return c.start(ctx, p, call.Body, once, now)
 }
 
-// startFromMemory starts what is planned from memory. It is proven when the store has answered, and found the client
+// startFromMemory plans a start from memory, and starts it. It is proven when the store has answered, and found the client
 // unchanged: everything else must be asked again.
 func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started, proven bool, err error) {
 	sequence, err := sequenceID(call.Sequence)
@@ -91,7 +106,7 @@ func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started
 	if err != nil {
 		return Started{}, false, err
 	}
-	started, err := c.start(ctx, p, call.Body, idempotency(call.Scope, call.Key, call.Body), now)
+	started, err := c.start(ctx, p, call.Body, startOnce(call.Scope, call.Key, call.Body), now)
 	return started, !errors.Is(err, puntuale.ErrStale), err
 }
 
@@ -187,7 +202,7 @@ func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time
 }
 
 // start stores what was planned, in one transaction with the day's usage.
-func (c *Client) start(ctx context.Context, p planned, body []byte, once *puntuale.Idempotency, now time.Time) (Started, error) {
+func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[puntuale.StartedRun], now time.Time) (Started, error) {
 	zone, err := c.zone()
 	if err != nil {
 		return Started{}, err
@@ -211,30 +226,24 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *puntua
 		revision = c.account.Revision
 	}
 	started, err := c.tenant.Start(ctx, puntuale.StartRun{
-		Run: run, Messages: p.Messages, Skipped: p.Skipped, Day: day, Now: now, IfRunning: p.ifRunning, Idempotency: once, Revision: revision,
+		Run: run, Messages: p.Messages, Skipped: p.Skipped, Day: day, Now: now, IfRunning: p.ifRunning, Idempotency: once.Keep(startedRun), Revision: revision,
 	})
+	if errors.As(err, new(*puntuale.Replayed)) {
+		return startedBefore(err)
+	}
 	if err != nil {
 		return Started{}, fmt.Errorf("start %s, sequence %d: %w", p.origin, p.sequence.ID, untilMidnight(err, request.Midnight(day, zone).Sub(now)))
 	}
-	if len(started.IDs) > 0 && !started.Replayed && !first.IsZero() {
+	if len(started.IDs) > 0 && !first.IsZero() {
 		c.control.hint(p.session.ID, first)
 	}
-	return started, nil
+	return Started{StartedRun: started}, nil
 }
 
-// replay returns the answer kept under a call's idempotency key, nil without one.
-func (c *Client) replay(ctx context.Context, once *puntuale.Idempotency) (*Started, error) {
-	if once == nil || !sane(once.Key) {
-		return nil, nil //nolint:nilnil // no answer is kept, which is no error
-	}
-	kept, err := c.tenant.Replay(ctx, *once)
-	if err != nil {
-		return nil, fmt.Errorf("look for an idempotent answer: %w", err)
-	}
-	if kept != nil {
-		kept.Replayed = true
-	}
-	return kept, nil
+// startedRun is what a store returns of a start.
+func startedRun(stored any) puntuale.StartedRun {
+	r, _ := stored.(puntuale.StartedRun)
+	return r
 }
 
 // callZone returns the zone that a start is planned in: the call's, else the client's.
@@ -260,19 +269,7 @@ func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Locatio
 	return c.zone()
 }
 
-const saysNoZone = "is not the name of a time zone, such as Europe/Rome"
-
-func idempotency(scope, key string, body []byte) *puntuale.Idempotency {
-	if key == "" {
-		return nil
-	}
-	return &puntuale.Idempotency{Scope: scope, Key: key, Hash: hashOf(body)}
-}
-
-// sane reports an idempotency key that every database keeps as it is; "" is none, and fine.
-func sane(key string) bool {
-	return len(key) <= maxIdempotencyKey && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
-}
+const saysNoZone = request.SaysNoZone
 
 // values takes from the body what the sequence's steps name.
 func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]plan.Value {

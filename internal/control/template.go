@@ -29,7 +29,7 @@ func (c *Client) CreateTemplate(ctx context.Context, r NewTemplate, o Once[Templ
 		return Template{}, err
 	}
 	f := request.Faults(r.Faults)
-	once, clash, err := o.begin(ctx, c.tenant, &f)
+	once, clash, err := o.Begin(ctx, c.tenant, &f)
 	if err != nil {
 		return Template{}, err
 	}
@@ -46,8 +46,7 @@ func (c *Client) CreateTemplate(ctx context.Context, r NewTemplate, o Once[Templ
 		t.ID, _ = stored.(puntuale.TemplateID)
 		return templateFields(t)
 	}
-	o.keep(once, result)
-	id, err := c.tenant.CreateTemplate(ctx, t, once)
+	id, err := c.tenant.CreateTemplate(ctx, t, once.Keep(result))
 	if err != nil {
 		return Template{}, fmt.Errorf("create a template: %w", err)
 	}

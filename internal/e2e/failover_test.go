@@ -20,6 +20,7 @@ import (
 	"puntuale/internal/dispatch"
 	"puntuale/internal/store"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/storetest"
 )
 
 // peer is a network that remembers all that it received, outside any database. So it still knows what a failover loses.
@@ -159,9 +160,9 @@ func (h *house) plan(s *side, due ...time.Time) (ids []puntuale.MessageID) {
 			Received: now, Request: []byte(`{}`), ClientName: "C",
 			Steps: []puntuale.FrozenStep{{Content: puntuale.Content{Text: phone}}},
 		}, Messages: []puntuale.PlannedMessage{{Content: puntuale.Content{Text: phone}, Due: at, DueMax: at, ValidUntil: at.Add(time.Hour)}},
-			Idempotency: &puntuale.Idempotency{Scope: "s", Key: phone, Hash: "h"}}
+			Idempotency: storetest.Keyed("s", phone, "h")}
 		for h.t.Context().Err() == nil {
-			started, err := h.store.Tenant(s.client).Start(context.Background(), run)
+			started, err := storetest.Start(context.Background(), h.store.Tenant(s.client), run)
 			if err == nil {
 				ids = append(ids, started.IDs...)
 				break

@@ -8,7 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 )
 
 func registerAccounts(a *api) {
@@ -43,7 +43,7 @@ type expiration struct {
 	Expires *string `json:"expiration_date" format:"date" doc:"Last day of service; null when it does not expire"`
 }
 
-func expirations(ctx context.Context, p *control.Partner, in *call, _ *expirationInput) ([]expiration, error) {
+func expirations(ctx context.Context, p *account.Partner, in *call, _ *expirationInput) ([]expiration, error) {
 	location, ids, faults, err := in.clientIDs()
 	if err != nil {
 		return nil, err
@@ -84,19 +84,19 @@ type snapshotInput struct {
 	ID string `path:"id_client" doc:"ID of the client"`
 }
 
-func clientSnapshot(ctx context.Context, p *control.Partner, c *call, in *snapshotInput) (control.Snapshot, error) {
-	account, err := p.Account(ctx, in.ID)
+func clientSnapshot(ctx context.Context, p *account.Partner, c *call, in *snapshotInput) (account.Snapshot, error) {
+	found, err := p.Account(ctx, in.ID)
 	if err != nil {
-		return control.Snapshot{}, err
+		return account.Snapshot{}, err
 	}
-	c.tagged(account.Version())
-	return control.SnapshotOf(account), nil
+	c.tagged(found.Version())
+	return account.SnapshotOf(found), nil
 }
 
 // listedClient is a snapshot with all other values that a partner sets.
 type listedClient struct {
 	ID string `json:"id_client"`
-	control.Snapshot
+	account.Snapshot
 	Type      string   `json:"account_type" enum:"test,baby,full"`
 	Cap       *int64   `json:"daily_api_cap" doc:"Calls a day; null when none is refused"`
 	RefillTo  *int64   `json:"refill_to" doc:"Credits after a refill; null without refills"`
@@ -128,7 +128,7 @@ type clientsAnswer struct {
 	Next    *string        `json:"next_cursor"`
 }
 
-func listClients(ctx context.Context, p *control.Partner, in *call, q *ListInput) (clientsAnswer, error) {
+func listClients(ctx context.Context, p *account.Partner, in *call, q *ListInput) (clientsAnswer, error) {
 	rows, next, err := p.Clients(ctx, q.page(in))
 	if err != nil {
 		return clientsAnswer{}, err
@@ -147,7 +147,7 @@ func listClients(ctx context.Context, p *control.Partner, in *call, q *ListInput
 
 func listedOf(c puntuale.Client) listedClient {
 	l := listedClient{
-		ID: c.ID.String(), Snapshot: control.SnapshotOf(c), Type: string(c.Type), Cap: c.Cap, Timezone: c.Zone, Region: c.Region,
+		ID: c.ID.String(), Snapshot: account.SnapshotOf(c), Type: string(c.Type), Cap: c.Cap, Timezone: c.Zone, Region: c.Region,
 		Holidays:  each(c.Closed, puntuale.Date.String),
 		Suspended: c.Suspended, Created: stamp(c.Created),
 	}
@@ -197,29 +197,29 @@ func (credits) Schema(huma.Registry) *huma.Schema {
 	}}
 }
 
-func changeClient(ctx context.Context, p *control.Partner, in *call, q *changeInput) (control.Snapshot, error) {
+func changeClient(ctx context.Context, p *account.Partner, in *call, q *changeInput) (account.Snapshot, error) {
 	body, err := in.object()
 	if err != nil {
-		return control.Snapshot{}, err
+		return account.Snapshot{}, err
 	}
 	asked := readChange(body)
 	body.only(changeBody{})
 	if err := body.err(); err != nil {
-		return control.Snapshot{}, err
+		return account.Snapshot{}, err
 	}
 	known, faults := in.known()
 	asked.Known, asked.Faults = known, append(*body.refused, faults...)
 	changed, err := p.ChangeClient(ctx, q.ID, asked)
 	if err != nil {
-		return control.Snapshot{}, err
+		return account.Snapshot{}, err
 	}
 	in.tagged(changed.Version())
-	return control.SnapshotOf(changed), nil
+	return account.SnapshotOf(changed), nil
 }
 
 // readChange reads what a partner changes of a client.
-func readChange(o *object) control.ClientChange {
-	r := control.ClientChange{
+func readChange(o *object) account.ClientChange {
+	r := account.ClientChange{
 		Profile: textChange(o, "profile"), Refill: textChange(o, "refill_period"), Name: textChange(o, "name"),
 		Zone: textChange(o, "timezone"), Region: textChange(o, "region"), Features: textsChange(o, "active_features"),
 		Closed: textsChange(o, "holidays"), CreditsAdd: wholeChange(o, "credits_add"), RefillTo: wholeChange(o, "refill_to"),
@@ -300,7 +300,7 @@ func textsChange(o *object, name string) puntuale.Change[[]string] {
 	return puntuale.Change[[]string]{Set: raws != nil, To: texts}
 }
 
-func deleteClient(ctx context.Context, p *control.Partner, _ *call, in *oneInput) (messageAnswer, error) {
+func deleteClient(ctx context.Context, p *account.Partner, _ *call, in *oneInput) (messageAnswer, error) {
 	if err := p.DeleteClient(ctx, in.ID); err != nil {
 		return messageAnswer{}, err
 	}

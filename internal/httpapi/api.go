@@ -12,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 )
 
@@ -20,15 +21,16 @@ const DocumentPath = "/openapi.json"
 
 // Config is what [New] needs; all but Observe, Rate, Admit and Refuse must be set.
 type Config struct {
-	Control *control.Control
-	Logger  *slog.Logger
-	Now     func() time.Time                                   // for the access log and the rate
-	Rate    float64                                            // calls a second under one key; 0: no limit
-	Observe func(route string, status int, took time.Duration) // called for every answer; nil: not called
-	Admit   httpkit.Admission                                  // shared with the dashboards and the webhooks
-	Refuse  *httpkit.Restraint                                 // keeps refusals from taking all of the server's time; nil: none
-	Proxies httpkit.Proxies                                    // nil: httpkit.DefaultProxies
-	Scratch string                                             // the folder of answers that are too long for memory, made when it is needed; "": the system's
+	Control  *control.Control
+	Accounts *account.Accounts
+	Logger   *slog.Logger
+	Now      func() time.Time                                   // for the access log and the rate
+	Rate     float64                                            // calls a second under one key; 0: no limit
+	Observe  func(route string, status int, took time.Duration) // called for every answer; nil: not called
+	Admit    httpkit.Admission                                  // shared with the dashboards and the webhooks
+	Refuse   *httpkit.Restraint                                 // keeps refusals from taking all of the server's time; nil: none
+	Proxies  httpkit.Proxies                                    // nil: httpkit.DefaultProxies
+	Scratch  string                                             // the folder of answers that are too long for memory, made when it is needed; "": the system's
 }
 
 // pacedKey is a key whose rate is limited.
@@ -40,14 +42,15 @@ type pacedKey struct {
 // api is the state that operations share while they are registered.
 type api struct {
 	huma.API
-	control *control.Control
-	logger  *slog.Logger
-	pace    *httpkit.Pace[pacedKey]
-	admits  httpkit.Admission
-	refusal *httpkit.Restraint
-	shares  shares
-	scratch string
-	now     func() time.Time
+	control  *control.Control
+	accounts *account.Accounts
+	logger   *slog.Logger
+	pace     *httpkit.Pace[pacedKey]
+	admits   httpkit.Admission
+	refusal  *httpkit.Restraint
+	shares   shares
+	scratch  string
+	now      func() time.Time
 
 	strictBodies map[string]bool // schemas of bodies that take no undocumented member
 }
@@ -61,7 +64,7 @@ func init() {
 // request ids, access log and recovery. New fails only when a file of the page is missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: httpkit.NewPace[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, logger: cfg.Logger, pace: httpkit.NewPace[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)

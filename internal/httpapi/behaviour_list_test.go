@@ -49,12 +49,12 @@ func behaviourRecipients(t *testing.T, s *service) {
 // back.
 func behaviourBlacklist(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "test"), s.newAccount("b@x", "test")
-	start := func(c account) string {
+	start := func(c clientAccount) string {
 		var run started
 		s.must(&run, "POST", "/api/start/"+s.newSequence(c.Key, stepNow), c.Key, `{"phone":"3331234567"}`)
 		return run.ID[0]
 	}
-	state := func(c account, id string) string { return s.details(c.Key, id)[0].Stato }
+	state := func(c clientAccount, id string) string { return s.details(c.Key, id)[0].Stato }
 	s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567","reason":"lo ha chiesto"}`)
 	s.must(nil, "POST", "/api/blacklist", a.Key, `{"phone":"3331234567"}`)
 	blocked, free := start(a), start(b)
@@ -79,7 +79,7 @@ func behaviourBlacklist(t *testing.T, s *service) {
 // The simulated network's ledger has the messages of the key's client that reached it, oldest first, in pages.
 func behaviourSandboxLedger(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
-	receive := func(c account, id int, at time.Time, content puntuale.Content) {
+	receive := func(c clientAccount, id int, at time.Time, content puntuale.Content) {
 		t.Helper()
 		client, _ := strconv.ParseInt(c.ID, 10, 64)
 		m := puntuale.SandboxMessage{Client: puntuale.ClientID(client), Message: puntuale.MessageID(id), ConnectorID: fmt.Sprint("c", id),

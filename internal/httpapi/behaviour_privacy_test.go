@@ -151,7 +151,7 @@ func behaviourPersonErased(t *testing.T, s *service) {
 }
 
 // used is how many calls of the client are counted today.
-func (s *service) used(a account) (n int64) {
+func (s *service) used(a clientAccount) (n int64) {
 	s.t.Helper()
 	var run started
 	s.must(&run, "POST", "/api/start/"+s.newSequence(a.Key, stepNow), a.Key, `{"phone":"3339876543"}`)

@@ -167,7 +167,7 @@ func behaviourOnce(t *testing.T, s *service) {
 
 func behaviourSealed(t *testing.T, s *service) {
 	body := `{"name":"x","email":"k@x","password":"p","phone":"1"}`
-	var created account
+	var created clientAccount
 	first := s.must(&created, "POST", "/api/client/create", s.partner, body, "Idempotency-Key", "k")
 	rows, err := s.db.SQL.QueryContext(t.Context(), `select result from idempotency`)
 	if err != nil {
@@ -185,7 +185,7 @@ func behaviourSealed(t *testing.T, s *service) {
 		t.Errorf("%d answers are kept, %v", n, rows.Err())
 	}
 	old := s.partner
-	if s.partner, err = s.control.RotateKey(t.Context(), old, time.Hour); err != nil {
+	if s.partner, err = s.accounts.RotateKey(t.Context(), old, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if a := s.call("POST", "/api/client/create", s.partner, body, "Idempotency-Key", "k"); a.status != 409 {
@@ -306,7 +306,7 @@ func behaviourRefills(t *testing.T, s *service) {
 	baby, monthly := s.newAccount("a@x", "baby"), s.newAccount("b@x", "test")
 	s.must(nil, "PATCH", "/api/client/"+baby.ID, s.partner, `{"credits_add":-1990}`)
 	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits_add":-93,"refill_period":"Mensile"}`)
-	credits := func(a account) string {
+	credits := func(a clientAccount) string {
 		var v struct{ Credits string }
 		s.must(&v, "GET", "/api/client/"+a.ID+"/snapshot", s.partner, "")
 		return v.Credits
@@ -314,8 +314,8 @@ func behaviourRefills(t *testing.T, s *service) {
 	refill := func(at time.Time, want int, babys, monthlys string) {
 		t.Helper()
 		s.clock.Set(at)
-		n, err := s.control.Refill(t.Context())
-		if again, errAgain := s.control.Refill(t.Context()); n != want || err != nil || again != 0 || errAgain != nil {
+		n, err := s.accounts.Refill(t.Context())
+		if again, errAgain := s.accounts.Refill(t.Context()); n != want || err != nil || again != 0 || errAgain != nil {
 			t.Errorf("%s: %d, %v, then %d, %v", at, n, err, again, errAgain)
 		}
 		if credits(baby) != babys || credits(monthly) != monthlys {

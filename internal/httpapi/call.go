@@ -19,13 +19,14 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 )
 
 // call is one call with a valid key: its caller, and what came with the request.
 type call struct {
 	client  *control.Client  // with a client's key
-	partner *control.Partner // with a partner's key
+	partner *account.Partner // with a partner's key
 	device  *control.Device  // with a device's token
 	scope   string           // method and path, for idempotency
 	body    []byte           // without byte order mark; nil when not one byte was sent
@@ -171,13 +172,13 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 	caller, known := (*control.Caller)(nil), false
 	if op.proven != nil && op.proven(r) {
 		if caller, known = a.control.Recognize(key); known {
-			c, err = received(caller, side, op, r)
+			c, err = a.received(caller, side, op, r)
 			known = err == nil
 		}
 	}
 	if !known {
 		if caller, err = a.control.Authenticate(ctx, key); err == nil {
-			c, err = received(caller, side, op, r)
+			c, err = a.received(caller, side, op, r)
 		}
 		if err != nil {
 			return nil, err
@@ -195,11 +196,11 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 }
 
 // received begins a call, if the caller may make it. Codes: forbidden.
-func received(caller *control.Caller, side puntuale.Side, op operation, r *http.Request) (c *call, err error) {
+func (a *api) received(caller *control.Caller, side puntuale.Side, op operation, r *http.Request) (c *call, err error) {
 	c = &call{}
 	switch side {
 	case puntuale.PartnerSide:
-		c.partner, err = caller.Partner()
+		c.partner, err = a.accounts.Partner(caller)
 		return c, err
 	case puntuale.DeviceSide:
 		c.device, err = caller.Device()

@@ -17,7 +17,7 @@ import (
 )
 
 // feed runs a campaign's feeder on the owner's node until the campaign is as wanted.
-func (s *service) feed(a account, id string, wanted func(puntuale.Campaign) bool) (c puntuale.Campaign) {
+func (s *service) feed(a clientAccount, id string, wanted func(puntuale.Campaign) bool) (c puntuale.Campaign) {
 	s.t.Helper()
 	client, campaignID := idsOf(s.t, a, id)
 	stored := s.owner.store.Tenant(client)
@@ -46,7 +46,7 @@ func (s *service) feed(a account, id string, wanted func(puntuale.Campaign) bool
 func nobodyWaits(c puntuale.Campaign) bool { return c.Feed.Waiting == 0 }
 
 // fed feeds all recipients, and returns their first messages in the order of the list.
-func (s *service) fed(a account, id string) (all []puntuale.MessageID) {
+func (s *service) fed(a clientAccount, id string) (all []puntuale.MessageID) {
 	s.t.Helper()
 	client, _ := idsOf(s.t, a, id)
 	c := s.feed(a, id, nobodyWaits)
@@ -61,7 +61,7 @@ func (s *service) fed(a account, id string) (all []puntuale.MessageID) {
 }
 
 // sending makes an account whose session the owner's node sends for.
-func (s *service) sending(email string) account {
+func (s *service) sending(email string) clientAccount {
 	s.t.Helper()
 	a := s.newAccount(email, "full")
 	_, session := idsOf(s.t, a, a.Session)

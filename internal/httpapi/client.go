@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 )
 
 func registerClients(a *api) {
@@ -37,12 +37,12 @@ type clientAnswer struct {
 	Timestamp string `json:"timestamp" format:"date-time" doc:"Time of the call"`
 }
 
-func createClient(ctx context.Context, p *control.Partner, in *call, q *OnceInput) (clientAnswer, error) {
+func createClient(ctx context.Context, p *account.Partner, in *call, q *OnceInput) (clientAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return clientAnswer{}, err
 	}
-	asked := control.NewClient{
+	asked := account.NewClient{
 		Name: body.text("name"), Email: body.text("email"), Password: body.text("password"), Phone: body.phone("phone"),
 		Type: body.text("account_type"), Sandbox: body.flag("sandbox"),
 	}
@@ -57,7 +57,7 @@ func createClient(ctx context.Context, p *control.Partner, in *call, q *OnceInpu
 	return createdOf(created), nil
 }
 
-func createdOf(created control.CreatedClient) clientAnswer {
+func createdOf(created account.CreatedClient) clientAnswer {
 	account := created.Account
 	return clientAnswer{
 		ID: created.ID.String(), Session: created.Session.String(), Key: created.Key, Name: account.Name,

@@ -324,7 +324,7 @@ func contractPair(t *testing.T, s *service) {
 
 func contractAccountTypes(t *testing.T, s *service) {
 	// 100 credits and 14 days; 2000 a year; no limitation, which is the default.
-	var full account
+	var full clientAccount
 	s.must(&full, "POST", "/api/client/create", s.partner, `{"name":"x","email":"d@x","password":"p","phone":"1"}`)
 	if got := s.must(nil, "GET", "/api/client/"+full.ID+"/snapshot", s.partner, ""); !strings.Contains(got.body, `"credits":"Illimitati"`) {
 		t.Error(got.body)

@@ -22,6 +22,7 @@ import (
 
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
 )
 
@@ -34,7 +35,7 @@ type document struct {
 
 var loadDocument = sync.OnceValues(func() (document, error) {
 	h, err := httpapi.New(httpapi.Config{
-		Control: control.New(control.Config{Clock: clock.NewFake(morning)}), Logger: slog.New(slog.DiscardHandler),
+		Control: control.New(control.Config{Clock: clock.NewFake(morning)}), Accounts: account.New(account.Config{Clock: clock.NewFake(morning)}), Logger: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return morning },
 	})
 	if err != nil {

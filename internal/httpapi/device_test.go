@@ -25,14 +25,14 @@ type takenAnswer struct{ Messages, Held []taken }
 // post is a client whose session has devices.
 type post struct {
 	s *service
-	account
+	clientAccount
 	session string
 	calls   int
 }
 
 func newPost(s *service) *post {
 	s.t.Helper()
-	p := &post{s: s, account: s.newAccount("a@x", "full")}
+	p := &post{s: s, clientAccount: s.newAccount("a@x", "full")}
 	if _, err := s.network.fleet.Join(s.t.Context(), time.Hour); err != nil { // a take checks whether a server has dealt with the last failover
 		s.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
 )
@@ -198,22 +199,24 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
 	opened := s.db.Open(t)
-	c := control.New(control.Config{Operator: opened, Door: opened, Clock: s.clock, Vault: testVault(t)})
+	c := control.New(control.Config{Tenants: opened, Devices: opened, Maintenance: opened, Clock: s.clock, Vault: testVault(t)})
+	accounts := account.New(account.Config{Control: c, Tenants: opened, Partners: opened, Clock: s.clock, Vault: testVault(t),
+		SignIn: account.SignInStores{Users: opened, Tickets: opened, Invitations: opened, Visits: opened, Tries: opened}})
 	caller, err := c.Authenticate(t.Context(), s.partner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := caller.Partner()
+	p, err := accounts.Partner(caller)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.SetBrand(t.Context(), control.BrandChange{Name: `Rossi & "Figli" <API>`, Colour: "#224466", Host: "msg.rossi.example"}); err != nil {
+	if err := p.SetBrand(t.Context(), account.BrandChange{Name: `Rossi & "Figli" <API>`, Colour: "#224466", Host: "msg.rossi.example"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ConfirmHost(t.Context(), p.ID(), "msg.rossi.example"); err != nil {
+	if err := accounts.ConfirmHost(t.Context(), p.ID(), "msg.rossi.example"); err != nil {
 		t.Fatal(err)
 	}
-	s.handler, err = httpapi.New(httpapi.Config{Control: c, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
+	s.handler, err = httpapi.New(httpapi.Config{Control: c, Accounts: accounts, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

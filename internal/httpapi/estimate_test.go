@@ -69,7 +69,7 @@ func (s *service) estimated(key, session, what string, recipients int) (id strin
 
 func estimatedPhone(i int) string { return fmt.Sprintf("+39333%07d", i) }
 
-func idsOf(t *testing.T, a account, session string) (puntuale.ClientID, puntuale.SessionID) {
+func idsOf(t *testing.T, a clientAccount, session string) (puntuale.ClientID, puntuale.SessionID) {
 	t.Helper()
 	client, err := puntuale.ParseID[puntuale.ClientID](a.ID)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 )
 
 func registerKeys(a *api) {
@@ -65,7 +65,7 @@ type issuedAnswer struct {
 	Plain string `json:"api_key" doc:"The key, shown only now"`
 }
 
-func listKeys(ctx context.Context, p *control.Partner, _ *call, in *oneInput) (keysAnswer, error) {
+func listKeys(ctx context.Context, p *account.Partner, _ *call, in *oneInput) (keysAnswer, error) {
 	keys, err := p.Keys(ctx, in.ID)
 	if err != nil {
 		return keysAnswer{}, err
@@ -73,7 +73,7 @@ func listKeys(ctx context.Context, p *control.Partner, _ *call, in *oneInput) (k
 	return keysAnswer{each(keys, keyOf)}, nil
 }
 
-func createKey(ctx context.Context, p *control.Partner, in *call, q *keyCreateInput) (issuedAnswer, error) {
+func createKey(ctx context.Context, p *account.Partner, in *call, q *keyCreateInput) (issuedAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return issuedAnswer{}, err
@@ -89,7 +89,7 @@ func createKey(ctx context.Context, p *control.Partner, in *call, q *keyCreateIn
 	return issuedOf(issued), nil
 }
 
-func rotateKey(ctx context.Context, p *control.Partner, in *call, q *keyRotateInput) (issuedAnswer, error) {
+func rotateKey(ctx context.Context, p *account.Partner, in *call, q *keyRotateInput) (issuedAnswer, error) {
 	var grace *int64
 	if in.body != nil {
 		body, err := in.object()
@@ -110,7 +110,7 @@ func rotateKey(ctx context.Context, p *control.Partner, in *call, q *keyRotateIn
 	return issuedOf(issued), nil
 }
 
-func revokeKey(ctx context.Context, p *control.Partner, _ *call, in *keyInput) (messageAnswer, error) {
+func revokeKey(ctx context.Context, p *account.Partner, _ *call, in *keyInput) (messageAnswer, error) {
 	if err := p.RevokeKey(ctx, in.ID, in.Key); err != nil {
 		return messageAnswer{}, err
 	}
@@ -121,4 +121,4 @@ func keyOf(k puntuale.Key) KeyAnswer {
 	return KeyAnswer{idText64(k.ID), k.Name, k.Prefix, stamp(k.Created), stampOrNull(k.Expires)}
 }
 
-func issuedOf(k control.IssuedKey) issuedAnswer { return issuedAnswer{keyOf(k.Key), k.Plain} }
+func issuedOf(k account.IssuedKey) issuedAnswer { return issuedAnswer{keyOf(k.Key), k.Plain} }

@@ -19,9 +19,9 @@ const productName = "Puntuale"
 // hostAt returns the partner whose own host name the request has, or whose pages the browser showed last. Codes:
 // not_found.
 func (a *api) hostAt(r *http.Request) (puntuale.Host, error) {
-	h, err := a.control.PartnerAt(r.Context(), r.Host, "")
+	h, err := a.accounts.PartnerAt(r.Context(), r.Host, "")
 	if slug := httpkit.SlugIn(r, httpkit.LooksCookie); slug != "" && puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return a.control.PartnerAt(r.Context(), "", slug)
+		return a.accounts.PartnerAt(r.Context(), "", slug)
 	}
 	return h, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/store/storetest"
 )
@@ -45,9 +46,10 @@ func (s *service) twin() *service {
 	s.t.Helper()
 	other := *s
 	store := s.db.Open(s.t)
-	other.control = control.New(control.Config{Operator: store, Clock: s.clock, Vault: testVault(s.t), Keep: puntuale.Keep{Months: 24}})
+	other.control = control.New(control.Config{Tenants: store, Devices: store, Maintenance: store, Clock: s.clock, Vault: testVault(s.t), Keep: puntuale.Keep{Months: 24}})
+	other.accounts = account.New(account.Config{Control: other.control, Tenants: store, Partners: store, Clock: s.clock, Vault: testVault(s.t)})
 	var err error
-	other.handler, err = httpapi.New(httpapi.Config{Control: other.control, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
+	other.handler, err = httpapi.New(httpapi.Config{Control: other.control, Accounts: other.accounts, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -75,7 +77,7 @@ func TestStartsFromMemory(t *testing.T) {
 
 // memoryCase is a change, and the result of the next start.
 type memoryCase struct {
-	change func(s *service, a account, sequence string)
+	change func(s *service, a clientAccount, sequence string)
 	body   string // of the start; "" is a good one
 	status int
 	says   string // the stored message, or the refusal, contains this
@@ -84,54 +86,54 @@ type memoryCase struct {
 const memoryPhone = "+393331234567"
 
 var memoryCases = map[string]memoryCase{
-	"nothing": {func(*service, account, string) {}, "", 200, "Ciao Ada"},
-	"sequence": {func(s *service, a account, id string) {
+	"nothing": {func(*service, clientAccount, string) {}, "", 200, "Ciao Ada"},
+	"sequence": {func(s *service, a clientAccount, id string) {
 		s.must(nil, "PUT", "/api/sequences/"+id, a.Key, `{"name":"P","steps":[{"text":"Salve {{nome}}","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
 	}, "", 200, "Salve Ada"},
-	"a new field": {func(s *service, a account, id string) {
+	"a new field": {func(s *service, a clientAccount, id string) {
 		s.must(nil, "PUT", "/api/sequences/"+id, a.Key, `{"name":"P","steps":[{"text":"{{altro}}","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
 	}, "", 422, "body.altro"},
-	"sequence deleted": {func(s *service, a account, id string) {
+	"sequence deleted": {func(s *service, a clientAccount, id string) {
 		s.must(nil, "DELETE", "/api/sequences/"+id+"?pending=keep", a.Key, "")
 	}, "", 404, "sequence"},
-	"template": {func(s *service, a account, _ string) {
+	"template": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "PUT", "/api/templates/"+s.template(a), a.Key, `{"name":"saluto","text":"Ehi {{nome}}"}`)
 	}, "", 200, "Ehi Ada"},
-	"key revoked": {func(s *service, a account, _ string) {
+	"key revoked": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "DELETE", "/api/client/"+a.ID+"/keys/"+s.keyID(a), s.partner, "")
 	}, "", 401, "not valid"},
-	"key revoked, and a body that cannot be read": {func(s *service, a account, _ string) {
+	"key revoked, and a body that cannot be read": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "DELETE", "/api/client/"+a.ID+"/keys/"+s.keyID(a), s.partner, "")
 	}, "{", 401, "not valid"},
-	"key revoked, and a body that is too large": {func(s *service, a account, _ string) {
+	"key revoked, and a body that is too large": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "DELETE", "/api/client/"+a.ID+"/keys/"+s.keyID(a), s.partner, "")
 	}, `{"x":"` + strings.Repeat("x", 2<<20) + `"}`, 401, "not valid"},
-	"key revoked, and a faulty call": {func(s *service, a account, _ string) {
+	"key revoked, and a faulty call": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "DELETE", "/api/client/"+a.ID+"/keys/"+s.keyID(a), s.partner, "")
 	}, `{"phone":"abc"}`, 401, "not valid"},
-	"key rotated": {func(s *service, a account, _ string) {
+	"key rotated": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "POST", "/api/client/"+a.ID+"/keys/"+s.keyID(a)+"/rotate", s.partner, `{"grace":0}`)
 	}, "", 401, "not valid"},
-	"client suspended": {func(s *service, a account, _ string) {
+	"client suspended": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"suspended":true}`)
 	}, "", 403, "suspended"},
-	"client expired": {func(s *service, a account, _ string) {
+	"client expired": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"expiration_date":"2026-11-19"}`)
 	}, "", 403, "expired"},
-	"client deleted": {func(s *service, a account, _ string) {
+	"client deleted": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "DELETE", "/api/client/"+a.ID, s.partner, "")
 	}, "", 401, "not valid"},
-	"client's name": {func(s *service, a account, _ string) {
+	"client's name": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"name":"Studio Verdi"}`)
 	}, "", 200, "Studio Verdi"},
-	"cap reached": {func(s *service, a account, _ string) {
+	"cap reached": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"daily_api_cap":0}`)
 	}, "", 429, "cap"},
-	"cap reached, and the key revoked": {func(s *service, a account, _ string) {
+	"cap reached, and the key revoked": {func(s *service, a clientAccount, _ string) {
 		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"daily_api_cap":0}`)
 		s.must(nil, "DELETE", "/api/client/"+a.ID+"/keys/"+s.keyID(a), s.partner, "")
 	}, "", 401, "not valid"},
-	"session deleted": {func(s *service, a account, id string) {
+	"session deleted": {func(s *service, a clientAccount, id string) {
 		var created struct {
 			ID string `json:"id"`
 		}
@@ -211,7 +213,7 @@ func changedElsewhere(t *testing.T, s *service, reads *atomic.Int64, c memoryCas
 	}
 }
 
-func (s *service) template(a account) string {
+func (s *service) template(a clientAccount) string {
 	s.t.Helper()
 	var all struct {
 		Templates []struct {
@@ -222,7 +224,7 @@ func (s *service) template(a account) string {
 	return all.Templates[0].ID
 }
 
-func (s *service) keyID(a account) string {
+func (s *service) keyID(a clientAccount) string {
 	s.t.Helper()
 	var all struct {
 		Keys []struct {
@@ -234,6 +236,6 @@ func (s *service) keyID(a account) string {
 }
 
 // counted is how many calls of the client's were counted.
-func (s *service) counted(a account) int {
+func (s *service) counted(a clientAccount) int {
 	return s.count("select coalesce(sum(used), 0) from api_usage where client_id = " + a.ID)
 }

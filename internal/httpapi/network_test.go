@@ -21,14 +21,14 @@ type network struct {
 }
 
 // account is a client as its creation answers it.
-type account struct {
+type clientAccount struct {
 	ID      string `json:"id_client"`
 	Session string `json:"id_sessione"`
 	Key     string `json:"api_key"`
 }
 
 // newAccount creates a client of the type.
-func (s *service) newAccount(email, accountType string) (a account) {
+func (s *service) newAccount(email, accountType string) (a clientAccount) {
 	s.t.Helper()
 	s.must(&a, "POST", "/api/client/create", s.partner,
 		`{"name":"Studio Bianchi","email":"`+email+`","password":"p","phone":"0212345678","account_type":"`+accountType+`"}`)
@@ -36,14 +36,14 @@ func (s *service) newAccount(email, accountType string) (a account) {
 }
 
 // begin writes a message's intent, as at the beginning of an attempt, and returns the result of the claim.
-func (s *service) begin(a account, id, phone string) (puntuale.ClaimItem, puntuale.Granted) {
+func (s *service) begin(a clientAccount, id, phone string) (puntuale.ClaimItem, puntuale.Granted) {
 	s.t.Helper()
 	items, granted := s.beginAll(a, phone, id)
 	return items[0], granted[0]
 }
 
 // beginAll does so for messages to one recipient.
-func (s *service) beginAll(a account, phone string, ids ...string) ([]puntuale.ClaimItem, []puntuale.Granted) {
+func (s *service) beginAll(a clientAccount, phone string, ids ...string) ([]puntuale.ClaimItem, []puntuale.Granted) {
 	s.t.Helper()
 	n := s.network
 	if n.node == 0 {
@@ -78,7 +78,7 @@ func (s *service) beginAll(a account, phone string, ids ...string) ([]puntuale.C
 }
 
 // end brings a message to an outcome.
-func (s *service) end(a account, id, phone string, o puntuale.Outcome) {
+func (s *service) end(a clientAccount, id, phone string, o puntuale.Outcome) {
 	s.t.Helper()
 	item, granted := s.begin(a, id, phone)
 	if granted != puntuale.ClaimGranted {
@@ -110,7 +110,7 @@ var (
 )
 
 // item names a message of an account.
-func (s *service) item(a account, id string) puntuale.MessageRef {
+func (s *service) item(a clientAccount, id string) puntuale.MessageRef {
 	s.t.Helper()
 	client, err := puntuale.ParseID[puntuale.ClientID](a.ID)
 	if err != nil {

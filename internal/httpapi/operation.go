@@ -13,6 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 )
 
@@ -43,7 +44,7 @@ type answer[T any] struct{ Body T }
 // clientVerb and partnerVerb answer one call. Input has the path, the query and the headers. The body is in the call.
 type (
 	clientVerb[I, T any]  func(context.Context, *control.Client, *call, *I) (T, error)
-	partnerVerb[I, T any] func(context.Context, *control.Partner, *call, *I) (T, error)
+	partnerVerb[I, T any] func(context.Context, *account.Partner, *call, *I) (T, error)
 )
 
 // client registers a call that takes a client's key.
@@ -71,7 +72,7 @@ func clientOnce[I, T any](a *api, op operation, verb clientVerb[I, T]) {
 
 func partnerOnce[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
 	op.idempotent = true
-	partner(a, op, func(ctx context.Context, c *control.Partner, in *call, p *I) (reply[T], error) {
+	partner(a, op, func(ctx context.Context, c *account.Partner, in *call, p *I) (reply[T], error) {
 		value, err := verb(ctx, c, in, p)
 		return replyOf(in, value, err)
 	})

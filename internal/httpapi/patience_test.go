@@ -20,7 +20,7 @@ import (
 // behindGate is the service's handler behind a gate.
 func (s *service) behindGate(gate *httpkit.Gate, refuse *httpkit.Restraint) http.Handler {
 	s.t.Helper()
-	h, err := httpapi.New(httpapi.Config{Control: s.control, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler), Admit: httpkit.Admission{Gate: gate}, Refuse: refuse})
+	h, err := httpapi.New(httpapi.Config{Control: s.control, Accounts: s.accounts, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler), Admit: httpkit.Admission{Gate: gate}, Refuse: refuse})
 	if err != nil {
 		s.t.Fatal(err)
 	}

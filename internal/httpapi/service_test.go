@@ -20,6 +20,7 @@ import (
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/store/storetest"
 )
@@ -31,16 +32,17 @@ var morning = time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC)
 
 // service is the complete API on a store of its own, with one partner.
 type service struct {
-	t       *testing.T
-	handler http.Handler
-	control *control.Control
-	clock   *clock.Fake
-	partner string // key
-	log     *lockedBuffer
-	hints   *hints
-	db      *storetest.Database
-	network *network
-	owner   *owner
+	t        *testing.T
+	handler  http.Handler
+	control  *control.Control
+	accounts *account.Accounts
+	clock    *clock.Fake
+	partner  string // key
+	log      *lockedBuffer
+	hints    *hints
+	db       *storetest.Database
+	network  *network
+	owner    *owner
 }
 
 // databases runs a test on both, each time with a fresh service.
@@ -82,8 +84,15 @@ func newService(t *testing.T, o options) *service {
 		operator = o.operator(operator)
 	}
 	s.control = control.New(control.Config{
-		Operator: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Keep{Months: 24}, Public: o.public,
+		Tenants: operator, Devices: operator, Maintenance: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Keep{Months: 24}, Public: o.public,
 		Links: func(of puntuale.Session) bool { return of.Sandbox || of.Type == puntuale.Official },
+		Hint: func(id puntuale.SessionID, due time.Time) {
+			s.hints.take(id, due)
+			s.owner.hint(id, due)
+		},
+	})
+	s.accounts = account.New(account.Config{
+		Control: s.control, Tenants: operator, Partners: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Public: o.public,
 		Hint: func(id puntuale.SessionID, due time.Time) {
 			s.hints.take(id, due)
 			s.owner.hint(id, due)
@@ -91,12 +100,12 @@ func newService(t *testing.T, o options) *service {
 	})
 	s.owner = newOwner(t, opened, db, s.clock, vault, s.control.Answered)
 	var err error
-	_, s.partner, err = s.control.CreatePartner(t.Context(), control.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "x"})
+	_, s.partner, err = s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.handler, err = httpapi.New(httpapi.Config{
-		Control: s.control, Now: s.clock.Now, Rate: o.rate,
+		Control: s.control, Accounts: s.accounts, Now: s.clock.Now, Rate: o.rate,
 		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 )
 
 // tenant is a client with one of everything.
@@ -294,13 +294,13 @@ func TestKeysAndTenants(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
 		own, other := newTenant(s, "own@x", "+393330000001"), newTenant(s, "other@x", "+393331234567")
-		_, rival, err := s.control.CreatePartner(t.Context(), control.NewPartner{Name: "Rivale", Email: "r@x", Password: "x"})
+		_, rival, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: "Rivale", Email: "r@x", Password: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		far := newTenantOf(s, rival, "far@x", "+393331234567")
 		endedPartner := s.partner
-		if s.partner, err = s.control.RotateKey(t.Context(), s.partner, 0); err != nil {
+		if s.partner, err = s.accounts.RotateKey(t.Context(), s.partner, 0); err != nil {
 			t.Fatal(err)
 		}
 		var ended struct {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
 )
@@ -51,7 +51,7 @@ func TestUploadsAtTheSameTime(t *testing.T) {
 		const most, partnerMost = 16, 8
 		clients := []string{s.newClient("first@x", "full")}
 		for n := range 2 {
-			_, partner, err := s.control.CreatePartner(t.Context(), control.NewPartner{Name: fmt.Sprint("P", n), Email: fmt.Sprintf("p%d@x", n), Password: "x"})
+			_, partner, err := s.accounts.CreatePartner(t.Context(), account.NewPartner{Name: fmt.Sprint("P", n), Email: fmt.Sprintf("p%d@x", n), Password: "x"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 		}
 		s.checkCampaign(key, made.ID)
 		gate := httpkit.NewGate(httpkit.GateConfig{Places: 1, Patience: 100 * time.Millisecond, Now: time.Now})
-		h, err := httpapi.New(httpapi.Config{Control: s.control, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Admit: httpkit.Admission{Gate: gate}})
+		h, err := httpapi.New(httpapi.Config{Control: s.control, Accounts: s.accounts, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Admit: httpkit.Admission{Gate: gate}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, day puntuale.Date, o *puntuale.Once) error {
+func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, day puntuale.Date, o *puntuale.Idempotency) error {
 	return t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
 			return nil, err

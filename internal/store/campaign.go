@@ -37,7 +37,7 @@ func (k optionalJSON) Scan(value any) error {
 	return engine.ScanJSON(k.into).Scan(value)
 }
 
-func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *puntuale.Once) (id puntuale.CampaignID, err error) {
+func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *puntuale.Idempotency) (id puntuale.CampaignID, err error) {
 	draft, err := engine.ToJSON(c.Draft)
 	if err != nil {
 		return 0, err

@@ -13,7 +13,7 @@ import (
 // keepNetworkIDs is how long acks of a gateway find their message.
 const keepNetworkIDs = 30 * 24 * time.Hour
 
-func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark string, seal func(puntuale.SessionID) []byte, o *puntuale.Once) (puntuale.SessionID, error) {
+func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark string, seal func(puntuale.SessionID) []byte, o *puntuale.Idempotency) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
 	err := t.once(ctx, o, func(ctx context.Context, a engine.Querier) (_ any, err error) {
 		if id, err = t.insertSession(ctx, a, s, seal); err != nil || mark == "" {

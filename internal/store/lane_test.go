@@ -175,7 +175,7 @@ func TestStartLosesPatience(t *testing.T) {
 		release := store.Occupy(w.Store, c.ID)
 		ctx, lose := withPatience(t, false)
 		keyed := c.Run("+393331234567", storetest.Begin, 3)
-		keyed.Idempotency = &puntuale.Idempotency{Scope: "POST /api/start/1", Key: "k", Hash: "h"}
+		keyed.Idempotency = storetest.Keyed("POST /api/start/1", "k", "h")
 		refused := make(chan error, 1)
 		go func() {
 			_, err := c.Start(ctx, keyed)
@@ -190,7 +190,7 @@ func TestStartLosesPatience(t *testing.T) {
 		if runs, days := w.Int("select count(*) from run"), w.Int("select count(*) from api_usage"); runs != 0 || days != 0 {
 			t.Errorf("%d runs, %d days counted", runs, days)
 		}
-		again, err := c.Start(t.Context(), keyed)
+		again, err := storetest.Start(t.Context(), c, keyed)
 		if err != nil || again.Replayed || len(again.IDs) != 3 || again.Usage.Used != 1 {
 			t.Errorf("%+v, %v", again, err)
 		}

@@ -33,8 +33,8 @@ func TestPostgresLockWait(t *testing.T) {
 	hold("held")
 	start := func(key string) error {
 		run := c.Run("+393331234567", storetest.Begin, 1)
-		run.Idempotency = &puntuale.Idempotency{Scope: "s", Key: key, Hash: "h"}
-		_, err := c.Start(ctx, run)
+		run.Idempotency = storetest.Keyed("s", key, "h")
+		_, err := storetest.Start(ctx, c, run)
 		return err
 	}
 	began := time.Now()

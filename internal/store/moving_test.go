@@ -65,7 +65,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	must(c.CreateTemplate(ctx, puntuale.Template{Name: "benvenuto", Text: "ciao 👋 {{nome}}", Latitude: new(45.4642), Longitude: new(-0.1 + 9.29)}, nil))
 	must(nil, in.Receive(ctx, puntuale.SandboxMessage{Client: c.ID, Message: sent[0], ConnectorID: "x", Phone: patient, Received: storetest.Begin}))
 	in.replay = c.Run(patient, storetest.Begin.Add(2*time.Hour), 2)
-	in.replay.Idempotency = &puntuale.Idempotency{Scope: "POST /api/start/1", Key: "chiave", Hash: "h"}
+	in.replay.Idempotency = storetest.Keyed("POST /api/start/1", "chiave", "h")
 	started, err := c.Start(ctx, in.replay)
 	must(nil, err)
 	in.ids = started.IDs
@@ -229,7 +229,7 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	if who, err := s.Principal(ctx, in.client.Key, storetest.Begin); err != nil || who.Client.ID != in.client.ID {
 		t.Errorf("the old key: %+v, %v", who, err)
 	}
-	again, err := s.Tenant(in.client.ID).Start(ctx, in.replay)
+	again, err := storetest.Start(ctx, s.Tenant(in.client.ID), in.replay)
 	if err != nil || !again.Replayed || !slices.Equal(again.IDs, in.ids) {
 		t.Errorf("the old call again: %+v, %v, want %v", again, err, in.ids)
 	}

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-func (t tenant) CreateOfficial(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Once) (puntuale.SessionID, error) {
+func (t tenant) CreateOfficial(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Idempotency) (puntuale.SessionID, error) {
 	return t.createSession(ctx, s, seal, o)
 }
 

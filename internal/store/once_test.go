@@ -22,21 +22,21 @@ func TestPostgresOnceInDoubt(t *testing.T) {
 	partner := w.Store.Partner(w.Partner)
 	ctx := context.Background()
 	ids := c.MustStart("+393331234567", storetest.Begin, 2)
-	once := func(key string) *puntuale.Once {
-		return &puntuale.Once{Scope: "s", Key: key, Hash: "h", Answer: func(result any) ([]byte, error) { return fmt.Append(nil, result), nil }}
+	once := func(key string) *puntuale.Idempotency {
+		return &puntuale.Idempotency{Scope: "s", Key: key, Hash: "h", Answer: func(result any) ([]byte, error) { return fmt.Append(nil, result), nil }}
 	}
 	for i, cut := range []int32{cutBefore, cutAfter} {
-		for name, call := range map[string]func(o *puntuale.Once) (any, error){
-			"template": func(o *puntuale.Once) (any, error) {
+		for name, call := range map[string]func(o *puntuale.Idempotency) (any, error){
+			"template": func(o *puntuale.Idempotency) (any, error) {
 				return c.CreateTemplate(ctx, puntuale.Template{Name: storetest.Unique("t")}, o)
 			},
-			"client": func(o *puntuale.Once) (any, error) {
+			"client": func(o *puntuale.Idempotency) (any, error) {
 				return partner.CreateClient(ctx, puntuale.NewClient{Login: puntuale.Login{Email: storetest.Unique("e") + "@x"},
 					Key: puntuale.Key{Hash: puntuale.KeyHash{byte(i + 1)}}, Session: puntuale.Session{Type: puntuale.Socket}}, o)
 			},
-			"message": func(o *puntuale.Once) (any, error) {
+			"message": func(o *puntuale.Idempotency) (any, error) {
 				r := c.Again(ids[i])
-				r.Once = o
+				r.Idempotency = o
 				return c.Resend(ctx, r)
 			},
 		} {

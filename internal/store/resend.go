@@ -34,7 +34,7 @@ type resendable struct {
 
 func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.Resent, error) {
 	var answer puntuale.Resent
-	e := &engine.Effect{Owner: int64(t.id), Once: r.Once, At: engine.Micros(r.Now), Wants: len(r.Messages)}
+	e := &engine.Effect{Owner: int64(t.id), Key: r.Idempotency, At: engine.Micros(r.Now), Wants: len(r.Messages)}
 	err := e.Do(ctx, t.s.TenantWriter(int64(t.id)), t.s.kinds.resend, func(ctx context.Context, a engine.Querier) (any, error) {
 		b := &resend{t: t, Resend: r, a: a, first: e.First}
 		var err error

@@ -94,10 +94,12 @@ func (h *history) start() {
 	due := h.now().Add(time.Duration(h.r.IntN(30)) * time.Second)
 	run := c.Run(h.phone(), due, h.r.IntN(5))
 	run.IfRunning = []puntuale.IfRunning{puntuale.IfRunningAllow, puntuale.IfRunningSkip, puntuale.IfRunningRestart, puntuale.IfRunningReject}[h.r.IntN(4)]
+	under := ""
 	if h.r.IntN(3) == 0 {
-		run.Idempotency = &puntuale.Idempotency{Scope: "s", Key: fmt.Sprint(h.r.IntN(8)), Hash: fmt.Sprint(h.r.IntN(2))}
+		run.Idempotency = storetest.Keyed("s", fmt.Sprint(h.r.IntN(8)), fmt.Sprint(h.r.IntN(2)))
+		under = run.Idempotency.Key + " " + run.Idempotency.Hash
 	}
-	r, err := c.Start(context.Background(), run)
+	r, err := storetest.Start(context.Background(), c, run)
 	if err == nil && !r.Replayed {
 		for _, id := range r.IDs {
 			if ref := (puntuale.MessageRef{Client: c.ID, ID: id}); !slices.Contains(h.messages, ref) {
@@ -105,7 +107,7 @@ func (h *history) start() {
 			}
 		}
 	}
-	h.say("start %s %s %v: %v %+v %v %v", run.Run.Phone, run.IfRunning, run.Idempotency, h.name(r.IDs), r.Usage, r.Replayed, puntuale.CodeOf(err))
+	h.say("start %s %s %v: %v %+v %v %v", run.Run.Phone, run.IfRunning, under, h.name(r.IDs), r.Usage, r.Replayed, puntuale.CodeOf(err))
 }
 
 func (h *history) claim() {

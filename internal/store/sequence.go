@@ -20,7 +20,7 @@ func sequenceFields(q *puntuale.Sequence) []any {
 	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, engine.ScanBool(&q.StopOnReply), engine.ScanJSON(&q.Steps), engine.ScanTime(&q.Created), engine.ScanTime(&q.Updated)}
 }
 
-func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *puntuale.Once) (puntuale.SequenceID, error) {
+func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *puntuale.Idempotency) (puntuale.SequenceID, error) {
 	steps, err := engine.ToJSON(q.Steps)
 	if err != nil {
 		return 0, err

@@ -14,12 +14,12 @@ func scanLinked(rows engine.Row, s *puntuale.Session) error {
 	return rows.Scan(fleet.LinkedFields(s)...)
 }
 
-func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntuale.Once) (puntuale.SessionID, error) {
+func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntuale.Idempotency) (puntuale.SessionID, error) {
 	return t.createSession(ctx, s, nil, o)
 }
 
 // createSession inserts a session, with what seal (nil: nothing) makes of its id.
-func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Once) (puntuale.SessionID, error) {
+func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Idempotency) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
 	err := t.once(ctx, o, func(ctx context.Context, a engine.Querier) (_ any, err error) {
 		id, err = t.insertSession(ctx, a, s, seal)

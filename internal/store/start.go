@@ -23,6 +23,7 @@ type start struct {
 	passed  bool  // counted and not refused: to be stored
 	gone    error // what it was planned from is not so any more
 	answer  puntuale.StartedRun
+	kept    []byte // the answer of an earlier call under its key
 	day     queue.DayOf
 	running []runningMessage // with if_running other than allow
 }
@@ -47,6 +48,9 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	}
 	if err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Joined(k, len(r.Messages), st).Of(int64(t.id)), false); err != nil {
 		return puntuale.StartedRun{}, err
+	}
+	if st.kept != nil {
+		return puntuale.StartedRun{}, &puntuale.Replayed{Answer: st.kept}
 	}
 	return st.answer, nil
 }
@@ -79,7 +83,7 @@ func prepareStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) 
 	}
 	for _, t := range tasks {
 		st := t.Body.(*start)
-		st.passed, st.gone, st.answer, st.running = false, nil, puntuale.StartedRun{}, nil
+		st.passed, st.gone, st.answer, st.kept, st.running = false, nil, puntuale.StartedRun{}, nil, nil
 		st.first = w.IDs.Take(len(st.Messages))
 	}
 	return nil
@@ -115,7 +119,7 @@ type startBatch struct {
 // live are the tasks that nothing has decided yet.
 func (b *startBatch) live(yield func(*engine.Task, *start) bool) {
 	for _, t := range b.tasks {
-		if st := t.Body.(*start); t.Refused == nil && !t.Later && !st.answer.Replayed && !yield(t, st) {
+		if st := t.Body.(*start); t.Refused == nil && !t.Later && st.kept == nil && !yield(t, st) {
 			return
 		}
 	}
@@ -157,7 +161,7 @@ where not (x.r and x.q and x.s)`
 func (b *startBatch) findStale(ctx context.Context) error {
 	var asked []*start
 	for _, t := range b.tasks {
-		if st := t.Body.(*start); st.Revision != 0 || t.Refused == nil && !t.Later && !st.answer.Replayed {
+		if st := t.Body.(*start); st.Revision != 0 || t.Refused == nil && !t.Later && st.kept == nil {
 			asked = append(asked, st)
 		}
 	}

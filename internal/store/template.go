@@ -42,7 +42,7 @@ func scanTemplate(rows engine.Row, t *puntuale.Template) error {
 
 var errTemplateName = puntuale.Conflict("the client has a template of this name")
 
-func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *puntuale.Once) (id puntuale.TemplateID, err error) {
+func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *puntuale.Idempotency) (id puntuale.TemplateID, err error) {
 	err = t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		if err := t.roomFor(ctx, a, puntuale.QuotaTemplates); err != nil {
 			return nil, err

@@ -55,7 +55,7 @@ func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a e
 }
 
 // once runs a transaction for the client, under a key of the caller if o is not nil.
-func (t tenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a engine.Querier) (any, error)) error {
+func (t tenant) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx context.Context, a engine.Querier) (any, error)) error {
 	return t.s.Once(ctx, int64(t.id), o, do)
 }
 
@@ -83,8 +83,8 @@ func (clientLists) Exec(context.Context, string, ...any) (int64, error) {
 	return 0, errors.New("lists do not write")
 }
 
-func (t tenant) Kept(ctx context.Context, o puntuale.Once) ([]byte, error) {
-	answer, err := engine.KeptAnswer(ctx, t.s.CallReads, int64(t.id), o)
+func (t tenant) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
+	answer, err := engine.FindAnswer(ctx, t.s.CallReads, int64(t.id), &o)
 	return answer, engine.PublicError(err)
 }
 

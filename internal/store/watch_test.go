@@ -34,8 +34,8 @@ func TestPostgresHangs(t *testing.T) {
 	answers := make([][]error, callers)
 	start := func(i, j int) error {
 		run := c.Run(fmt.Sprintf("+39333%03d%04d", i, j), storetest.Begin, 1)
-		run.Idempotency = &puntuale.Idempotency{Scope: "s", Key: fmt.Sprint(i, j), Hash: "h"}
-		_, err := c.Start(ctx, run)
+		run.Idempotency = storetest.Keyed("s", fmt.Sprint(i, j), "h")
+		_, err := storetest.Start(ctx, c, run)
 		return err
 	}
 	var done sync.WaitGroup

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/web/view"
 )
 
@@ -36,7 +37,7 @@ func (s *site) createAccount(v *visit) error {
 	if err != nil {
 		return err
 	}
-	asked := control.NewClient{
+	asked := account.NewClient{
 		Name: f.Value("name"), Email: f.Value("email"), Password: f.Value("password"), Invite: true, Phone: f.Value("phone"), Type: f.Value("account_type"),
 	}
 	taken, err := v.partner.HasUser(v.ctx(), asked.Email)
@@ -46,7 +47,7 @@ func (s *site) createAccount(v *visit) error {
 	if taken { // said beside all other faults, of which a call to the API gets to know first
 		asked.Faults = []puntuale.Fault{{Location: "body.email", Message: "the partner has a login with this e-mail"}}
 	}
-	created, err := v.partner.CreateClient(v.ctx(), asked, control.Once[control.CreatedClient]{})
+	created, err := v.partner.CreateClient(v.ctx(), asked, control.Once[account.CreatedClient]{})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Message: "the partner has a login with this e-mail"})
@@ -85,7 +86,7 @@ func (v *visit) accountOf(id string) (view.Account, error) {
 		return view.Account{}, err
 	}
 	a := view.Account{ClientRow: view.ClientRow{Client: row.Client, Pulse: row.Pulse, Ended: row.Ended}}
-	text, err := json.MarshalIndent(control.SnapshotOf(row.Client), "", "  ")
+	text, err := json.MarshalIndent(account.SnapshotOf(row.Client), "", "  ")
 	if err != nil {
 		return view.Account{}, err
 	}
@@ -219,7 +220,7 @@ func quotaFields() (names []string) {
 }
 
 // endsAtOnce reports whether a change lets an account expire on a day that has passed where the client is.
-func (v *visit) endsAtOnce(c puntuale.Client, change control.ClientChange) bool {
+func (v *visit) endsAtOnce(c puntuale.Client, change account.ClientChange) bool {
 	if !change.Expires.Set {
 		return false
 	}
@@ -232,7 +233,7 @@ func (v *visit) endsAtOnce(c puntuale.Client, change control.ClientChange) bool 
 }
 
 // readChange takes over what somebody changed, and leaves what they did not touch to whoever changed it meanwhile.
-func readChange(f, before *view.Form) (r control.ClientChange) {
+func readChange(f, before *view.Form) (r account.ClientChange) {
 	text := func(name string, into *puntuale.Change[string]) {
 		if value := strings.TrimSpace(f.Value(name)); value != before.Value(name) {
 			*into = puntuale.Change[string]{Set: true, To: value}
@@ -296,7 +297,7 @@ func (s *site) addCredits(v *visit) error {
 	if err != nil {
 		return err
 	}
-	var change control.ClientChange
+	var change account.ClientChange
 	n, err := strconv.ParseInt(strings.TrimSpace(f.Value("credits_add")), 10, 64)
 	if err != nil {
 		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.credits_add", Message: "is not a whole number"})
@@ -320,7 +321,7 @@ func (s *site) suspendAccount(v *visit) error { return s.suspend(v, true) }
 func (s *site) resumeAccount(v *visit) error  { return s.suspend(v, false) }
 
 func (s *site) suspend(v *visit, suspended bool) error {
-	c, err := v.partner.ChangeClient(v.ctx(), v.path("id"), control.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: suspended}})
+	c, err := v.partner.ChangeClient(v.ctx(), v.path("id"), account.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: suspended}})
 	if err != nil {
 		return err
 	}
@@ -361,7 +362,7 @@ func (s *site) createKey(v *visit) error {
 	if err != nil {
 		return err
 	}
-	key, err := v.partner.CreateKey(v.ctx(), v.path("id"), f.Value("name"), control.Once[control.IssuedKey]{})
+	key, err := v.partner.CreateKey(v.ctx(), v.path("id"), f.Value("name"), control.Once[account.IssuedKey]{})
 	if err != nil {
 		a, readErr := v.accountOf(v.path("id"))
 		if readErr != nil {
@@ -375,12 +376,12 @@ func (s *site) createKey(v *visit) error {
 }
 
 // issued shows a key, which is shown only now.
-func (v *visit) issued(key control.IssuedKey) error {
+func (v *visit) issued(key account.IssuedKey) error {
 	return v.whole(view.KeyIssued(key.Plain, key.Name, "/partner/clients/"+v.path("id")))
 }
 
 func (s *site) rotateKey(v *visit) error {
-	key, err := v.partner.RotateKey(v.ctx(), v.path("id"), v.path("key"), nil, control.Once[control.IssuedKey]{})
+	key, err := v.partner.RotateKey(v.ctx(), v.path("id"), v.path("key"), nil, control.Once[account.IssuedKey]{})
 	if err != nil {
 		return err
 	}

@@ -33,15 +33,15 @@ const assistedPath = "/phone"
 // in the address, of the person signed in, or of the pages that the browser saw last. Nobody has to be found.
 func (s *site) assistedHost(v *visit) (h puntuale.Host, err error) {
 	slug := v.query("p")
-	h, err = s.control.PartnerAt(v.ctx(), v.r.Host, "")
+	h, err = s.accounts.PartnerAt(v.ctx(), v.r.Host, "")
 	if missing(err) && slug != "" {
-		h, err = s.control.PartnerAt(v.ctx(), "", slug)
+		h, err = s.accounts.PartnerAt(v.ctx(), "", slug)
 	}
 	if missing(err) && v.person != nil {
 		h, err = v.person.Host(), nil
 	}
 	if seen := httpkit.SlugIn(v.r, httpkit.LooksCookie); missing(err) && seen != "" {
-		h, err = s.control.PartnerAt(v.ctx(), "", seen)
+		h, err = s.accounts.PartnerAt(v.ctx(), "", seen)
 	}
 	if missing(err) {
 		return puntuale.Host{}, nil
@@ -174,7 +174,7 @@ func (s *site) assistedIcon(v *visit) error {
 		}
 		colour = h.Brand.Colour
 		if h.Brand.LogoKind != "" {
-			if logo, _, err = s.control.Logo(v.ctx(), h.Partner.ID); err != nil {
+			if logo, _, err = s.accounts.Logo(v.ctx(), h.Partner.ID); err != nil {
 				return err
 			}
 		}

@@ -25,6 +25,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
 )
 
@@ -429,7 +430,7 @@ func (b *browser) push(registration string) {
 func TestAssistedParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(w.newPartnerHandle().SetBrand(t.Context(), control.BrandChange{Name: "Messaggi Aurora", Colour: "#7a1fa2", Logo: picture(t, 300, 100)}))
+	w.must(w.newPartnerHandle().SetBrand(t.Context(), account.BrandChange{Name: "Messaggi Aurora", Colour: "#7a1fa2", Logo: picture(t, 300, 100)}))
 	plain, branded, english := w.visitor(0), w.visitor(0), w.visitor(0)
 	english.language = "en"
 	opened := branded.get("/phone?p=agenzia-aurora")

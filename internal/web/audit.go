@@ -207,7 +207,7 @@ func (n *namer) many(target string) string {
 
 // keyName finds a key by its identifier or its beginning.
 func keyName(c *control.Client, v *visit, id string) (string, error) {
-	keys, err := c.Keys(v.ctx())
+	keys, err := v.site.accounts.KeysOf(c).List(v.ctx())
 	for _, k := range keys {
 		if k.Prefix == id || k.ID.String() == id {
 			return k.Name, nil
@@ -234,7 +234,7 @@ func (n *namer) user(e puntuale.AuditEntry) (string, error) {
 	if c == nil {
 		return "", err
 	}
-	return n.once(e.Client, "user", id, func() (string, error) { u, err := c.Team().User(n.v.ctx(), id); return u.Name, err })
+	return n.once(e.Client, "user", id, func() (string, error) { u, err := n.v.site.accounts.TeamOf(c).User(n.v.ctx(), id); return u.Name, err })
 }
 
 // client returns one whose dashboard the log tells of; nil where it is gone.

@@ -20,7 +20,7 @@ func (v *visit) brandOf() (puntuale.Host, error) {
 	if err != nil {
 		return puntuale.Host{}, errNoPage
 	}
-	h, err := v.site.control.Brand(v.ctx(), id)
+	h, err := v.site.accounts.Brand(v.ctx(), id)
 	if err == nil && h.Brand.Mark != v.path("mark") {
 		err = errNoPage
 	}
@@ -56,7 +56,7 @@ func (s *site) brandLogo(v *visit) error {
 	if err != nil {
 		return err
 	}
-	logo, kind, err := s.control.Logo(v.ctx(), h.Partner.ID)
+	logo, kind, err := s.accounts.Logo(v.ctx(), h.Partner.ID)
 	if err == nil && logo == nil {
 		err = errNoPage
 	}

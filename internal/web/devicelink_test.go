@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/web/view"
 )
 
@@ -70,7 +71,7 @@ func TestFirstMinute(t *testing.T) {
 	d := w.newDesk()
 	team, err := w.newPartnerHandle().TeamOf(t.Context(), w.client.String())
 	w.must(err)
-	_, invitation, err := team.Invite(t.Context(), control.NewUser{Email: "nuova@example.com", Role: "owner"})
+	_, invitation, err := team.Invite(t.Context(), account.NewUser{Email: "nuova@example.com", Role: "owner"})
 	w.must(err)
 	b := newBrowser(t, w, screen{390, 844, "light", "it"})
 	windows := b.windows()

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/language"
 	"puntuale/internal/web/view"
@@ -54,7 +54,7 @@ func (v *visit) door() string {
 }
 
 // keepLooks remembers whose pages somebody saw, for those that belong to nobody. It decides nothing else.
-func (v *visit) keepLooks(p *control.Person) { v.keepSlug(p.Host().Partner.Slug) }
+func (v *visit) keepLooks(p *account.Person) { v.keepSlug(p.Host().Partner.Slug) }
 
 func (v *visit) keepSlug(slug string) {
 	http.SetCookie(v.w, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
@@ -66,7 +66,7 @@ func (v *visit) dressAsBefore() error {
 	if slug == "" {
 		return nil
 	}
-	h, err := v.site.control.PartnerAt(v.ctx(), "", slug)
+	h, err := v.site.accounts.PartnerAt(v.ctx(), "", slug)
 	if err == nil {
 		v.frame.Look = look(h)
 	} else if puntuale.CodeOf(err) != puntuale.CodeNotFound {
@@ -88,7 +88,7 @@ func (v *visit) keepDoor() {
 }
 
 // homeOf is the first page of a person.
-func homeOf(p *control.Person) string {
+func homeOf(p *account.Person) string {
 	if c := p.User().Client; c != 0 {
 		return "/c/" + c.String()
 	}
@@ -99,7 +99,7 @@ func homeOf(p *control.Person) string {
 // be found.
 func (s *site) knownPartner(v *visit) (puntuale.PartnerID, error) {
 	slug := v.path("slug")
-	h, err := s.control.PartnerAt(v.ctx(), v.r.Host, slug)
+	h, err := s.accounts.PartnerAt(v.ctx(), v.r.Host, slug)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && slug == "":
 		return 0, v.dressAsBefore()
@@ -131,7 +131,7 @@ func (s *site) login(v *visit) error {
 	if err != nil {
 		return err
 	}
-	people, err := s.control.SignIn(v.ctx(), control.SignIn{
+	people, err := s.accounts.SignIn(v.ctx(), account.SignIn{
 		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: v.caller().Address, Browser: v.device(),
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ func (v *visit) notIn(err error, f *view.Form) error {
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
 		f.Refuse("password", v.t("login.wrong"))
-	case errors.Is(err, control.ErrWeak):
+	case errors.Is(err, account.ErrWeak):
 		f.Refuse("password", v.t("login.weak"))
 	default:
 		return v.again(err, f, part, page)
@@ -183,7 +183,7 @@ func (v *visit) await(steps []puntuale.Unfinished) error {
 }
 
 // passed goes on with a person whose password was right: to the second factor, where there is one.
-func (v *visit) passed(p *control.Person, step puntuale.Unfinished) error {
+func (v *visit) passed(p *account.Person, step puntuale.Unfinished) error {
 	if on, _ := p.Second(); !on {
 		return v.arrive(p)
 	}
@@ -194,7 +194,7 @@ func (v *visit) passed(p *control.Person, step puntuale.Unfinished) error {
 }
 
 // arrive signs a person in and leads to where they wanted to go.
-func (v *visit) arrive(p *control.Person) error {
+func (v *visit) arrive(p *account.Person) error {
 	next := v.visits.PopString(v.ctx(), keyNext)
 	if err := v.begin(p); err != nil {
 		return err
@@ -214,16 +214,16 @@ func ownAddress(text string) bool {
 
 // awaited are the people whose password was right and who can still go on, each with the step. Codes: unauthorized, with
 // [control.ErrOver] where there were some.
-func (v *visit) awaited() (people []*control.Person, steps []puntuale.Unfinished, err error) {
+func (v *visit) awaited() (people []*account.Person, steps []puntuale.Unfinished, err error) {
 	var kept []puntuale.Unfinished
 	if json.Unmarshal([]byte(v.visits.GetString(v.ctx(), keyPending)), &kept) != nil || len(kept) == 0 {
 		return nil, nil, errSignIn
 	}
 	var over error
 	for _, step := range kept {
-		p, err := v.site.control.Resume(v.ctx(), puntuale.UnfinishedSignIn, step)
+		p, err := v.site.accounts.Resume(v.ctx(), puntuale.UnfinishedSignIn, step)
 		switch {
-		case errors.Is(err, control.ErrOver):
+		case errors.Is(err, account.ErrOver):
 			over = err
 			continue
 		case err != nil:
@@ -243,7 +243,7 @@ func (v *visit) awaited() (people []*control.Person, steps []puntuale.Unfinished
 }
 
 // awaitsCode is the one person who must give a code.
-func (v *visit) awaitsCode() (*control.Person, error) {
+func (v *visit) awaitsCode() (*account.Person, error) {
 	people, _, err := v.awaited()
 	if err == nil && len(people) != 1 {
 		err = errSignIn
@@ -262,7 +262,7 @@ func (s *site) choosePage(v *visit) error {
 	return v.show(view.Choose(choices(people)))
 }
 
-func choices(people []*control.Person) (all []view.Option) {
+func choices(people []*account.Person) (all []view.Option) {
 	for _, p := range people {
 		l := look(p.Host())
 		all = append(all, view.Option{Value: p.User().ID.String(), Text: l.Name, Hint: p.User().Name})
@@ -279,7 +279,7 @@ func (s *site) choose(v *visit) error {
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(people, func(p *control.Person) bool { return p.User().ID.String() == f.Value("user") })
+	at := slices.IndexFunc(people, func(p *account.Person) bool { return p.User().ID.String() == f.Value("user") })
 	if at < 0 {
 		return v.to("/login/choose")
 	}
@@ -328,7 +328,7 @@ func (s *site) ticket(v *visit) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.control.Redeem(v.ctx(), puntuale.UnfinishedTicket, f.Value("t"))
+	p, err := s.accounts.Redeem(v.ctx(), puntuale.UnfinishedTicket, f.Value("t"))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
 		if v.person != nil { // the same link again, in the browser that it let in
 			return v.to(homeOf(v.person))

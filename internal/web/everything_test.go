@@ -10,6 +10,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
 )
 
@@ -48,7 +49,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	phone, _, err := w.control.LinkDevice(ctx, control.NewDevice{Code: byPhone.Code.Text, Name: "Pixel di Anna", Assisted: true})
 	w.must(err)
 	has["by-devices"], has["devices"] = byPhone.ID.String(), fmt.Sprint(phone.ID)
-	k, err := c.CreateKey(ctx, "gestionale")
+	k, err := w.accounts.KeysOf(c).Create(ctx, "gestionale")
 	w.must(err)
 	has["keys"] = k.ID.String()
 	fields := map[string]json.RawMessage{"nome": json.RawMessage(`"Lucia"`), "data_appuntamento": json.RawMessage(`"30/11/2026 10:00"`)}
@@ -67,7 +68,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	listed, _, err := c.FindBlacklisted(ctx, "", request.Page{})
 	w.must(err)
 	has["blacklist"] = fmt.Sprint(listed[0].ID)
-	has["users"] = w.letIn(c.Team(), control.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Role: "reader"}).ID.String()
+	has["users"] = w.letIn(w.accounts.TeamOf(c), account.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Role: "reader"}).ID.String()
 	return has
 }
 
@@ -121,8 +122,8 @@ func halfway(w *world) map[string]func(*browser) {
 	}
 	return map[string]func(*browser){
 		"/login/choose": func(b *browser) {
-			for _, p := range []*control.Partner{w.newPartner("Terza Agenzia", "terza@example.com"), w.newPartnerHandle()} {
-				_, err := p.CreateClient(ctx, control.NewClient{Name: "Doppio", Email: "doppio@example.com", Password: password, Phone: "1"}, control.Once[control.CreatedClient]{})
+			for _, p := range []*account.Partner{w.newPartner("Terza Agenzia", "terza@example.com"), w.newPartnerHandle()} {
+				_, err := p.CreateClient(ctx, account.NewClient{Name: "Doppio", Email: "doppio@example.com", Password: password, Phone: "1"}, control.Once[account.CreatedClient]{})
 				w.must(err)
 			}
 			signIn(b, "doppio@example.com")
@@ -134,7 +135,7 @@ func halfway(w *world) map[string]func(*browser) {
 			signIn(b, "estraneo@example.com")
 		},
 		"/invitation": func(b *browser) {
-			_, invitation, err := w.newPartnerHandle().Team().Invite(ctx, control.NewUser{Email: "invitata@example.com", Role: "reader"})
+			_, invitation, err := w.newPartnerHandle().Team().Invite(ctx, account.NewUser{Email: "invitata@example.com", Role: "reader"})
 			w.must(err)
 			b.open("/invitation?t=" + invitation.Secret)
 		},

@@ -12,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/view"
 )
@@ -81,12 +82,12 @@ func (v *visit) fail(err error) {
 		v.toSignIn()
 		return
 	}
-	if errors.Is(err, control.ErrOver) {
+	if errors.Is(err, account.ErrOver) {
 		v.toast("bad", v.t("login.over"), "")
 		_ = v.to(v.door()) // only sets headers
 		return
 	}
-	if errors.Is(err, control.ErrSuspended) && !v.partial() {
+	if errors.Is(err, account.ErrSuspended) && !v.partial() {
 		err = v.showAs(http.StatusForbidden, view.Suspended(v.person.Host().Partner.Name))
 		if err == nil {
 			return

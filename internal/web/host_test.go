@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 )
 
 // dns is a DNS that has the records that a test gives it.
@@ -78,7 +78,7 @@ func TestHostProof(t *testing.T) {
 	ctx := context.Background()
 	v := w.visitor(w.partners[puntuale.Owner])
 	other := w.newPartner("Terza Agenzia", "terza@example.com")
-	w.must(other.SetBrand(ctx, control.BrandChange{Host: host}))
+	w.must(other.SetBrand(ctx, account.BrandChange{Host: host}))
 	if r := v.post("/partner/brand", url.Values{"name": {"Messaggi Aurora"}, "host": {"Nächste.example"}}); r.status != http.StatusSeeOther {
 		t.Fatalf("ask for a name that another asks for, too: %d", r.status)
 	}
@@ -115,11 +115,11 @@ func TestHostProof(t *testing.T) {
 	if err := other.ProveHost(ctx); puntuale.CodeOf(err) != puntuale.CodeConflict {
 		t.Errorf("another partner proves it later: %v", err)
 	}
-	w.must(w.control.WithdrawHost(ctx, w.partner))
+	w.must(w.accounts.WithdrawHost(ctx, w.partner))
 	if strings.Contains(w.at(host), "Messaggi Aurora") {
 		t.Error("served after the operator withdrew it")
 	}
-	w.must(w.control.ConfirmHost(ctx, other.ID(), "NÄCHSTE.example."))
+	w.must(w.accounts.ConfirmHost(ctx, other.ID(), "NÄCHSTE.example."))
 	if !strings.Contains(w.at(host), "Terza Agenzia") {
 		t.Error("what the operator confirms is not served")
 	}
@@ -130,7 +130,7 @@ func TestLargeLogo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	v := w.visitor(w.partners[puntuale.Owner])
-	for name, size := range map[string]int{"a little": control.MaxLogo + 1, "beyond what a form may have": 3 << 20} {
+	for name, size := range map[string]int{"a little": account.MaxLogo + 1, "beyond what a form may have": 3 << 20} {
 		body := "--x\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nMessaggi Aurora\r\n" +
 			"--x\r\nContent-Disposition: form-data; name=\"logo\"; filename=\"logo.png\"\r\n\r\n" + strings.Repeat("x", size) + "\r\n--x--\r\n"
 		r := v.send("/partner/brand", body, http.Header{"Content-Type": {"multipart/form-data; boundary=x"}, "Hx-Request": {"true"}})

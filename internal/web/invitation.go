@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/web/view"
 )
 
@@ -17,7 +17,7 @@ var invitationRoutes = []route{
 }
 
 // invitationAddress is the link that is handed on.
-func (v *visit) invitationAddress(i control.Invitation) string {
+func (v *visit) invitationAddress(i account.Invitation) string {
 	return v.ownAddress() + "/invitation?" + url.Values{"t": {i.Secret}}.Encode()
 }
 
@@ -30,7 +30,7 @@ func (v *visit) ownAddress() string {
 }
 
 func (s *site) invitation(v *visit) error {
-	p, err := s.control.Invited(v.ctx(), v.query("t"))
+	p, err := s.accounts.Invited(v.ctx(), v.query("t"))
 	if err != nil {
 		return v.spent(err)
 	}
@@ -54,12 +54,12 @@ func (s *site) join(v *visit) error {
 	if err != nil {
 		return err
 	}
-	invited, err := s.control.Invited(v.ctx(), f.Value("t"))
+	invited, err := s.accounts.Invited(v.ctx(), f.Value("t"))
 	if err != nil {
 		return v.spent(err)
 	}
 	v.frame.Look = look(invited.Host())
-	p, err := s.control.Join(v.ctx(), f.Value("t"), f.Value("password"))
+	p, err := s.accounts.Join(v.ctx(), f.Value("t"), f.Value("password"))
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
 		return v.spent(err)

@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 )
 
 var linked = regexp.MustCompile(`/invitation\?t=([A-Z2-7]{52})`)
@@ -29,7 +30,7 @@ func linkIn(page string) string {
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	w := newWorldAt(t, "https://app.example")
-	w.must(w.newPartnerHandle().SetBrand(context.Background(), control.BrandChange{Name: "Messaggi Aurora"}))
+	w.must(w.newPartnerHandle().SetBrand(context.Background(), account.BrandChange{Name: "Messaggi Aurora"}))
 	v := w.visitor(w.partners[puntuale.Owner])
 	made := v.post("/partner/users/new", url.Values{"email": {"nuova@example.com"}, "role": {"staff"}})
 	first := linkIn(made.body)
@@ -110,7 +111,7 @@ func TestClientInvitation(t *testing.T) {
 	if r := v.post("/partner/clients/new", form); r.status != http.StatusOK || linkIn(r.body) != "" || strings.Contains(r.body, "tramonto sul mare") {
 		t.Errorf("with a password: %d, or it is shown", r.status)
 	}
-	_, err := w.newPartnerHandle().CreateClient(context.Background(), control.NewClient{Name: "x", Email: "x@example.com", Phone: "1"}, control.Once[control.CreatedClient]{})
+	_, err := w.newPartnerHandle().CreateClient(context.Background(), account.NewClient{Name: "x", Email: "x@example.com", Phone: "1"}, control.Once[account.CreatedClient]{})
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid {
 		t.Errorf("a call without a password: %v", err)
 	}

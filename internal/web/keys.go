@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/web/view"
 )
 
@@ -25,14 +25,15 @@ var keyRoutes = []route{
 type ring struct {
 	base   string
 	list   func(context.Context) ([]puntuale.Key, error)
-	create func(ctx context.Context, name string) (control.IssuedKey, error)
-	rotate func(ctx context.Context, key string) (control.IssuedKey, error)
+	create func(ctx context.Context, name string) (account.IssuedKey, error)
+	rotate func(ctx context.Context, key string) (account.IssuedKey, error)
 	revoke func(ctx context.Context, key string) error
 }
 
 func (v *visit) ring() ring {
 	if c := v.client; c != nil {
-		return ring{v.frame.Place.Base + "/keys", c.Keys, c.CreateKey, c.RotateKey, c.RevokeKey}
+		keys := v.site.accounts.KeysOf(c)
+		return ring{v.frame.Place.Base + "/keys", keys.List, keys.Create, keys.Rotate, keys.Revoke}
 	}
 	p := v.partner
 	return ring{"/partner/keys", p.OwnKeys, p.CreateOwnKey, p.RotateOwnKey, p.RevokeOwnKey}

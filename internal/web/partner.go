@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
@@ -30,7 +30,7 @@ const rowsOfPage = "50"
 // clients is the partner's first page: the list of its clients. To htmx, which asks while one types, it is the list alone.
 func (s *site) clients(v *visit) error {
 	f := view.NewForm("q", v.query("q"), "state", v.query("state"))
-	search := control.ClientSearch{Text: v.query("q"), State: v.query("state"), Page: request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")}}
+	search := account.ClientSearch{Text: v.query("q"), State: v.query("state"), Page: request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")}}
 	rows, next, err := v.partner.FindClients(v.ctx(), search)
 	if err != nil {
 		return lost(err)
@@ -54,7 +54,7 @@ func lost(err error) error {
 	return err
 }
 
-func clientRows(rows []control.ClientRow) []view.ClientRow {
+func clientRows(rows []account.ClientRow) []view.ClientRow {
 	all := make([]view.ClientRow, len(rows))
 	for i, r := range rows {
 		all[i] = view.ClientRow{Client: r.Client, Pulse: r.Pulse, Ended: r.Ended}
@@ -113,11 +113,11 @@ func (v *visit) looks() (view.Looks, error) {
 }
 
 func (s *site) changeBrand(v *visit) error {
-	f, logo, err := v.upload("logo", control.MaxLogo)
+	f, logo, err := v.upload("logo", account.MaxLogo)
 	if err != nil {
 		return err
 	}
-	change := control.BrandChange{Name: f.Value("name"), Colour: f.Value("colour"), Host: f.Value("host"), Logo: logo, NoLogo: f.Is("no_logo", "on"), Known: known(f)}
+	change := account.BrandChange{Name: f.Value("name"), Colour: f.Value("colour"), Host: f.Value("host"), Logo: logo, NoLogo: f.Is("no_logo", "on"), Known: known(f)}
 	if f.Is("own_colour", "on") {
 		change.Colour = ""
 	}

@@ -11,32 +11,33 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 )
 
 // someClients gives the partner clients in every state.
 func someClients(w *world) {
 	ctx := context.Background()
 	p := w.newPartnerHandle()
-	set := func(id puntuale.ClientID, c control.ClientChange) {
+	set := func(id puntuale.ClientID, c account.ClientChange) {
 		_, err := p.ChangeClient(ctx, id.String(), c)
 		w.must(err)
 	}
 	for i, name := range []string{"Autoscuola Ferri", "Dottoressa Elena De Santis, studio medico e poliambulatorio specialistico", "Palestra Olimpia", "Ristorante Al Porto"} {
-		created, err := p.CreateClient(ctx, control.NewClient{Name: name, Email: fmt.Sprintf("cliente%d@example.com", i), Password: password, Phone: "+39 02 1234567", Type: []string{"test", "baby", "full", "baby"}[i]}, control.Once[control.CreatedClient]{})
+		created, err := p.CreateClient(ctx, account.NewClient{Name: name, Email: fmt.Sprintf("cliente%d@example.com", i), Password: password, Phone: "+39 02 1234567", Type: []string{"test", "baby", "full", "baby"}[i]}, control.Once[account.CreatedClient]{})
 		w.must(err)
 		switch i {
 		case 1:
-			set(created.ID, control.ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2026-11-24"}})
+			set(created.ID, account.ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2026-11-24"}})
 		case 2:
-			set(created.ID, control.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: true}})
+			set(created.ID, account.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: true}})
 		case 3:
-			set(created.ID, control.ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2026-11-10"}, CreditsAdd: puntuale.Change[int64]{Set: true, To: -2000}})
+			set(created.ID, account.ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2026-11-10"}, CreditsAdd: puntuale.Change[int64]{Set: true, To: -2000}})
 		}
 	}
 }
 
 // newPartnerHandle is the world's partner as its owner has it.
-func (w *world) newPartnerHandle() *control.Partner {
+func (w *world) newPartnerHandle() *account.Partner {
 	w.t.Helper()
 	p := w.person(w.partners[puntuale.Owner])
 	partner, err := p.Partner()
@@ -251,7 +252,7 @@ func TestUsers(t *testing.T) {
 	if r := them.post("/invitation", url.Values{"t": {link}, "password": {"tramonto sul lago"}}); r.status != http.StatusSeeOther || r.to() != w.pages {
 		t.Fatalf("come in: %d %s", r.status, r.to())
 	}
-	team := w.users(w.Client().Team(), nil)
+	team := w.users(w.accounts.TeamOf(w.Client()), nil)
 	if r := them.get(w.pages + "/users"); r.status != http.StatusForbidden {
 		t.Errorf("a reader among users: %d", r.status)
 	}
@@ -275,8 +276,8 @@ func TestUsers(t *testing.T) {
 func TestWhiteLabel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(w.newPartnerHandle().SetBrand(context.Background(), control.BrandChange{Name: "Messaggi Aurora", Colour: "#ffee00", Host: "msg.aurora.example", Logo: onePixel}))
-	w.must(w.control.ConfirmHost(context.Background(), w.partner, "msg.aurora.example"))
+	w.must(w.newPartnerHandle().SetBrand(context.Background(), account.BrandChange{Name: "Messaggi Aurora", Colour: "#ffee00", Host: "msg.aurora.example", Logo: onePixel}))
+	w.must(w.accounts.ConfirmHost(context.Background(), w.partner, "msg.aurora.example"))
 	v := w.visitor(w.clients[puntuale.Owner])
 	pages := []string{v.get(w.pages).body, v.get("/me").body, v.get(w.pages + "/missing").body, w.visitor(0).get("/p/agenzia-aurora").body}
 	r := w.visitor(0).do(http.MethodGet, "/login", nil, http.Header{"Host": {"msg.aurora.example"}})

@@ -8,7 +8,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 )
 
@@ -35,7 +35,7 @@ const (
 // newVisits makes the manager of visits. The token that a browser holds is hashed before it is stored.
 func (s *site) newVisits(secure bool) *scs.SessionManager {
 	m := scs.New()
-	m.Store = visitStore{s.control}
+	m.Store = visitStore{s.accounts}
 	m.Lifetime = wholeLife
 	m.HashTokenInStore = true
 	m.Cookie.Name = "puntuale"
@@ -58,21 +58,21 @@ func (s *site) visits(r *http.Request) *scs.SessionManager {
 }
 
 // visitStore keeps visits in the service's store.
-type visitStore struct{ control *control.Control }
+type visitStore struct{ accounts *account.Accounts }
 
 var _ scs.CtxStore = visitStore{}
 
 func (v visitStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
-	return v.control.Visit(ctx, token)
+	return v.accounts.Visit(ctx, token)
 }
 
 func (v visitStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
 	// A browser that went away has what it did kept all the same.
-	return v.control.KeepVisit(context.WithoutCancel(ctx), token, data, wholeLife)
+	return v.accounts.KeepVisit(context.WithoutCancel(ctx), token, data, wholeLife)
 }
 
 func (v visitStore) DeleteCtx(ctx context.Context, token string) error {
-	return v.control.EndVisit(context.WithoutCancel(ctx), token)
+	return v.accounts.EndVisit(context.WithoutCancel(ctx), token)
 }
 
 // The older half of the interface is never called.
@@ -96,7 +96,7 @@ func (v *visit) identify() error {
 	if now.Sub(begun) >= wholeLife || now.Sub(seen) >= idleLife {
 		return m.Destroy(ctx)
 	}
-	p, err := v.site.control.Person(ctx, puntuale.LoginID(id), m.GetInt64(ctx, keyStamp))
+	p, err := v.site.accounts.Person(ctx, puntuale.LoginID(id), m.GetInt64(ctx, keyStamp))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
 		return m.Destroy(ctx)
 	}
@@ -112,7 +112,7 @@ func (v *visit) identify() error {
 }
 
 // begin signs a person in: under a new token, so that nobody who knew the old one comes along.
-func (v *visit) begin(p *control.Person) error {
+func (v *visit) begin(p *account.Person) error {
 	m, ctx := v.visits, v.ctx()
 	if err := m.RenewToken(ctx); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (v *visit) restamp(stamp int64) error {
 	return v.keepDevice()
 }
 
-// deviceCookie says which users signed in at this browser; see [control.Person.Browser].
+// deviceCookie says which users signed in at this browser; see [account.Person.Browser].
 func (v *visit) deviceCookie() string {
 	if v.caller().Secure {
 		return "__Host-device"

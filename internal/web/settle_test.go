@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
 )
 
@@ -91,9 +91,9 @@ func (b *browser) teamStory() {
 // client's side.
 func TestPartnerSettles(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
-		account := "/partner/clients/" + w.client.String()
+		page := "/partner/clients/" + w.client.String()
 		b.signIn(w.partners[puntuale.Owner])
-		b.open(account + "/edit")
+		b.open(page + "/edit")
 		b.fill("credits", "molti", "daily_api_cap", "-5", "timezone", "Marte")
 		b.tap("main form .btn-primary")
 		b.until(`document.querySelectorAll(".fault").length === 3 && document.activeElement?.name === "credits"`)
@@ -101,8 +101,8 @@ func TestPartnerSettles(t *testing.T) {
 		b.fill("credits", "1500", "daily_api_cap", "250", "timezone", "Europe/London", "refill_period", puntuale.RefillMonthly, "profile", puntuale.ProfileMonthly,
 			"expiration_date", "2027-03-01", "active_features", "webhook\ncsv")
 		b.tap("main form .btn-primary")
-		b.arrives(account)
-		var snapshot control.Snapshot
+		b.arrives(page)
+		var snapshot account.Snapshot
 		if err := json.Unmarshal([]byte(evaluate[string](b, `document.querySelector(".code-block code").textContent`)), &snapshot); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 )
 
 // TestShellInBrowser: on a long page the navigation stays in sight; a row opens wherever it is clicked; a moved message says
@@ -143,7 +143,7 @@ func TestToastsStandAside(t *testing.T) {
 func TestBrightBrand(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.traffic().day()
-		w.must(w.newPartnerHandle().SetBrand(t.Context(), control.BrandChange{Name: "Messaggi Aurora", Colour: "#ffcc00"}))
+		w.must(w.newPartnerHandle().SetBrand(t.Context(), account.BrandChange{Name: "Messaggi Aurora", Colour: "#ffcc00"}))
 		b.open("/p/agenzia-aurora")
 		b.check("login")
 		b.signIn(w.clients[puntuale.Owner])

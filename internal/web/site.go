@@ -15,36 +15,39 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/static"
 )
 
-// Config is what [New] needs; all but Observe must be set. The Control must have a Door and a Vault.
+// Config is what [New] needs; all but Observe must be set. Accounts must have its SignIn stores, and both a Vault.
 type Config struct {
-	Control *control.Control
-	Logger  *slog.Logger
-	Now     func() time.Time                                   // for the access log
-	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
-	Proxies httpkit.Proxies                                    // nil: httpkit.DefaultProxies
-	Admit   httpkit.Admission                                  // shared with the API and the webhooks
+	Control  *control.Control
+	Accounts *account.Accounts
+	Logger   *slog.Logger
+	Now      func() time.Time                                   // for the access log
+	Observe  func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
+	Proxies  httpkit.Proxies                                    // nil: httpkit.DefaultProxies
+	Admit    httpkit.Admission                                  // shared with the API and the webhooks
 }
 
 // site is what all pages share.
 type site struct {
-	control *control.Control
-	logger  *slog.Logger
-	plain   *scs.SessionManager // visits by http, as on one's own machine
-	secure  *scs.SessionManager // visits by https
-	mux     *http.ServeMux
-	routes  []route
-	cross   *http.CrossOriginProtection
-	admits  httpkit.Admission
-	lanes   map[string]httpkit.Lane // by pattern
+	control  *control.Control
+	accounts *account.Accounts
+	logger   *slog.Logger
+	plain    *scs.SessionManager // visits by http, as on one's own machine
+	secure   *scs.SessionManager // visits by https
+	mux      *http.ServeMux
+	routes   []route
+	cross    *http.CrossOriginProtection
+	admits   httpkit.Admission
+	lanes    map[string]httpkit.Lane // by pattern
 }
 
 // New returns the handler of all pages.
 func New(cfg Config) (http.Handler, error) {
-	s := &site{control: cfg.Control, logger: cfg.Logger, mux: http.NewServeMux(), routes: allRoutes(), cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
+	s := &site{control: cfg.Control, accounts: cfg.Accounts, logger: cfg.Logger, mux: http.NewServeMux(), routes: allRoutes(), cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/web/view"
 )
 
@@ -29,12 +29,12 @@ func teamOf(base string, which side) []route {
 }
 
 // crew is the team that a page is about, and where its pages are.
-func (v *visit) crew() (*control.Team, view.Crew, error) {
+func (v *visit) crew() (*account.Team, view.Crew, error) {
 	crew := view.Crew{Me: v.person.User().ID}
 	switch id := v.path("id"); {
 	case v.client != nil:
 		crew.Base = "/c/" + v.client.ID().String() + "/users"
-		return v.client.Team(), crew, nil
+		return v.site.accounts.TeamOf(v.client), crew, nil
 	case id != "":
 		account, err := v.partner.Account(v.ctx(), id)
 		if err != nil {
@@ -76,7 +76,7 @@ func (s *site) createUser(v *visit) error {
 	if err != nil {
 		return err
 	}
-	u, invitation, err := team.Invite(v.ctx(), control.NewUser{Email: f.Value("email"), Name: f.Value("name"), Role: f.Value("role")})
+	u, invitation, err := team.Invite(v.ctx(), account.NewUser{Email: f.Value("email"), Name: f.Value("name"), Role: f.Value("role")})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			e, _ := refusal(err)
@@ -153,7 +153,7 @@ func (s *site) changeUser(v *visit) error {
 	if err != nil {
 		return err
 	}
-	r := control.UserChange{
+	r := account.UserChange{
 		Name: puntuale.Change[string]{Set: true, To: strings.TrimSpace(f.Value("name"))},
 		Role: puntuale.Change[string]{Set: true, To: f.Value("role")}, NoSecond: f.Is("no_second", "on"), Known: known(f),
 	}

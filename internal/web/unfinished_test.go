@@ -15,6 +15,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/control/request"
 )
 
@@ -41,7 +42,7 @@ func (w *world) newPassword(user puntuale.LoginID) {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
 	w.must(err)
-	w.must(w.control.ResetUser(context.Background(), u, "tramonto sul lago", false))
+	w.must(w.accounts.ResetUser(context.Background(), u, "tramonto sul lago", false))
 }
 
 // unfinished are the steps that somebody begins in one request and finishes in a later one. begin returns what finishes the
@@ -83,16 +84,16 @@ var unfinished = map[puntuale.UnfinishedKind]struct {
 		}
 	}, "non vale più"},
 	puntuale.UnfinishedInvitation: {func(_ *testing.T, w *world) func() (bool, answer) {
-		text, err := w.control.Ticket(context.Background(), puntuale.UnfinishedInvitation, w.clients[puntuale.Owner])
+		text, err := w.accounts.Ticket(context.Background(), puntuale.UnfinishedInvitation, w.clients[puntuale.Owner])
 		w.must(err)
 		if r := w.visitor(0).post("/ticket", url.Values{"t": {text}}); r.status != http.StatusNotFound {
 			w.t.Errorf("an invitation signs in: %d", r.status)
 		}
 		return func() (bool, answer) {
-			if _, err := w.control.Holder(context.Background(), puntuale.UnfinishedInvitation, text); err != nil {
+			if _, err := w.accounts.Holder(context.Background(), puntuale.UnfinishedInvitation, text); err != nil {
 				return false, answer{body: err.Error()}
 			}
-			_, err := w.control.Redeem(context.Background(), puntuale.UnfinishedInvitation, text)
+			_, err := w.accounts.Redeem(context.Background(), puntuale.UnfinishedInvitation, text)
 			return err == nil, answer{}
 		}
 	}, "too much time has passed, or the password was changed"},
@@ -114,7 +115,7 @@ func TestUnfinishedSteps(t *testing.T) {
 				p := w.newPartnerHandle()
 				team, err := p.TeamOf(context.Background(), w.client.String())
 				w.must(err)
-				_, err = team.Change(context.Background(), w.clients[puntuale.Staff].String(), control.UserChange{Role: puntuale.Change[string]{Set: true, To: "owner"}})
+				_, err = team.Change(context.Background(), w.clients[puntuale.Staff].String(), account.UserChange{Role: puntuale.Change[string]{Set: true, To: "owner"}})
 				w.must(err)
 				w.must(team.Delete(context.Background(), w.clients[puntuale.Owner].String()))
 			}, false},
@@ -142,8 +143,8 @@ func TestChoosingEnds(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	var ids []puntuale.LoginID
-	for _, p := range []*control.Partner{w.newPartner("Terza Agenzia", "terza@example.com"), w.newPartnerHandle()} {
-		made, err := p.CreateClient(ctx, control.NewClient{Name: "Doppio", Email: "doppio@example.com", Password: password, Phone: "1"}, control.Once[control.CreatedClient]{})
+	for _, p := range []*account.Partner{w.newPartner("Terza Agenzia", "terza@example.com"), w.newPartnerHandle()} {
+		made, err := p.CreateClient(ctx, account.NewClient{Name: "Doppio", Email: "doppio@example.com", Password: password, Phone: "1"}, control.Once[account.CreatedClient]{})
 		w.must(err)
 		team, err := p.TeamOf(ctx, made.ID.String())
 		w.must(err)

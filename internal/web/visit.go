@@ -19,6 +19,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/language"
 	"puntuale/internal/web/static"
@@ -32,8 +33,8 @@ type visit struct {
 	r       *http.Request
 	visits  *scs.SessionManager
 	route   *route
-	person  *control.Person  // nil: nobody is signed in
-	partner *control.Partner // on the partner's side
+	person  *account.Person  // nil: nobody is signed in
+	partner *account.Partner // on the partner's side
 	client  *control.Client  // on the client's side
 	frame   *view.Frame
 	pass    *httpkit.Pass

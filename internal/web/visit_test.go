@@ -13,6 +13,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 )
 
@@ -296,7 +297,7 @@ func TestWeakPassword(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	p := w.newPartnerHandle()
-	created, err := p.CreateClient(ctx, control.NewClient{Name: "Debole", Email: "a@b", Password: "x", Phone: "+39 02 1"}, control.Once[control.CreatedClient]{})
+	created, err := p.CreateClient(ctx, account.NewClient{Name: "Debole", Email: "a@b", Password: "x", Phone: "+39 02 1"}, control.Once[account.CreatedClient]{})
 	w.must(err)
 	if r := w.visitor(0).post("/login", login("a@b", "x")); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.body, "troppo facile da indovinare") {
 		t.Errorf("a weak password: %d", r.status)
@@ -326,8 +327,8 @@ func TestWhichPartner(t *testing.T) {
 	ctx := context.Background()
 	other := w.newPartner("Terza Agenzia", "terza@example.com")
 	here := w.newPartnerHandle()
-	for p, pass := range map[*control.Partner]string{other: password, here: password} {
-		_, err := p.CreateClient(ctx, control.NewClient{Name: "Doppio", Email: "doppio@example.com", Password: pass, Phone: "1"}, control.Once[control.CreatedClient]{})
+	for p, pass := range map[*account.Partner]string{other: password, here: password} {
+		_, err := p.CreateClient(ctx, account.NewClient{Name: "Doppio", Email: "doppio@example.com", Password: pass, Phone: "1"}, control.Once[account.CreatedClient]{})
 		w.must(err)
 	}
 	v := w.visitor(0)
@@ -401,7 +402,7 @@ func TestSuspended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	v := w.visitor(w.clients[puntuale.Owner])
-	_, err := w.newPartnerHandle().ChangeClient(context.Background(), w.client.String(), control.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: true}})
+	_, err := w.newPartnerHandle().ChangeClient(context.Background(), w.client.String(), account.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: true}})
 	w.must(err)
 	if r := v.get(w.pages); r.status != http.StatusForbidden || !strings.Contains(r.body, "Account sospeso") {
 		t.Errorf("its user: %d %s", r.status, between(r.body, "<main", "</main>"))

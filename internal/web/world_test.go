@@ -28,6 +28,7 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
@@ -41,6 +42,7 @@ type world struct {
 	base     string // of the server's addresses
 	store    *store.Store
 	control  *control.Control
+	accounts *account.Accounts
 	clock    *clock.Fake
 	vault    *auth.Vault
 	sql      *sql.DB // beside the store
@@ -143,11 +145,13 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	w := &world{t: t, dns: &dns{}, store: st, clock: db.Clock, sql: db.SQL, postgres: db.Postgres, cast: people}
 	w.vault, _ = auth.NewVault(w.dataKey)
 	files := filesOf(t, w.clock, &w.files)
-	w.control = control.New(control.Config{Files: files, Operator: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Door: w.store, Public: public, Resolver: w.dns, PlainGateways: true,
+	w.control = control.New(control.Config{Files: files, Tenants: w.store, Devices: w.store, Maintenance: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Public: public, PlainGateways: true,
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
 		}, Hint: w.hint})
+	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Hint: w.hint, Sandbox: true, Vault: w.vault,
+		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store}, Public: public, Resolver: w.dns})
 	return w
 }
 
@@ -157,14 +161,14 @@ func (w *world) populate() {
 	ctx := context.Background()
 	partner := w.newPartner("Agenzia Aurora", "agenzia@example.com")
 	w.partner = partner.ID()
-	created, err := partner.CreateClient(ctx, control.NewClient{Name: "Studio Bianchi", Email: "studio@example.com", Password: password, Phone: "+39 011 765 4321", Type: "baby"}, control.Once[control.CreatedClient]{})
+	created, err := partner.CreateClient(ctx, account.NewClient{Name: "Studio Bianchi", Email: "studio@example.com", Password: password, Phone: "+39 011 765 4321", Type: "baby"}, control.Once[account.CreatedClient]{})
 	w.must(err)
 	w.client, w.key, w.pages = created.ID, created.Key, "/c/"+created.ID.String()
-	other, err := partner.CreateClient(ctx, control.NewClient{Name: "Officina Verdi", Email: "verdi@example.com", Password: password, Phone: "+39 02 1234567", Type: "test"}, control.Once[control.CreatedClient]{})
+	other, err := partner.CreateClient(ctx, account.NewClient{Name: "Officina Verdi", Email: "verdi@example.com", Password: password, Phone: "+39 02 1234567", Type: "test"}, control.Once[account.CreatedClient]{})
 	w.must(err)
 	w.other = other.ID
 	far := w.newPartner("Altra Agenzia", "altra@example.com")
-	strange, err := far.CreateClient(ctx, control.NewClient{Name: "Estraneo", Email: "estraneo@example.com", Password: password, Phone: "+39 06 1234567"}, control.Once[control.CreatedClient]{})
+	strange, err := far.CreateClient(ctx, account.NewClient{Name: "Estraneo", Email: "estraneo@example.com", Password: password, Phone: "+39 06 1234567"}, control.Once[account.CreatedClient]{})
 	w.must(err)
 	w.stranger = strange.ID
 	team, err := far.TeamOf(ctx, w.stranger.String())
@@ -183,23 +187,23 @@ func (w *world) must(err error) {
 	}
 }
 
-func (w *world) newPartner(name, email string) *control.Partner {
+func (w *world) newPartner(name, email string) *account.Partner {
 	w.t.Helper()
-	_, key, err := w.control.CreatePartner(context.Background(), control.NewPartner{Name: name, Email: email, Password: password})
+	_, key, err := w.accounts.CreatePartner(context.Background(), account.NewPartner{Name: name, Email: email, Password: password})
 	w.must(err)
 	caller, err := w.control.Authenticate(context.Background(), key)
 	w.must(err)
-	p, err := caller.Partner()
+	p, err := w.accounts.Partner(caller)
 	w.must(err)
 	return p
 }
 
 // users adds users to a team and returns all by role.
-func (w *world) users(team *control.Team, more map[string]string) map[puntuale.Role]puntuale.LoginID {
+func (w *world) users(team *account.Team, more map[string]string) map[puntuale.Role]puntuale.LoginID {
 	w.t.Helper()
 	for _, role := range slices.Sorted(maps.Keys(more)) {
 		name := more[role]
-		w.letIn(team, control.NewUser{Email: storetest.Unique(role) + "@example.com", Name: name, Role: role})
+		w.letIn(team, account.NewUser{Email: storetest.Unique(role) + "@example.com", Name: name, Role: role})
 	}
 	all, err := team.Users(context.Background())
 	w.must(err)
@@ -211,11 +215,11 @@ func (w *world) users(team *control.Team, more map[string]string) map[puntuale.R
 }
 
 // letIn invites a user, who sets everybody's password.
-func (w *world) letIn(team *control.Team, r control.NewUser) puntuale.User {
+func (w *world) letIn(team *account.Team, r account.NewUser) puntuale.User {
 	w.t.Helper()
 	u, invitation, err := team.Invite(context.Background(), r)
 	w.must(err)
-	_, err = w.control.Join(context.Background(), invitation.Secret, password)
+	_, err = w.accounts.Join(context.Background(), invitation.Secret, password)
 	w.must(err)
 	return u
 }
@@ -232,7 +236,7 @@ func (w *world) serveBehind(proxies httpkit.Proxies) {
 // serveAs is serve with more of the configuration.
 func (w *world) serveAs(cfg web.Config) {
 	w.t.Helper()
-	cfg.Control, cfg.Now = w.control, w.clock.Now
+	cfg.Control, cfg.Accounts, cfg.Now = w.control, w.accounts, w.clock.Now
 	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	pages, err := web.New(cfg)
 	w.must(err)
@@ -266,11 +270,11 @@ func (w *world) Client() *control.Client {
 }
 
 // person is a user as control knows one who signed in.
-func (w *world) person(user puntuale.LoginID) *control.Person {
+func (w *world) person(user puntuale.LoginID) *account.Person {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
 	w.must(err)
-	p, err := w.control.Person(context.Background(), user, u.Stamp)
+	p, err := w.accounts.Person(context.Background(), user, u.Stamp)
 	w.must(err)
 	return p
 }
@@ -278,7 +282,7 @@ func (w *world) person(user puntuale.LoginID) *control.Person {
 // ticket is an address that signs a user in once.
 func (w *world) ticket(user puntuale.LoginID) string {
 	w.t.Helper()
-	text, err := w.control.Ticket(context.Background(), puntuale.UnfinishedTicket, user)
+	text, err := w.accounts.Ticket(context.Background(), puntuale.UnfinishedTicket, user)
 	w.must(err)
 	return text
 }

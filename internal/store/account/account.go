@@ -41,7 +41,7 @@ func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c 
 	return insertUser(ctx, a, p, puntuale.User{Client: c, Email: l.Email, Password: l.Password, Role: puntuale.Owner, Created: created})
 }
 
-func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Once) (created puntuale.CreatedIDs, err error) {
+func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Idempotency) (created puntuale.CreatedIDs, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var there int64
 		found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1`, []any{p.id}, &there)

@@ -92,7 +92,7 @@ func (p Partner) Keys(ctx context.Context, client puntuale.ClientID, now time.Ti
 	return keys, nil
 }
 
-func (p Partner) CreateKey(ctx context.Context, client puntuale.ClientID, k puntuale.Key, o *puntuale.Once) (id puntuale.KeyID, err error) {
+func (p Partner) CreateKey(ctx context.Context, client puntuale.ClientID, k puntuale.Key, o *puntuale.Idempotency) (id puntuale.KeyID, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		err := p.lockUsers(ctx, a, client)
 		if err != nil {
@@ -107,7 +107,7 @@ func (p Partner) CreateKey(ctx context.Context, client puntuale.ClientID, k punt
 	return id, err
 }
 
-func (p Partner) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Once) (id puntuale.KeyID, err error) {
+func (p Partner) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Idempotency) (id puntuale.KeyID, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var err error
 		id, err = p.rotate(ctx, a, client, old, next, graceEnds, now)

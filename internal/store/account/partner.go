@@ -30,12 +30,12 @@ func (p Partner) write(ctx context.Context, do func(ctx context.Context, a engin
 }
 
 // once runs a transaction for the partner, under a key of the caller if o is not nil.
-func (p Partner) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a engine.Querier) (any, error)) error {
+func (p Partner) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx context.Context, a engine.Querier) (any, error)) error {
 	return p.s.Once(ctx, p.owner(), o, do)
 }
 
-func (p Partner) Kept(ctx context.Context, o puntuale.Once) ([]byte, error) {
-	answer, err := engine.KeptAnswer(ctx, p.s.CallReads, p.owner(), o)
+func (p Partner) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
+	answer, err := engine.FindAnswer(ctx, p.s.CallReads, p.owner(), &o)
 	return answer, engine.PublicError(err)
 }
 

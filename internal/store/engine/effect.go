@@ -12,7 +12,7 @@ import (
 // Effect is a transaction on its way through a writer whose effect a repeated call must not have again.
 type Effect struct {
 	Owner int64 // a client, or the negative of a partner
-	Once  *puntuale.Once
+	Key   *puntuale.Idempotency
 	At    int64 // microseconds
 
 	answer []byte // of the last run
@@ -42,8 +42,8 @@ func prepareEffect(ctx context.Context, w *Writer, tasks []*Task) error {
 }
 
 // Once runs a transaction of an owner under the key of o, which may be nil. do returns what Answer is to get.
-func (s *DB) Once(ctx context.Context, owner int64, o *puntuale.Once, do func(ctx context.Context, a Querier) (any, error)) error {
-	e := &Effect{Owner: owner, Once: o, At: Micros(s.Config.Clock.Now())}
+func (s *DB) Once(ctx context.Context, owner int64, o *puntuale.Idempotency, do func(ctx context.Context, a Querier) (any, error)) error {
+	e := &Effect{Owner: owner, Key: o, At: Micros(s.Config.Clock.Now())}
 	return e.Do(ctx, s.TenantWriter(owner), s.Writes, do)
 }
 
@@ -61,7 +61,7 @@ func (e *Effect) Do(ctx context.Context, w *Writer, k *Kind, do func(ctx context
 // run takes the key, which comes before all other locks, and keeps the answer beside it.
 func (e *Effect) run(ctx context.Context, a Querier, do func(ctx context.Context, a Querier) (any, error)) error {
 	e.answer = nil
-	if e.Once == nil {
+	if e.Key == nil {
 		_, err := do(ctx, a)
 		return err
 	}
@@ -76,30 +76,21 @@ func (e *Effect) run(ctx context.Context, a Querier, do func(ctx context.Context
 	if err != nil {
 		return err
 	}
-	if e.Once.Answer != nil {
-		if e.answer, err = e.Once.Answer(result); err != nil {
-			return fmt.Errorf("make the answer to keep: %w", err)
-		}
+	if e.answer, err = MakeAnswer(e.Key, result); err != nil {
+		return err
 	}
-	if _, err := a.Exec(ctx, `update idempotency set result = $4 where client_id = $1 and scope = $2 and key = $3`,
-		e.Owner, e.Once.Scope, e.Once.Key, append([]byte{}, e.answer...)); err != nil {
-		return fmt.Errorf("keep the answer: %w", err)
-	}
-	return nil
+	return KeepAnswers(ctx, a, []KeyRef{KeyRefOf(e.Owner, e.Key)}, [][]byte{e.answer})
 }
 
 // take writes the key and reports whether it was free. It waits for a twin that has not yet committed.
 func (e *Effect) take(ctx context.Context, a Querier) (bool, error) {
-	n, err := a.Exec(ctx, `insert into idempotency (client_id, scope, key, hash, at) values ($1, $2, $3, $4, $5)
- on conflict (client_id, scope, key) do nothing`, e.Owner, e.Once.Scope, e.Once.Key, e.Once.Hash, e.At)
-	if err != nil {
-		return false, fmt.Errorf("insert an idempotency key: %w", OnKey(err))
-	}
-	return n > 0, nil
+	key := KeyRefOf(e.Owner, e.Key)
+	taken, err := TakeKeys(ctx, a, e.At, []KeyRef{key}, []string{e.Key.Hash})
+	return taken[key], err
 }
 
 func (e *Effect) replay(ctx context.Context, a Querier) error {
-	answer, err := KeptAnswer(ctx, a, e.Owner, *e.Once)
+	answer, err := FindAnswer(ctx, a, e.Owner, e.Key)
 	switch {
 	case err != nil:
 		return err
@@ -109,30 +100,11 @@ func (e *Effect) replay(ctx context.Context, a Querier) error {
 	return &puntuale.Replayed{Answer: answer}
 }
 
-// KeptAnswer is the answer kept under a key, nil when there is none.
-func KeptAnswer(ctx context.Context, a Querier, owner int64, o puntuale.Once) ([]byte, error) {
-	var hash string
-	var answer []byte
-	found, err := QueryOne(ctx, a, `select hash, result from idempotency where client_id = $1 and scope = $2 and key = $3`,
-		[]any{owner, o.Scope, o.Key}, &hash, &answer)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read an idempotency record: %w", err)
-	case !found:
-		return nil, nil
-	case hash != o.Hash:
-		return nil, ErrOtherBody
-	case answer == nil:
-		return []byte{}, nil
-	}
-	return answer, nil
-}
-
 // checkEffect tells, after a connection was lost during COMMIT, whether the effect is on disk: then its answer stands
 // under its key. Writing the key waits for a commit still under way.
 func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	e, ok := tasks[0].Body.(*Effect)
-	if !ok || e.Once == nil {
+	if !ok || e.Key == nil {
 		return false, errors.New("no key tells whether it was stored")
 	}
 	if err := w.Conn.Begin(ctx); err != nil {
@@ -142,12 +114,9 @@ func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	if err := errors.Join(err, w.Conn.Rollback(ctx)); err != nil || free {
 		return false, err
 	}
-	answer, err := KeptAnswer(ctx, &w.Conn, e.Owner, *e.Once)
+	answer, err := FindAnswer(ctx, &w.Conn, e.Owner, e.Key)
 	return err == nil && answer != nil && bytes.Equal(answer, e.answer), nil
 }
-
-// ErrOtherBody refuses a key that was used for something else.
-var ErrOtherBody = puntuale.Conflict("the idempotency key was used with another body")
 
 // Write runs a transaction of an owner: a client, the negative of a partner, or 0 for nobody outside.
 func (s *DB) Write(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {

@@ -101,7 +101,7 @@ func testErase(t *testing.T, w *World) {
 		Content: puntuale.Content{Text: number}, Received: Begin}); err != nil {
 		t.Fatal(err)
 	}
-	once := &puntuale.Once{Scope: "POST /api/blacklist", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte(`{"phone":"` + phone + `"}`), nil }}
+	once := &puntuale.Idempotency{Scope: "POST /api/blacklist", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte(`{"phone":"` + phone + `"}`), nil }}
 	for _, of := range []*Client{c, other} {
 		if err := of.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Mark: of.mark(phone), Reason: number, Added: Begin}, Day, once); err != nil {
 			t.Fatal(err)
@@ -152,7 +152,7 @@ func testErase(t *testing.T, w *World) {
 }
 
 // afterErase goes on with an erased person's messages: one that was sent, one that failed, one whose outcome was uncertain.
-func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, uncertain puntuale.MessageID, once puntuale.Once) {
+func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, uncertain puntuale.MessageID, once puntuale.Idempotency) {
 	t.Helper()
 	ctx, number := context.Background(), phone[1:]
 	// run_recipient finds nothing any more, and repeating finds nothing to do.
@@ -192,9 +192,9 @@ func testEraseAnswers(t *testing.T, w *World) {
 			{`"12036304-39-1 x12036304-39 12036304-39_ 112036304-39 12036304-39A"`, `"12036304-39-1 x12036304-39 12036304-39_ 112036304-39 12036304-39A"`},
 		},
 	} {
-		var all []*puntuale.Once
+		var all []*puntuale.Idempotency
 		for i, k := range cases {
-			o := &puntuale.Once{Scope: "POST /api/blacklist", Key: fmt.Sprint(number, i), Hash: "h", Answer: func(any) ([]byte, error) { return []byte(k.kept), nil }}
+			o := &puntuale.Idempotency{Scope: "POST /api/blacklist", Key: fmt.Sprint(number, i), Hash: "h", Answer: func(any) ([]byte, error) { return []byte(k.kept), nil }}
 			all = append(all, o)
 			if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000009", Added: Begin}, Day, o); err != nil {
 				t.Fatal(err)

@@ -313,7 +313,7 @@ func testOddText(t *testing.T, w *World) {
 		run := c.Run(text, Begin, 1)
 		run.Run.Request, run.Run.Name = []byte(text), text
 		run.Messages[0].Content.Text = text
-		run.Idempotency = &puntuale.Idempotency{Scope: "s", Key: text, Hash: "h"}
+		run.Idempotency = Keyed("s", text, "h")
 		r, err := c.Start(ctx, run)
 		if err == nil {
 			if d := c.Detail(r.IDs[0]); d.Phone != text || string(d.Request) != text {
@@ -325,7 +325,7 @@ func testOddText(t *testing.T, w *World) {
 		_, err = c.CreateSequence(ctx, puntuale.Sequence{Name: text}, nil)
 		other := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: text, Reason: text, Added: Begin}, Day, nil)
 		_, stopped := c.Stop(ctx, c.Sequence, text, Day, Begin)
-		_, replayed := c.Replay(ctx, *run.Idempotency)
+		_, replayed := c.Kept(ctx, *run.Idempotency)
 		for _, err := range []error{err, other, stopped, replayed} {
 			if err != nil && puntuale.CodeOf(err) != puntuale.CodeInvalid {
 				t.Errorf("%s: %v", name, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -12,42 +13,68 @@ import (
 	"puntuale"
 )
 
-// keep is a Once whose answer contains the method's result.
-func keep(key, hash string) *puntuale.Once {
-	return &puntuale.Once{Scope: "POST /api/x", Key: key, Hash: hash, Answer: func(result any) ([]byte, error) {
+// keep is an Idempotency whose answer contains the method's result.
+func keep(key, hash string) *puntuale.Idempotency {
+	return &puntuale.Idempotency{Scope: "POST /api/x", Key: key, Hash: hash, Answer: func(result any) ([]byte, error) {
 		return fmt.Appendf(nil, "\x00\xff%v", result), nil
 	}}
 }
 
-// onceCalls are all methods that take a Once, and the tables that they change.
-var onceCalls = map[string]func(c *Client, p puntuale.PartnerTenant, o *puntuale.Once) (any, error){
-	"sequence": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Once) (any, error) {
+// onceCalls are all methods that take an Idempotency besides Start, and the tables that they change.
+var onceCalls = map[string]func(c *Client, p puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error){
+	"sequence": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error) {
 		return c.CreateSequence(context.Background(), puntuale.Sequence{Name: "x"}, o)
 	},
-	"session": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Once) (any, error) {
+	"session": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error) {
 		return c.CreateSession(context.Background(), puntuale.Session{Name: "x", Type: puntuale.Socket}, o)
 	},
-	"template": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Once) (any, error) {
+	"template": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error) {
 		return c.CreateTemplate(context.Background(), puntuale.Template{Name: Unique("t")}, o)
 	},
-	"blacklist": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Once) (any, error) {
+	"blacklist": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error) {
 		return nil, c.AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: Unique("+39"), Added: Begin}, Day, o)
 	},
-	"message": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Once) (any, error) {
+	"message": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error) {
 		all, _, err := c.Messages(context.Background(), puntuale.MessageFilter{}, puntuale.Page{Limit: 1})
 		if err != nil {
 			return nil, err
 		}
 		r := c.Again(all[0].ID)
-		r.Once = o
+		r.Idempotency = o
 		return c.Resend(context.Background(), r)
 	},
-	"client": func(_ *Client, p puntuale.PartnerTenant, o *puntuale.Once) (any, error) {
+	"client": func(_ *Client, p puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error) {
 		return p.CreateClient(context.Background(), newClient(), o)
 	},
-	"api_key": func(c *Client, p puntuale.PartnerTenant, o *puntuale.Once) (any, error) {
+	"api_key": func(c *Client, p puntuale.PartnerTenant, o *puntuale.Idempotency) (any, error) {
 		return p.CreateKey(context.Background(), c.ID, puntuale.Key{Name: "x", Hash: keyHash()}, o)
 	},
+}
+
+// Keyed is the key of a start, under which its answer is kept as JSON.
+func Keyed(scope, key, hash string) *puntuale.Idempotency {
+	return &puntuale.Idempotency{Scope: scope, Key: key, Hash: hash, Answer: func(result any) ([]byte, error) { return json.Marshal(result) }}
+}
+
+// Started is the answer to a start.
+type Started struct {
+	puntuale.StartedRun
+	Replayed bool // an earlier call's, kept under the key
+}
+
+// Start starts a run, or finds the answer of an earlier call under its key.
+func Start(ctx context.Context, runs puntuale.RunStore, run puntuale.StartRun) (Started, error) {
+	started, err := runs.Start(ctx, run)
+	if r, ok := errors.AsType[*puntuale.Replayed](err); ok {
+		return startedBefore(r.Answer)
+	}
+	return Started{StartedRun: started}, err
+}
+
+func startedBefore(answer []byte) (Started, error) {
+	started := Started{Replayed: true}
+	err := json.Unmarshal(answer, &started.StartedRun)
+	return started, err
 }
 
 func newClient() puntuale.NewClient {
@@ -63,7 +90,7 @@ func testOnceKeepsAnswer(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	c.MustStart(phone, Begin, 1)
 	for table, call := range onceCalls {
-		kept := func(o *puntuale.Once) ([]byte, error) {
+		kept := func(o *puntuale.Idempotency) ([]byte, error) {
 			if table == "client" || table == "api_key" {
 				return p.Kept(ctx, *o)
 			}
@@ -139,7 +166,7 @@ func testOnceRefusedKeyIsFree(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	_, err := c.CreateSequence(ctx, puntuale.Sequence{Session: 999}, keep("k", "h"))
 	wantCode(t, err, puntuale.CodeNotFound)
-	_, err = c.CreateSequence(ctx, puntuale.Sequence{}, &puntuale.Once{Scope: "POST /api/x", Key: "k", Hash: "h",
+	_, err = c.CreateSequence(ctx, puntuale.Sequence{}, &puntuale.Idempotency{Scope: "POST /api/x", Key: "k", Hash: "h",
 		Answer: func(any) ([]byte, error) { return nil, errors.New("no answer") }})
 	if err == nil {
 		t.Fatal("stored without an answer")

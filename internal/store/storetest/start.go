@@ -45,7 +45,7 @@ func testStart(t *testing.T, w *World) {
 	if len(ids) != 3 || ids[1] != ids[0]+1 || ids[2] != ids[0]+2 {
 		t.Fatalf("ids = %v, want three without gaps", ids)
 	}
-	if r.Usage != (puntuale.Usage{Cap: 100, Used: 1}) || r.Replayed {
+	if r.Usage != (puntuale.Usage{Cap: 100, Used: 1}) {
 		t.Fatalf("answer = %+v", r)
 	}
 	d := c.Detail(ids[1])
@@ -73,9 +73,9 @@ func testEmptyStart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	r := c.Run(phone, Begin, 0)
 	r.Skipped = []puntuale.Skipped{{Step: 1, Moment: Begin.Add(-time.Hour), Reason: "past"}}
-	r.Idempotency = &puntuale.Idempotency{Scope: "POST /api/start/1", Key: "k", Hash: "h"}
+	r.Idempotency = Keyed("POST /api/start/1", "k", "h")
 	for i := range 2 {
-		got, err := c.Start(context.Background(), r)
+		got, err := Start(context.Background(), c, r)
 		if err != nil || len(got.IDs) != 0 || got.IDs == nil || got.Usage.Used != 1 || len(got.Skipped) != 1 || got.Replayed != (i == 1) {
 			t.Fatalf("answer %d = %+v, %v", i, got, err)
 		}
@@ -88,8 +88,8 @@ func testEmptyStart(t *testing.T, w *World) {
 func testReplay(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	ctx := context.Background()
-	key := puntuale.Idempotency{Scope: "POST /api/start/1", Key: "k", Hash: "h"}
-	if r, err := c.Replay(ctx, key); r != nil || err != nil {
+	key := *Keyed("POST /api/start/1", "k", "h")
+	if r, err := c.Kept(ctx, key); r != nil || err != nil {
 		t.Fatalf("replay of nothing = %v, %v", r, err)
 	}
 	run := c.Run(phone, Begin, 2)
@@ -99,17 +99,21 @@ func testReplay(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := c.Start(ctx, run)
+	second, err := Start(ctx, c, run)
 	if err != nil || !second.Replayed || !slices.Equal(second.IDs, first.IDs) || second.Usage != first.Usage || len(second.Skipped) != 1 {
 		t.Fatalf("again = %+v, %v; first %+v", second, err, first)
 	}
-	third, err := c.Replay(ctx, key)
-	if err != nil || third == nil || !third.Replayed || !slices.Equal(third.IDs, first.IDs) {
+	kept, err := c.Kept(ctx, key)
+	if err != nil || kept == nil {
+		t.Fatalf("kept = %q, %v", kept, err)
+	}
+	third, err := startedBefore(kept)
+	if err != nil || third.Usage != first.Usage || len(third.Skipped) != 1 || !slices.Equal(third.IDs, first.IDs) {
 		t.Fatalf("replay = %+v, %v", third, err)
 	}
 	other := key
 	other.Hash = "other"
-	_, err = c.Replay(ctx, other)
+	_, err = c.Kept(ctx, other)
 	wantCode(t, err, puntuale.CodeConflict)
 	run.Idempotency = &other
 	_, err = c.Start(ctx, run)
@@ -117,7 +121,7 @@ func testReplay(t *testing.T, w *World) {
 	elsewhere := key
 	elsewhere.Scope = "POST /api/start/2"
 	run.Idempotency = &elsewhere
-	if r, err := c.Start(ctx, run); err != nil || r.Replayed || r.Usage.Used != 2 {
+	if r, err := Start(ctx, c, run); err != nil || r.Replayed || r.Usage.Used != 2 {
 		t.Fatalf("another scope = %+v, %v", r, err)
 	}
 	if n := w.Int("select count(*) from message"); n != 4 {
@@ -128,11 +132,11 @@ func testReplay(t *testing.T, w *World) {
 func testTwins(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	run := c.Run(phone, Begin, 1)
-	run.Idempotency = &puntuale.Idempotency{Scope: "POST /api/start/1", Key: "k", Hash: "h"}
-	answers := make([]puntuale.StartedRun, 24)
+	run.Idempotency = Keyed("POST /api/start/1", "k", "h")
+	answers := make([]Started, 24)
 	together(len(answers), func(i int) {
 		var err error
-		if answers[i], err = c.Start(context.Background(), run); err != nil {
+		if answers[i], err = Start(context.Background(), c, run); err != nil {
 			t.Errorf("twin %d: %v", i, err)
 		}
 	})
@@ -154,7 +158,7 @@ func testTwins(t *testing.T, w *World) {
 func testRefusedKeyIsFree(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(0)) })
 	run := c.Run(phone, Begin, 1)
-	run.Idempotency = &puntuale.Idempotency{Scope: "POST /api/start/1", Key: "k", Hash: "h"}
+	run.Idempotency = Keyed("POST /api/start/1", "k", "h")
 	together(8, func(int) {
 		if _, err := c.Start(context.Background(), run); puntuale.CodeOf(err) != puntuale.CodeCapReached {
 			t.Errorf("error = %v", err)
@@ -164,7 +168,7 @@ func testRefusedKeyIsFree(t *testing.T, w *World) {
 		t.Fatalf("%d kept answers", n)
 	}
 	w.Exec("update client set cap = 5")
-	if r, err := c.Start(context.Background(), run); err != nil || r.Replayed || r.Usage.Used != 1 {
+	if r, err := Start(context.Background(), c, run); err != nil || r.Replayed || r.Usage.Used != 1 {
 		t.Fatalf("answer = %+v, %v", r, err)
 	}
 }

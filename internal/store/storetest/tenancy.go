@@ -22,10 +22,6 @@ var foreignCalls = map[string]foreign{
 		_, err := mine.Start(context.Background(), other.Run(phone, Begin, 1)) // their sequence and session
 		return nil, err
 	},
-	"Replay": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		r, err := mine.Replay(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"})
-		return r, err
-	},
 	"LastStarted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		return mine.LastStarted(context.Background(), 10)
 	},
@@ -253,7 +249,11 @@ var foreignCalls = map[string]foreign{
 		return nil, mine.DeleteTemplate(context.Background(), other.template())
 	},
 	"Kept": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		return mine.Kept(context.Background(), puntuale.Once{Scope: "POST /api/templates", Key: "k", Hash: "h"})
+		template, err := mine.Kept(context.Background(), puntuale.Idempotency{Scope: "POST /api/templates", Key: "k", Hash: "h"})
+		if template != nil || err != nil {
+			return template, err
+		}
+		return mine.Kept(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // of a start
 	},
 	"Details": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
 		return mine.Details(context.Background(), []puntuale.MessageID{id})
@@ -431,7 +431,7 @@ func testTenantsApart(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	run := other.Run(phone, Begin, 1)
-	run.Idempotency = &puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}
+	run.Idempotency = Keyed("s", "k", "h")
 	started, err := other.Start(ctx, run)
 	if err != nil {
 		t.Fatal(err)
@@ -448,7 +448,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	w.MustClaim(w.MustJoin(), Begin, other.Items("+393330000007", 0, lost...)...)
 	w.Exec("insert into unknown_message (client_id, message_id, since, at) values ($1, $2, 1, 2)", other.ID, lost[0])
 	if _, err := other.CreateTemplate(ctx, puntuale.Template{Name: "benvenuto", Text: "Ciao"},
-		&puntuale.Once{Scope: "POST /api/templates", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte("theirs"), nil }}); err != nil {
+		&puntuale.Idempotency{Scope: "POST /api/templates", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte("theirs"), nil }}); err != nil {
 		t.Fatal(err)
 	}
 	before := other.Detail(started.IDs[0])

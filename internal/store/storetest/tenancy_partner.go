@@ -112,7 +112,7 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 	},
 	"SetBrand": nil,
 	"Kept": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
-		return theirs.Kept(context.Background(), puntuale.Once{Scope: "s", Key: "k", Hash: "h"})
+		return theirs.Kept(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"})
 	},
 }
 
@@ -120,7 +120,7 @@ func testPartnersApart(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
 	mine := w.Store.Partner(w.Partner)
-	once := &puntuale.Once{Scope: "s", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte("mine"), nil }}
+	once := &puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte("mine"), nil }}
 	key, err := mine.CreateKey(ctx, c.ID, puntuale.Key{Name: "seconda", Hash: keyHash(), Created: Begin}, once)
 	if err != nil {
 		t.Fatal(err)

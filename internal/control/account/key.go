@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
 
@@ -53,7 +54,7 @@ func (p *Partner) Keys(ctx context.Context, client string) ([]puntuale.Key, erro
 }
 
 func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
-	keys, err := o.partner.tenant.Keys(ctx, o.client, o.partner.control.clock.Now())
+	keys, err := o.partner.tenant.Keys(ctx, o.client, o.partner.accounts.clock.Now())
 	if err != nil {
 		return nil, fmt.Errorf("list keys of %s: %w", o, err)
 	}
@@ -62,9 +63,9 @@ func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
 
 // CreateKey makes another key for a client. found are faults that the caller found in the request itself. Codes:
 // not_found, invalid, quota_reached.
-func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
+func (p *Partner) CreateKey(ctx context.Context, client, name string, o control.Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
-	box, once, clash, err := beginSealed(ctx, p, o, &f)
+	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -79,11 +80,11 @@ func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[Iss
 	if clash != nil {
 		return IssuedKey{}, clash
 	}
-	return of.create(ctx, name, box, o, once)
+	return of.create(ctx, name, once)
 }
 
-func (o owned) create(ctx context.Context, name string, box sealer, asked Once[IssuedKey], once *puntuale.Once) (IssuedKey, error) {
-	plain, key, err := auth.NewKey(o.side, name, o.partner.control.clock.Now())
+func (o owned) create(ctx context.Context, name string, once *control.Keyed[IssuedKey]) (IssuedKey, error) {
+	plain, key, err := auth.NewKey(o.side, name, o.partner.accounts.clock.Now())
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -91,10 +92,9 @@ func (o owned) create(ctx context.Context, name string, box sealer, asked Once[I
 		key.ID, _ = stored.(puntuale.KeyID)
 		return IssuedKey{key, plain}
 	}
-	keepSealed(box, asked, once, result)
-	id, err := o.partner.tenant.CreateKey(ctx, o.client, key, once)
+	id, err := o.partner.tenant.CreateKey(ctx, o.client, key, once.Keep(result))
 	if err != nil {
-		return IssuedKey{}, fmt.Errorf("create a key of %s: %w", o, box.opened(once, err))
+		return IssuedKey{}, fmt.Errorf("create a key of %s: %w", o, once.Opened(err))
 	}
 	return result(id), nil
 }
@@ -102,9 +102,9 @@ func (o owned) create(ctx context.Context, name string, box sealer, asked Once[I
 // RotateKey makes a key of the same name in the place of another. The old key stays valid for the grace period in
 // seconds; nil is a day. found are faults that the caller found in the request itself. Codes: not_found, invalid,
 // quota_reached.
-func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
+func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o control.Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
-	box, once, clash, err := beginSealed(ctx, p, o, &f)
+	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -130,11 +130,11 @@ func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int6
 	if clash != nil {
 		return IssuedKey{}, clash
 	}
-	return of.rotate(ctx, old, wait, box, o, once)
+	return of.rotate(ctx, old, wait, once)
 }
 
-func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration, box sealer, asked Once[IssuedKey], once *puntuale.Once) (IssuedKey, error) {
-	now := o.partner.control.clock.Now()
+func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration, once *control.Keyed[IssuedKey]) (IssuedKey, error) {
+	now := o.partner.accounts.clock.Now()
 	plain, next, err := auth.NewKey(o.side, old.Name, now)
 	if err != nil {
 		return IssuedKey{}, err
@@ -143,10 +143,9 @@ func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration,
 		next.ID, _ = stored.(puntuale.KeyID)
 		return IssuedKey{next, plain}
 	}
-	keepSealed(box, asked, once, result)
-	id, err := o.partner.tenant.RotateClientKey(ctx, o.client, old.ID, next, now.Add(wait), now, once)
+	id, err := o.partner.tenant.RotateClientKey(ctx, o.client, old.ID, next, now.Add(wait), now, once.Keep(result))
 	if err != nil {
-		return IssuedKey{}, fmt.Errorf("rotate a key of %s: %w", o, box.opened(once, err))
+		return IssuedKey{}, fmt.Errorf("rotate a key of %s: %w", o, once.Opened(err))
 	}
 	return result(id), nil
 }
@@ -165,7 +164,7 @@ func (o owned) revoke(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.partner.tenant.RevokeKey(ctx, o.client, old.ID, o.partner.control.clock.Now()); err != nil {
+	if err := o.partner.tenant.RevokeKey(ctx, o.client, old.ID, o.partner.accounts.clock.Now()); err != nil {
 		return fmt.Errorf("revoke a key of %s: %w", o, err)
 	}
 	return nil
@@ -197,7 +196,7 @@ func (p *Partner) CreateOwnKey(ctx context.Context, name string) (IssuedKey, err
 	if err := f.Err(); err != nil {
 		return IssuedKey{}, err
 	}
-	return p.owned().create(ctx, name, sealer{}, Once[IssuedKey]{}, nil)
+	return p.owned().create(ctx, name, nil)
 }
 
 // RotateOwnKey makes a key in the place of another, which stays valid for a day. Codes: not_found; conflict as above.
@@ -206,7 +205,7 @@ func (p *Partner) RotateOwnKey(ctx context.Context, key string) (IssuedKey, erro
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	return p.owned().rotate(ctx, old, keyGrace, sealer{}, Once[IssuedKey]{}, nil)
+	return p.owned().rotate(ctx, old, keyGrace, nil)
 }
 
 // RevokeOwnKey ends a key at once. Codes: not_found.
@@ -214,28 +213,35 @@ func (p *Partner) RevokeOwnKey(ctx context.Context, key string) error {
 	return p.owned().revoke(ctx, key)
 }
 
-// A client's own keys, as its owner sees them in the dashboard. Keys do not make keys: who holds one cannot outlive it.
-
-// Keys lists the client's valid keys by id.
-func (c *Client) Keys(ctx context.Context) ([]puntuale.Key, error) {
-	return c.partner().Keys(ctx, c.account.ID.String())
+// ClientKeys are a client's own keys, as its owner sees them in the dashboard. Keys do not make keys: who holds one cannot
+// outlive it.
+type ClientKeys struct {
+	partner *Partner
+	client  string
 }
 
-// CreateKey makes another key for the client. Codes: invalid.
-func (c *Client) CreateKey(ctx context.Context, name string) (IssuedKey, error) {
-	return c.partner().CreateKey(ctx, c.account.ID.String(), name, Once[IssuedKey]{})
+// KeysOf returns the client's keys.
+func (c *Accounts) KeysOf(client *control.Client) ClientKeys {
+	account := client.Account()
+	return ClientKeys{c.partner(account.Partner, ""), account.ID.String()}
 }
 
-// RotateKey makes a key in the place of another, which stays valid for a day. Codes: not_found.
-func (c *Client) RotateKey(ctx context.Context, key string) (IssuedKey, error) {
-	return c.partner().RotateKey(ctx, c.account.ID.String(), key, nil, Once[IssuedKey]{})
+// List lists the client's valid keys by id.
+func (k ClientKeys) List(ctx context.Context) ([]puntuale.Key, error) {
+	return k.partner.Keys(ctx, k.client)
 }
 
-// RevokeKey ends a key at once. Codes: not_found.
-func (c *Client) RevokeKey(ctx context.Context, key string) error {
-	return c.partner().RevokeKey(ctx, c.account.ID.String(), key)
+// Create makes another key for the client. Codes: invalid.
+func (k ClientKeys) Create(ctx context.Context, name string) (IssuedKey, error) {
+	return k.partner.CreateKey(ctx, k.client, name, control.Once[IssuedKey]{})
 }
 
-func (c *Client) partner() *Partner {
-	return &Partner{c.control, c.account.Partner, c.control.operator.Partner(c.account.Partner), ""}
+// Rotate makes a key in the place of another, which stays valid for a day. Codes: not_found.
+func (k ClientKeys) Rotate(ctx context.Context, key string) (IssuedKey, error) {
+	return k.partner.RotateKey(ctx, k.client, key, nil, control.Once[IssuedKey]{})
+}
+
+// Revoke ends a key at once. Codes: not_found.
+func (k ClientKeys) Revoke(ctx context.Context, key string) error {
+	return k.partner.RevokeKey(ctx, k.client, key)
 }

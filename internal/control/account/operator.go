@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type NewPartner struct {
 }
 
 // CreatePartner creates a partner with its login and its first key, which is shown only now. Codes: invalid.
-func (c *Control) CreatePartner(ctx context.Context, r NewPartner) (puntuale.PartnerID, string, error) {
+func (c *Accounts) CreatePartner(ctx context.Context, r NewPartner) (puntuale.PartnerID, string, error) {
 	if err := r.check(); err != nil {
 		return 0, "", err
 	}
@@ -38,10 +38,10 @@ func (c *Control) CreatePartner(ctx context.Context, r NewPartner) (puntuale.Par
 	}
 	partner := puntuale.Partner{Name: r.Name, Slug: slug(r.Name), Created: now}
 	login := puntuale.Login{Email: r.Email, Password: password}
-	id, err := c.operator.CreatePartner(ctx, partner, login, key)
+	id, err := c.partners.CreatePartner(ctx, partner, login, key)
 	if puntuale.CodeOf(err) == puntuale.CodeConflict { // the slug is another partner's
 		partner.Slug += "-" + strings.ToLower(rand.Text()[:6])
-		id, err = c.operator.CreatePartner(ctx, partner, login, key)
+		id, err = c.partners.CreatePartner(ctx, partner, login, key)
 	}
 	if err != nil {
 		return 0, "", fmt.Errorf("create a partner: %w", err)
@@ -64,7 +64,7 @@ func (r NewPartner) check() error {
 
 // RotateKey makes a new key for the owner of an old one, which stays valid for the grace period. Codes: unauthorized
 // when the old key is nobody's; invalid where the grace period is not 0 to 90 days.
-func (c *Control) RotateKey(ctx context.Context, old string, grace time.Duration) (string, error) {
+func (c *Accounts) RotateKey(ctx context.Context, old string, grace time.Duration) (string, error) {
 	if grace < 0 || grace > maxKeyGrace {
 		return "", puntuale.Invalid(puntuale.Fault{Location: "grace", Message: fmt.Sprintf("is not 0 to %d hours", int(maxKeyGrace.Hours()))})
 	}
@@ -77,7 +77,7 @@ func (c *Control) RotateKey(ctx context.Context, old string, grace time.Duration
 	if err != nil {
 		return "", err
 	}
-	if err := c.operator.RotateKey(ctx, hash, next, now.Add(grace), now); err != nil {
+	if err := c.partners.RotateKey(ctx, hash, next, now.Add(grace), now); err != nil {
 		return "", fmt.Errorf("rotate a key: %w", err)
 	}
 	return plain, nil

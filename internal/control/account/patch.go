@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -49,8 +49,8 @@ func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (
 	if err != nil {
 		return puntuale.Client{}, err
 	}
-	now := p.control.clock.Now()
-	patch, err := p.control.patch(account, r, now)
+	now := p.accounts.clock.Now()
+	patch, err := p.accounts.patch(account, r, now)
 	if err != nil {
 		return puntuale.Client{}, err
 	}
@@ -62,7 +62,7 @@ func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (
 }
 
 // patch reads a request as a whole, against the account as it is.
-func (c *Control) patch(account puntuale.Client, r ClientChange, now time.Time) (puntuale.ClientPatch, error) {
+func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time) (puntuale.ClientPatch, error) {
 	f := request.Faults(r.Faults)
 	patch := puntuale.ClientPatch{
 		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.refillTo(account.Type), Zone: r.Zone, Features: r.Features,
@@ -159,7 +159,7 @@ func (r *ClientChange) checkQuotas(f *request.Faults) {
 
 // moments gives a changed account what follows from its zone and its creation day: the end of the last day, and the
 // next refill. It looks at the account as it is stored, because another call may have changed the zone meanwhile.
-func (c *Control) moments(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
+func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
 		loc = time.UTC // a zone that was known when it was set

@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -7,19 +7,20 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
 
 // Team is who may enter one dashboard: a partner's, or a client's.
 type Team struct {
-	control *Control
-	tenant  puntuale.PartnerTenant
-	partner puntuale.PartnerID
-	client  puntuale.ClientID // 0: the partner's own
+	accounts *Accounts
+	tenant   puntuale.PartnerTenant
+	partner  puntuale.PartnerID
+	client   puntuale.ClientID // 0: the partner's own
 }
 
 // Team returns who may enter the partner's dashboard.
-func (p *Partner) Team() *Team { return &Team{p.control, p.tenant, p.id, 0} }
+func (p *Partner) Team() *Team { return &Team{p.accounts, p.tenant, p.id, 0} }
 
 // TeamOf returns who may enter a client's dashboard. Codes: not_found.
 func (p *Partner) TeamOf(ctx context.Context, client string) (*Team, error) {
@@ -27,12 +28,13 @@ func (p *Partner) TeamOf(ctx context.Context, client string) (*Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Team{p.control, p.tenant, p.id, account.ID}, nil
+	return &Team{p.accounts, p.tenant, p.id, account.ID}, nil
 }
 
-// Team returns who may enter the client's dashboard.
-func (c *Client) Team() *Team {
-	return &Team{c.control, c.control.operator.Partner(c.account.Partner), c.account.Partner, c.account.ID}
+// TeamOf returns who may enter the client's dashboard.
+func (c *Accounts) TeamOf(client *control.Client) *Team {
+	account := client.Account()
+	return &Team{c, c.tenants.Partner(account.Partner), account.Partner, account.ID}
 }
 
 // askerOf is on whose account passwords are hashed that a partner, or its client, sets for others.
@@ -82,7 +84,7 @@ func bare(u puntuale.User) puntuale.User {
 
 // newUser reads a request as a whole.
 func (t *Team) newUser(r NewUser) (puntuale.User, error) {
-	u := puntuale.User{Client: t.client, Email: strings.TrimSpace(r.Email), Name: strings.TrimSpace(r.Name), Language: r.Language, Created: t.control.clock.Now()}
+	u := puntuale.User{Client: t.client, Email: strings.TrimSpace(r.Email), Name: strings.TrimSpace(r.Name), Language: r.Language, Created: t.accounts.clock.Now()}
 	var f request.Faults
 	f.Required("body.email", u.Email, maxEmail)
 	if u.Email != "" && !hasAt(u.Email) {
@@ -127,13 +129,13 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 		f.Text("body.name", r.Name.To, puntuale.MaxName)
 	}
 	if r.Role.Set {
-		patch.Role = changeTo(role(&f, r.Role.To))
+		patch.Role = puntuale.ChangeTo(role(&f, r.Role.To))
 	}
 	if err := f.Err(); err != nil {
 		return puntuale.User{}, err
 	}
 	if r.NoSecond {
-		patch.Second = changeTo(puntuale.SecondFactor{})
+		patch.Second = puntuale.ChangeTo(puntuale.SecondFactor{})
 	}
 	u, err := t.tenant.UpdateUser(ctx, t.client, login, patch, func(u puntuale.User) error { return puntuale.CheckVersion(u.Version(), r.Known) })
 	if err != nil {
@@ -164,7 +166,7 @@ func loginID(text string) (puntuale.LoginID, error) {
 
 // ResetUser sets a user's password as an operator does, ends what they have open and, where asked, the second factor.
 // Codes: invalid, at password.
-func (c *Control) ResetUser(ctx context.Context, u puntuale.User, password string, noSecond bool) error {
+func (c *Accounts) ResetUser(ctx context.Context, u puntuale.User, password string, noSecond bool) error {
 	var f request.Faults
 	checkPassword(&f, "password", password, u.Email, u.Name)
 	if err := f.Err(); err != nil {
@@ -174,11 +176,11 @@ func (c *Control) ResetUser(ctx context.Context, u puntuale.User, password strin
 	if err != nil {
 		return err
 	}
-	patch := puntuale.UserPatch{Password: changeTo(hash), EndVisits: true}
+	patch := puntuale.UserPatch{Password: puntuale.ChangeTo(hash), EndVisits: true}
 	if noSecond {
-		patch.Second = changeTo(puntuale.SecondFactor{})
+		patch.Second = puntuale.ChangeTo(puntuale.SecondFactor{})
 	}
-	if _, err := c.operator.Partner(u.Partner).UpdateUser(ctx, u.Client, u.ID, patch, nil); err != nil {
+	if _, err := c.tenants.Partner(u.Partner).UpdateUser(ctx, u.Client, u.ID, patch, nil); err != nil {
 		return fmt.Errorf("reset user %d: %w", u.ID, err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -20,12 +20,12 @@ func over(message string) error {
 
 // Begin begins a step as the person.
 func (p *Person) Begin(kind puntuale.UnfinishedKind) puntuale.Unfinished {
-	return kind.Begin(p.user, p.control.clock.Now())
+	return kind.Begin(p.user, p.accounts.clock.Now())
 }
 
 // Resume returns the person who began a step, as long as it can be finished. Codes: unauthorized, with [ErrOver].
-func (c *Control) Resume(ctx context.Context, kind puntuale.UnfinishedKind, s puntuale.Unfinished) (*Person, error) {
-	user, host, err := c.door.UserByID(ctx, s.User)
+func (c *Accounts) Resume(ctx context.Context, kind puntuale.UnfinishedKind, s puntuale.Unfinished) (*Person, error) {
+	user, host, err := c.door.Users.UserByID(ctx, s.User)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && !s.Open(kind, user, c.clock.Now()):
 		return nil, over("too much time has passed, or the password was changed meanwhile")
@@ -38,29 +38,29 @@ func (c *Control) Resume(ctx context.Context, kind puntuale.UnfinishedKind, s pu
 // Ticket makes the secret of a link with which somebody goes on as the user, until the deadline of its kind.
 // UnfinishedTicket signs in without a second factor. UnfinishedInvitation is for a new user's password. Codes:
 // not_found.
-func (c *Control) Ticket(ctx context.Context, kind puntuale.UnfinishedKind, user puntuale.LoginID) (string, error) {
-	u, _, err := c.door.UserByID(ctx, user)
+func (c *Accounts) Ticket(ctx context.Context, kind puntuale.UnfinishedKind, user puntuale.LoginID) (string, error) {
+	u, _, err := c.door.Users.UserByID(ctx, user)
 	if err != nil {
 		return "", fmt.Errorf("read a user: %w", err)
 	}
 	plain := auth.NewToken()
-	if err := c.door.IssueTicket(ctx, ticketHash(plain), kind.Begin(u, c.clock.Now())); err != nil {
+	if err := c.door.Tickets.IssueTicket(ctx, ticketHash(plain), kind.Begin(u, c.clock.Now())); err != nil {
 		return "", fmt.Errorf("issue a ticket: %w", err)
 	}
 	return plain, nil
 }
 
 // Holder returns whose ticket it is, which stays valid. Codes: unauthorized, with [ErrOver].
-func (c *Control) Holder(ctx context.Context, kind puntuale.UnfinishedKind, plain string) (*Person, error) {
-	return c.holder(ctx, kind, plain, c.door.Ticket)
+func (c *Accounts) Holder(ctx context.Context, kind puntuale.UnfinishedKind, plain string) (*Person, error) {
+	return c.holder(ctx, kind, plain, c.door.Tickets.Ticket)
 }
 
 // Redeem returns whose ticket it is; it is worth nothing from then on. Codes: unauthorized, with [ErrOver].
-func (c *Control) Redeem(ctx context.Context, kind puntuale.UnfinishedKind, plain string) (*Person, error) {
-	return c.holder(ctx, kind, plain, c.door.SpendTicket)
+func (c *Accounts) Redeem(ctx context.Context, kind puntuale.UnfinishedKind, plain string) (*Person, error) {
+	return c.holder(ctx, kind, plain, c.door.Tickets.SpendTicket)
 }
 
-func (c *Control) holder(ctx context.Context, kind puntuale.UnfinishedKind, plain string, read func(context.Context, string, puntuale.UnfinishedKind) (puntuale.Unfinished, error)) (*Person, error) {
+func (c *Accounts) holder(ctx context.Context, kind puntuale.UnfinishedKind, plain string, read func(context.Context, string, puntuale.UnfinishedKind) (puntuale.Unfinished, error)) (*Person, error) {
 	s, err := read(ctx, ticketHash(plain), kind)
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 		return nil, over("the link was used, or there is no such link")

@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ func TestChangesTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := storetest.NewWorld(t, driver(t))
-			c := New(Config{Operator: w.Store, Clock: w.DB.Clock})
+			c := New(Config{Clock: w.DB.Clock})
 			now := storetest.Begin
 			for _, order := range [][]ClientChange{{expires, refill, zone}, {zone, refill, expires}} {
 				id := w.Client(puntuale.AccountTest).ID
@@ -70,7 +70,7 @@ func TestRefillsInAnyOrder(t *testing.T) {
 	both := number(50)
 	both.RefillTo = explicit.RefillTo
 	w := storetest.NewWorld(t, storetest.SQLite(t))
-	c, p, now := New(Config{Operator: w.Store, Clock: w.DB.Clock}), w.Store.Partner(w.Partner), storetest.Begin
+	c, p, now := New(Config{Clock: w.DB.Clock}), w.Store.Partner(w.Partner), storetest.Begin
 	for _, test := range []struct {
 		account puntuale.AccountType
 		changes []ClientChange // the first stays first

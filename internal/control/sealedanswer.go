@@ -1,7 +1,6 @@
 package control
 
 import (
-	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -9,7 +8,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"puntuale/internal/control/request"
 
 	"puntuale"
 )
@@ -38,13 +36,13 @@ func newSealer(plainKey string) (sealer, error) {
 }
 
 // seal makes an answer unreadable. It belongs to its call: under another scope or key it does not open.
-func (s sealer) seal(o *puntuale.Once, answer []byte) []byte {
+func (s sealer) seal(o *puntuale.Idempotency, answer []byte) []byte {
 	sealed := s.aead.Seal(nil, nil, answer, place(o)) //nolint:gosec // the cipher makes a random nonce itself
 	return base64.StdEncoding.AppendEncode(nil, sealed)
 }
 
 // open is the inverse of seal. Codes: conflict when another key sealed it.
-func (s sealer) open(o *puntuale.Once, sealed []byte) ([]byte, error) {
+func (s sealer) open(o *puntuale.Idempotency, sealed []byte) ([]byte, error) {
 	raw, err := base64.StdEncoding.DecodeString(string(sealed))
 	if err != nil {
 		return nil, fmt.Errorf("decode a sealed answer: %w", err)
@@ -56,40 +54,10 @@ func (s sealer) open(o *puntuale.Once, sealed []byte) ([]byte, error) {
 	return answer, nil
 }
 
-func place(o *puntuale.Once) []byte { return []byte(o.Scope + "\x00" + o.Key + "\x00" + o.Hash) }
-
-// beginSealed is [Once.begin] for answers that hold a key.
-func beginSealed[T any](ctx context.Context, p *Partner, o Once[T], f *request.Faults) (box sealer, once *puntuale.Once, clash, err error) {
-	if o.Key == "" {
-		return sealer{}, nil, nil, nil
-	}
-	if box, err = newSealer(p.plain); err != nil {
-		return sealer{}, nil, nil, err
-	}
-	once, clash, err = o.begin(ctx, p.tenant, f)
-	if err != nil {
-		asked := &puntuale.Once{Scope: o.Scope, Key: o.Key, Hash: hashOf(o.Body)}
-		return box, nil, nil, box.opened(asked, err)
-	}
-	return box, once, clash, nil
-}
-
-// keepSealed is [Once.keep] for answers that hold a key.
-func keepSealed[T any](box sealer, o Once[T], once *puntuale.Once, result func(any) T) {
-	if once == nil {
-		return
-	}
-	once.Answer = func(stored any) ([]byte, error) {
-		answer, err := o.Answer(result(stored))
-		if err != nil {
-			return nil, err
-		}
-		return box.seal(once, answer), nil
-	}
-}
+func place(o *puntuale.Idempotency) []byte { return []byte(o.Scope + "\x00" + o.Key + "\x00" + o.Hash) }
 
 // opened opens the earlier answer that a store gives instead of an effect; any other error stays as it is.
-func (s sealer) opened(o *puntuale.Once, err error) error {
+func (s sealer) opened(o *puntuale.Idempotency, err error) error {
 	kept := &puntuale.Replayed{}
 	if !errors.As(err, &kept) {
 		return err

@@ -1,15 +1,15 @@
-package control
+package account
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
 
@@ -18,15 +18,15 @@ var ErrSuspended = errors.New("the account is suspended")
 
 // Person is somebody who signed in: a user of a partner, or of one client.
 type Person struct {
-	control *Control
-	user    puntuale.User
-	host    puntuale.Host
+	accounts *Accounts
+	user     puntuale.User
+	host     puntuale.Host
 }
 
 // Person returns the user with the identifier, unless everything that they had open was ended since stamp was read.
 // Codes: unauthorized.
-func (c *Control) Person(ctx context.Context, id puntuale.LoginID, stamp int64) (*Person, error) {
-	user, host, err := c.door.UserByID(ctx, id)
+func (c *Accounts) Person(ctx context.Context, id puntuale.LoginID, stamp int64) (*Person, error) {
+	user, host, err := c.door.Users.UserByID(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user.Stamp != stamp:
 		return nil, unauthorized("nobody is signed in")
@@ -62,12 +62,12 @@ func (p *Person) Partner() (*Partner, error) {
 func (p *Person) asker() auth.Asker { return auth.KnownAs("user " + p.user.ID.String()) }
 
 func (p *Person) reseller() *Partner {
-	return &Partner{p.control, p.user.Partner, p.control.operator.Partner(p.user.Partner), ""}
+	return p.accounts.partner(p.user.Partner, "")
 }
 
 // Client returns a client that the person may look into: their own, or one of their partner's. Codes: not_found for any
 // other; forbidden, with [ErrSuspended], for a client's user while the account is suspended.
-func (p *Person) Client(ctx context.Context, id string) (*Client, error) {
+func (p *Person) Client(ctx context.Context, id string) (*control.Client, error) {
 	account, err := p.reseller().Account(ctx, id)
 	if err != nil {
 		return nil, err
@@ -80,16 +80,8 @@ func (p *Person) Client(ctx context.Context, id string) (*Client, error) {
 			return nil, &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the account is suspended", Err: ErrSuspended}
 		}
 	}
-	return &Client{control: p.control, account: account, tenant: p.control.operator.Uncounted(account.ID), actor: puntuale.Actor{
-		User: p.user.ID, Who: p.user.Email, Entry: p.user.Client == 0,
-	}}, nil
+	return p.accounts.control.ClientFor(account, puntuale.Actor{User: p.user.ID, Who: p.user.Email, Entry: p.user.Client == 0}), nil
 }
-
-// At tells from where the person acts, for the audit log.
-func (c *Client) At(from netip.Addr) { c.actor.Address = addressText(from) }
-
-// Account returns the client's account as it was when the handle was made.
-func (c *Client) Account() puntuale.Client { return c.account }
 
 // Rename changes the person's own name. Codes: invalid.
 func (p *Person) Rename(ctx context.Context, name string) error {
@@ -98,7 +90,7 @@ func (p *Person) Rename(ctx context.Context, name string) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	return p.change(ctx, puntuale.UserPatch{Name: changeTo(strings.TrimSpace(name))}, nil)
+	return p.change(ctx, puntuale.UserPatch{Name: puntuale.ChangeTo(strings.TrimSpace(name))}, nil)
 }
 
 // Speak changes the language of the person's pages: it, en, or "" as the browser asks. Codes: invalid.
@@ -108,7 +100,7 @@ func (p *Person) Speak(ctx context.Context, language string) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	return p.change(ctx, puntuale.UserPatch{Language: changeTo(language)}, nil)
+	return p.change(ctx, puntuale.UserPatch{Language: puntuale.ChangeTo(language)}, nil)
 }
 
 // ChangePassword takes a new password where the present one is right, and ends all else that the person has open. It
@@ -126,7 +118,7 @@ func (p *Person) ChangePassword(ctx context.Context, present, next string) (stam
 	if err != nil {
 		return 0, err
 	}
-	if err := p.change(ctx, puntuale.UserPatch{Password: changeTo(hash), EndVisits: true}, nil); err != nil {
+	if err := p.change(ctx, puntuale.UserPatch{Password: puntuale.ChangeTo(hash), EndVisits: true}, nil); err != nil {
 		return 0, err
 	}
 	return p.user.Stamp, nil
@@ -142,8 +134,8 @@ func (p *Person) EndVisits(ctx context.Context) (stamp int64, err error) {
 
 // confirm asks for the present password again, before what it guards is changed.
 func (p *Person) confirm(ctx context.Context, location, password string) error {
-	mark := p.control.mark("confirm", p.user.ID.String())
-	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfPair}); err != nil {
+	mark := p.accounts.mark("confirm", p.user.ID.String())
+	if err := p.accounts.try(ctx, puntuale.Try{Mark: mark, Free: triesOfPair}); err != nil {
 		return err
 	}
 	same, err := auth.CheckPassword(ctx, p.asker(), clipped(password), p.user.Password)
@@ -153,7 +145,7 @@ func (p *Person) confirm(ctx context.Context, location, password string) error {
 	if !same {
 		return puntuale.Invalid(puntuale.Fault{Location: location, Message: "is not the present password"})
 	}
-	return p.control.forget(ctx, mark)
+	return p.accounts.forget(ctx, mark)
 }
 
 // change changes the person's own user.
@@ -178,21 +170,19 @@ func checkPassword(f *request.Faults, location, plain string, about ...string) {
 	}
 }
 
-func changeTo[T any](v T) puntuale.Change[T] { return puntuale.Change[T]{Set: true, To: v} }
-
 // mark is a keyed hash under which attempts are counted, so that nothing is stored of who made them.
-func (c *Control) mark(parts ...string) string { return c.vault.Mark("try", parts...) }
+func (c *Accounts) mark(parts ...string) string { return c.vault.Mark("try", parts...) }
 
-func (c *Control) forget(ctx context.Context, marks ...string) error {
-	if err := c.door.Forget(ctx, marks, nil); err != nil {
+func (c *Accounts) forget(ctx context.Context, marks ...string) error {
+	if err := c.door.Tries.Forget(ctx, marks, nil); err != nil {
 		return fmt.Errorf("forget attempts: %w", err)
 	}
 	return nil
 }
 
 // try counts attempts. Codes: busy, with the time to wait, when there were too many.
-func (c *Control) try(ctx context.Context, tries ...puntuale.Try) error {
-	wait, err := c.door.Try(ctx, tries, c.clock.Now())
+func (c *Accounts) try(ctx context.Context, tries ...puntuale.Try) error {
+	wait, err := c.door.Tries.Try(ctx, tries, c.clock.Now())
 	if err != nil {
 		return fmt.Errorf("count an attempt: %w", err)
 	}

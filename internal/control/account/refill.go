@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 
 // Refill brings the credits of clients whose refill has come to what they are refilled to. Any number of nodes may call
 // it, at any time; each refill takes place once, a late one too.
-func (c *Control) Refill(ctx context.Context) (int, error) {
+func (c *Accounts) Refill(ctx context.Context) (int, error) {
 	now := c.clock.Now()
-	n, err := c.operator.Refill(ctx, now, func(account puntuale.Client) time.Time {
+	n, err := c.partners.Refill(ctx, now, func(account puntuale.Client) time.Time {
 		loc, err := c.zones.Load(account.Zone)
 		if err != nil {
 			loc = time.UTC // a zone that was known when it was set
@@ -24,16 +24,6 @@ func (c *Control) Refill(ctx context.Context) (int, error) {
 		return n, fmt.Errorf("refill credits: %w", err)
 	}
 	return n, nil
-}
-
-// Maintain ends and removes what no call will, and blanks what was kept long enough. Any number of nodes may call it, at
-// any time.
-func (c *Control) Maintain(ctx context.Context) error {
-	now := c.clock.Now()
-	if err := c.operator.Maintain(ctx, now, c.keep.Before(now)); err != nil {
-		return fmt.Errorf("maintain the store: %w", err)
-	}
-	return nil
 }
 
 // nextRefill returns the first moment after now at which a client's credits are refilled. It is local midnight of its

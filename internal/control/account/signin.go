@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -52,7 +52,7 @@ type attempt struct {
 }
 
 // attempt counts by account and address; where one of the users signed in at the browser before, by that alone.
-func (c *Control) attempt(r SignIn, users []puntuale.User) attempt {
+func (c *Accounts) attempt(r SignIn, users []puntuale.User) attempt {
 	if d, ok := c.visitorOf(users, r.Browser); ok {
 		mark := c.mark("device", d.User.String(), d.ID)
 		return attempt{auth.KnownAs("user " + d.User.String()), []puntuale.Try{{Mark: mark, Free: triesOfPair}}, []string{mark}, nil}
@@ -67,12 +67,12 @@ func (c *Control) attempt(r SignIn, users []puntuale.User) attempt {
 // than one partner, never none. It takes as long for an e-mail that nobody has. Codes: unauthorized, the same for each
 // reason. rate_limited, with the time to wait, after too many attempts or while too many others sign in. forbidden,
 // with [ErrWeak].
-func (c *Control) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
+func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	r.Email = strings.TrimSpace(r.Email)
 	var users []puntuale.User
 	if kept(r.Email) {
 		var err error
-		if users, err = c.door.UsersByEmail(ctx, r.Email, r.Partner, mostChecks); err != nil {
+		if users, err = c.door.Users.UsersByEmail(ctx, r.Email, r.Partner, mostChecks); err != nil {
 			return nil, fmt.Errorf("look for users: %w", err)
 		}
 	}
@@ -99,7 +99,7 @@ func (c *Control) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 		}
 		return nil, unauthorized("e-mail or password is wrong")
 	}
-	if err := c.door.Forget(ctx, a.forget, a.giveBack); err != nil {
+	if err := c.door.Tries.Forget(ctx, a.forget, a.giveBack); err != nil {
 		return nil, fmt.Errorf("forget attempts: %w", err)
 	}
 	strong := slices.DeleteFunc(slices.Clone(people), func(p *Person) bool { return auth.Weak(r.Password, p.user.Email, p.user.Name) })
@@ -113,9 +113,9 @@ func (c *Control) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 func kept(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // stillFitting reads users whose password was right, without those that were removed or changed it meanwhile.
-func (c *Control) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
+func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
 	for _, u := range compared {
-		user, host, err := c.door.UserByID(ctx, u.ID)
+		user, host, err := c.door.Users.UserByID(ctx, u.ID)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user.Password != u.Password:
 			continue
@@ -128,7 +128,7 @@ func (c *Control) stillFitting(ctx context.Context, compared []puntuale.User) (p
 }
 
 // fitting compares the password with those of the users, and goes on for as long as it would take for others.
-func (c *Control) fitting(turn *auth.Turn, users []puntuale.User, r SignIn) (fit []puntuale.User, err error) {
+func (c *Accounts) fitting(turn *auth.Turn, users []puntuale.User, r SignIn) (fit []puntuale.User, err error) {
 	password := clipped(r.Password)
 	for i := range max(len(users), c.checks(r.Partner)) {
 		hash := nobodysHash
@@ -146,7 +146,7 @@ func (c *Control) fitting(turn *auth.Turn, users []puntuale.User, r SignIn) (fit
 	return fit, nil
 }
 
-func (c *Control) checks(partner puntuale.PartnerID) int {
+func (c *Accounts) checks(partner puntuale.PartnerID) int {
 	if partner != 0 {
 		return 1
 	}
@@ -161,33 +161,33 @@ func clipped(password string) string { return password[:min(len(password), auth.
 
 // Arrived notes that the person signed in.
 func (p *Person) Arrived(ctx context.Context) error {
-	return p.change(ctx, puntuale.UserPatch{Seen: changeTo(p.control.clock.Now())}, nil)
+	return p.change(ctx, puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}, nil)
 }
 
 // PartnerAt returns the partner that is known by a confirmed host name, in any form, or by a slug where that is not "".
 // The host of the service's own address is no partner's, whatever is stored. Codes: not_found.
-func (c *Control) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
-	if c.door == nil || !kept(slug) {
+func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
+	if c.door.Users == nil || !kept(slug) {
 		return puntuale.Host{}, puntuale.NotFound("partner")
 	}
 	if slug != "" {
-		return c.door.HostSlug(ctx, slug)
+		return c.door.Users.HostSlug(ctx, slug)
 	}
 	name, ok := hostName(host)
 	if !ok || name == c.ownHost {
 		return puntuale.Host{}, puntuale.NotFound("partner")
 	}
-	return c.door.HostNamed(ctx, name)
+	return c.door.Users.HostNamed(ctx, name)
 }
 
 // Logo returns a partner's logo and its media type, nil when there is none: everybody who opens the login page sees it.
-func (c *Control) Logo(ctx context.Context, partner puntuale.PartnerID) ([]byte, string, error) {
-	return c.operator.Partner(partner).Logo(ctx)
+func (c *Accounts) Logo(ctx context.Context, partner puntuale.PartnerID) ([]byte, string, error) {
+	return c.tenants.Partner(partner).Logo(ctx)
 }
 
 // Brand returns a partner and its looks. Codes: not_found.
-func (c *Control) Brand(ctx context.Context, partner puntuale.PartnerID) (puntuale.Host, error) {
-	return c.operator.Partner(partner).Host(ctx)
+func (c *Accounts) Brand(ctx context.Context, partner puntuale.PartnerID) (puntuale.Host, error) {
+	return c.tenants.Partner(partner).Host(ctx)
 }
 
 // sealedVisit is the purpose under which visits are sealed: a second factor's secret is in them while it is set up.
@@ -195,8 +195,8 @@ const sealedVisit = "visit"
 
 // Visit returns what is kept of a browser under the hash of what it holds. What cannot be opened, as after the
 // installation's key was changed, is not found.
-func (c *Control) Visit(ctx context.Context, token string) ([]byte, bool, error) {
-	sealed, found, err := c.door.Visit(ctx, token, c.clock.Now())
+func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error) {
+	sealed, found, err := c.door.Visits.Visit(ctx, token, c.clock.Now())
 	if err != nil || !found {
 		return nil, false, err
 	}
@@ -208,15 +208,12 @@ func (c *Control) Visit(ctx context.Context, token string) ([]byte, bool, error)
 }
 
 // KeepVisit keeps it for a time.
-func (c *Control) KeepVisit(ctx context.Context, token string, data []byte, within time.Duration) error {
+func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, within time.Duration) error {
 	sealed := c.vault.Seal(sealedVisit, token, data)
-	return c.door.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})
+	return c.door.Visits.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})
 }
 
 // EndVisit forgets it.
-func (c *Control) EndVisit(ctx context.Context, token string) error {
-	return c.door.EndVisit(ctx, token)
+func (c *Accounts) EndVisit(ctx context.Context, token string) error {
+	return c.door.Visits.EndVisit(ctx, token)
 }
-
-// Now is the moment by the service's clock.
-func (c *Control) Now() time.Time { return c.clock.Now() }

@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"puntuale/internal/control/request"

@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type Invitation struct {
 	Expires time.Time
 }
 
-func (c *Control) newInvitation() (Invitation, *puntuale.Invitation) {
+func (c *Accounts) newInvitation() (Invitation, *puntuale.Invitation) {
 	i := Invitation{auth.NewToken(), c.clock.Now().Add(puntuale.UnfinishedInvitation.Lasts())}
 	return i, &puntuale.Invitation{Hash: ticketHash(i.Secret), Expires: i.Expires}
 }
@@ -28,7 +28,7 @@ func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation
 	if err != nil {
 		return puntuale.User{}, Invitation{}, err
 	}
-	invitation, stored := t.control.newInvitation()
+	invitation, stored := t.accounts.newInvitation()
 	if u.ID, err = t.tenant.CreateUser(ctx, u, stored); err != nil {
 		return puntuale.User{}, Invitation{}, fmt.Errorf("create a user: %w", err)
 	}
@@ -42,7 +42,7 @@ func (t *Team) InviteAgain(ctx context.Context, id string) (Invitation, error) {
 	if err != nil {
 		return Invitation{}, err
 	}
-	invitation, stored := t.control.newInvitation()
+	invitation, stored := t.accounts.newInvitation()
 	if err := t.tenant.Invite(ctx, t.client, login, *stored); err != nil {
 		return Invitation{}, fmt.Errorf("invite user %d: %w", login, err)
 	}
@@ -65,8 +65,8 @@ func (t *Team) Uninvite(ctx context.Context, id string) error {
 func errSpent() error { return unauthorized("the link is worth nothing any more") }
 
 // Invited returns who a valid invitation is for. Codes: unauthorized.
-func (c *Control) Invited(ctx context.Context, secret string) (*Person, error) {
-	id, err := c.door.Invited(ctx, ticketHash(secret), c.clock.Now())
+func (c *Accounts) Invited(ctx context.Context, secret string) (*Person, error) {
+	id, err := c.door.Invitations.Invited(ctx, ticketHash(secret), c.clock.Now())
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return nil, errSpent()
@@ -78,7 +78,7 @@ func (c *Control) Invited(ctx context.Context, secret string) (*Person, error) {
 
 // Join takes an invitation and sets the password of its user, who is not signed in by that. All that the user had open
 // ends. Codes: unauthorized, invalid.
-func (c *Control) Join(ctx context.Context, secret, password string) (*Person, error) {
+func (c *Accounts) Join(ctx context.Context, secret, password string) (*Person, error) {
 	p, err := c.Invited(ctx, secret)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (c *Control) Join(ctx context.Context, secret, password string) (*Person, e
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.door.TakeInvitation(ctx, ticketHash(secret), c.clock.Now(), hash)
+	id, err := c.door.Invitations.TakeInvitation(ctx, ticketHash(secret), c.clock.Now(), hash)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return nil, errSpent()
@@ -102,8 +102,8 @@ func (c *Control) Join(ctx context.Context, secret, password string) (*Person, e
 	return c.userOf(ctx, id)
 }
 
-func (c *Control) userOf(ctx context.Context, id puntuale.LoginID) (*Person, error) {
-	user, host, err := c.door.UserByID(ctx, id)
+func (c *Accounts) userOf(ctx context.Context, id puntuale.LoginID) (*Person, error) {
+	user, host, err := c.door.Users.UserByID(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return nil, errSpent()

@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 	if b.Colour != "" && !colourShape.MatchString(b.Colour) {
 		f.Add("body.colour", "is not a colour such as #1f6feb", r.Colour)
 	}
-	b.Host = p.control.askedHost(&f, r.Host)
+	b.Host = p.accounts.askedHost(&f, r.Host)
 	b.Logo, b.LogoKind = logo(&f, r.Logo)
 	if err := f.Err(); err != nil {
 		return err

@@ -1,8 +1,9 @@
-package control
+package account
 
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"time"
 
@@ -35,8 +36,8 @@ func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow,
 	f.Word("query.state", s.State, "", string(puntuale.StateActive), string(puntuale.StateSuspended), string(puntuale.StateExpired), string(puntuale.StateExpiring), string(puntuale.StateEmpty))
 	f.Text("query.q", s.Text, puntuale.MaxName)
 	s.Page.Unknown = append(s.Page.Unknown, f...)
-	now := p.control.clock.Now()
-	today := p.control.today(now)
+	now := p.accounts.clock.Now()
+	today := p.accounts.control.Today(now)
 	filter := puntuale.ClientFilter{Text: s.Text, State: puntuale.ClientState(s.State), Today: today, Until: today.AddDays(soon)}
 	found, next, err := request.List(s.Page, func(asked puntuale.Page) ([]puntuale.Client, string, error) {
 		return p.tenant.FindClients(ctx, filter, asked)
@@ -52,7 +53,7 @@ func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow,
 func (p *Partner) rows(ctx context.Context, found []puntuale.Client, now time.Time) ([]ClientRow, error) {
 	days := make([]puntuale.ClientDay, len(found))
 	for i, c := range found {
-		days[i] = puntuale.ClientDay{Client: c.ID, Day: p.control.dayOf(c, now)}
+		days[i] = puntuale.ClientDay{Client: c.ID, Day: p.accounts.control.DayOf(c, now)}
 	}
 	pulses, err := p.tenant.Pulses(ctx, days)
 	if err != nil {
@@ -71,7 +72,7 @@ func (p *Partner) Row(ctx context.Context, id string) (ClientRow, error) {
 	if err != nil {
 		return ClientRow{}, err
 	}
-	rows, err := p.rows(ctx, []puntuale.Client{account}, p.control.clock.Now())
+	rows, err := p.rows(ctx, []puntuale.Client{account}, p.accounts.clock.Now())
 	if err != nil {
 		return ClientRow{}, err
 	}
@@ -80,8 +81,8 @@ func (p *Partner) Row(ctx context.Context, id string) (ClientRow, error) {
 
 // Expiring lists clients by their last day. It is today, one of the next 60 days, or one of the 30 days before.
 func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
-	now := p.control.clock.Now()
-	today := p.control.today(now)
+	now := p.accounts.clock.Now()
+	today := p.accounts.control.Today(now)
 	found, err := p.tenant.Expiring(ctx, today.AddDays(-soon/2), today.AddDays(soon), mostExpiring)
 	if err != nil {
 		return nil, fmt.Errorf("look for expiring clients: %w", err)
@@ -93,70 +94,14 @@ func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 // with "" all clients'. It reaches from so many days ago to so many days ahead, 400 either way at most. Each day is in
 // the list. Codes: not_found.
 func (p *Partner) Totals(ctx context.Context, client string, back, ahead int) ([]puntuale.DayTotal, error) {
-	now := p.control.clock.Now()
-	today, id := p.control.today(now), puntuale.ClientID(0)
+	now := p.accounts.clock.Now()
+	today, id := p.accounts.control.Today(now), puntuale.ClientID(0)
 	if client != "" {
 		account, err := p.Account(ctx, client)
 		if err != nil {
 			return nil, err
 		}
-		id, today = account.ID, p.control.dayOf(account, now)
+		id, today = account.ID, p.accounts.control.DayOf(account, now)
 	}
-	return totals(ctx, p.tenant, id, today, now, back, ahead)
-}
-
-// Totals is what the client sends by day; see [Partner.Totals].
-func (c *Client) Totals(ctx context.Context, back, ahead int) ([]puntuale.DayTotal, error) {
-	now := c.control.clock.Now()
-	tenant := c.control.operator.Partner(c.account.Partner)
-	return totals(ctx, tenant, c.account.ID, c.control.dayOf(c.account, now), now, back, ahead)
-}
-
-// mostTotalDays bounds how far totals look either way, in days: counted days are kept for about as long.
-const mostTotalDays = 400
-
-func totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.ClientID, today puntuale.Date, now time.Time, back, ahead int) ([]puntuale.DayTotal, error) {
-	back, ahead = max(0, min(back, mostTotalDays)), max(0, min(ahead, mostTotalDays))
-	from, to := today.AddDays(-back), today.AddDays(ahead)
-	found, err := tenant.Totals(ctx, id, from, to, now)
-	if err != nil {
-		return nil, fmt.Errorf("count messages by day: %w", err)
-	}
-	all := make([]puntuale.DayTotal, 0, back+ahead+1)
-	for d := from; !to.Before(d); d = d.AddDays(1) {
-		day := puntuale.DayTotal{Day: d}
-		if len(found) > 0 && found[0].Day == d {
-			day, found = found[0], found[1:]
-		}
-		all = append(all, day)
-	}
-	return all, nil
-}
-
-// today is the day where most clients are, for what belongs to none.
-func (c *Control) today(now time.Time) puntuale.Date {
-	loc, err := c.zones.Load(puntuale.NewAccount(puntuale.AccountFull, puntuale.Date{}).Zone)
-	if err != nil {
-		loc = time.UTC
-	}
-	return puntuale.DateOf(now.In(loc))
-}
-
-// dayOf is a client's present day.
-func (c *Control) dayOf(account puntuale.Client, now time.Time) puntuale.Date {
-	loc, err := c.zones.Load(account.Zone)
-	if err != nil {
-		loc = time.UTC
-	}
-	return puntuale.DateOf(now.In(loc))
-}
-
-// Pulse returns how the client is: calls counted today, and its sessions.
-func (c *Client) Pulse(ctx context.Context) (puntuale.Pulse, error) {
-	day := c.control.dayOf(c.account, c.control.clock.Now())
-	found, err := c.control.operator.Partner(c.account.Partner).Pulses(ctx, []puntuale.ClientDay{{Client: c.account.ID, Day: day}})
-	if err != nil {
-		return puntuale.Pulse{}, fmt.Errorf("read how the client is: %w", err)
-	}
-	return found[c.account.ID], nil
+	return control.Totals(ctx, p.tenant, id, today, now, back, ahead)
 }

@@ -1,14 +1,39 @@
-package control
+package account
 
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"slices"
 	"strconv"
 
 	"puntuale"
 )
+
+// Partner is a partner seen through its own key, or by one of its users.
+type Partner struct {
+	accounts *Accounts
+	id       puntuale.PartnerID
+	tenant   puntuale.PartnerTenant
+	plain    string // the key, under which answers that hold keys are sealed
+}
+
+// Partner returns the partner whose key it is. Codes: forbidden for other keys.
+func (c *Accounts) Partner(caller *control.Caller) (*Partner, error) {
+	id, key, err := caller.Partner()
+	if err != nil {
+		return nil, err
+	}
+	return c.partner(id, key), nil
+}
+
+func (c *Accounts) partner(id puntuale.PartnerID, plain string) *Partner {
+	return &Partner{c, id, c.tenants.Partner(id), plain}
+}
+
+// ID returns the partner's identifier.
+func (p *Partner) ID() puntuale.PartnerID { return p.id }
 
 // Clients lists the partner's clients by id. Codes: invalid.
 func (p *Partner) Clients(ctx context.Context, page request.Page) ([]puntuale.Client, string, error) {
@@ -26,7 +51,7 @@ func (p *Partner) HasUser(ctx context.Context, email string) (bool, error) {
 	if !kept(email) {
 		return false, nil
 	}
-	users, err := p.control.door.UsersByEmail(ctx, email, p.id, mostChecks)
+	users, err := p.accounts.door.Users.UsersByEmail(ctx, email, p.id, mostChecks)
 	if err != nil {
 		return false, fmt.Errorf("look for a user: %w", err)
 	}
@@ -110,13 +135,13 @@ func (p *Partner) DeleteClient(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.tenant.DeleteClient(ctx, wanted, p.control.clock.Now()); err != nil {
+	if err := p.tenant.DeleteClient(ctx, wanted, p.accounts.clock.Now()); err != nil {
 		return fmt.Errorf("delete client %d: %w", wanted, err)
 	}
 	return nil
 }
 
-// clientID reads a client's id as a path shows it; what is no id names no client.
+// clientID reads a client's id as a path shows it. A text that is no id names no client.
 func clientID(text string) (puntuale.ClientID, error) {
 	id, err := puntuale.ParseID[puntuale.ClientID](text)
 	if err != nil {

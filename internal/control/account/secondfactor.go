@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -49,17 +49,17 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 	if p.user.Second.On() {
 		return nil, errSecondIsOn
 	}
-	mark := p.control.mark("second", p.user.ID.String())
-	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfCode}); err != nil {
+	mark := p.accounts.mark("second", p.user.ID.String())
+	if err := p.accounts.try(ctx, puntuale.Try{Mark: mark, Free: triesOfCode}); err != nil {
 		return nil, err
 	}
-	step, ok := auth.CheckCode(secret, auth.TidyCode(code), p.control.clock.Now(), 0)
+	step, ok := auth.CheckCode(secret, auth.TidyCode(code), p.accounts.clock.Now(), 0)
 	if !ok {
 		return nil, errCode()
 	}
 	codes, hashes := p.newRecovery()
-	second := puntuale.SecondFactor{Secret: p.control.vault.Seal(sealedSecond, p.place(), secret), Last: step, Recovery: hashes}
-	if err := p.change(ctx, puntuale.UserPatch{Second: changeTo(second)}, func(u puntuale.User) error {
+	second := puntuale.SecondFactor{Secret: p.accounts.vault.Seal(sealedSecond, p.place(), secret), Last: step, Recovery: hashes}
+	if err := p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(second)}, func(u puntuale.User) error {
 		if u.Second.On() { // set up elsewhere meanwhile
 			return errSecondIsOn
 		}
@@ -67,7 +67,7 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 	}); err != nil {
 		return nil, err
 	}
-	return codes, p.control.forget(ctx, mark)
+	return codes, p.accounts.forget(ctx, mark)
 }
 
 var errSecondIsOn = puntuale.Conflict("there is a second factor already; end it first")
@@ -78,7 +78,7 @@ func (p *Person) EndSecond(ctx context.Context, password, code string) error {
 	if err := p.confirmBoth(ctx, password, code); err != nil {
 		return err
 	}
-	return p.change(ctx, puntuale.UserPatch{Second: changeTo(puntuale.SecondFactor{})}, p.sameSecond())
+	return p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(puntuale.SecondFactor{})}, p.sameSecond())
 }
 
 // confirmBoth asks for the present password and for a code, before the second factor is changed. A code is looked at, and
@@ -102,7 +102,7 @@ func (p *Person) RenewRecovery(ctx context.Context, password, code string) ([]st
 	codes, hashes := p.newRecovery()
 	second := p.user.Second
 	second.Recovery = hashes
-	if err := p.change(ctx, puntuale.UserPatch{Second: changeTo(second)}, p.sameSecond()); err != nil {
+	if err := p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(second)}, p.sameSecond()); err != nil {
 		return nil, err
 	}
 	return codes, nil
@@ -117,21 +117,21 @@ func (p *Person) newRecovery() (codes, hashes []string) {
 }
 
 func (p *Person) recoveryHash(code string) string {
-	return p.control.vault.Mark("recovery code", p.user.ID.String(), auth.TidyCode(code))
+	return p.accounts.vault.Mark("recovery code", p.user.ID.String(), auth.TidyCode(code))
 }
 
 // CheckSecond takes the code of the second factor, or a recovery code; each opens once. Codes: invalid, rate_limited.
 func (p *Person) CheckSecond(ctx context.Context, code string) error {
-	mark := p.control.mark("second", p.user.ID.String())
-	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfCode}); err != nil {
+	mark := p.accounts.mark("second", p.user.ID.String())
+	if err := p.accounts.try(ctx, puntuale.Try{Mark: mark, Free: triesOfCode}); err != nil {
 		return err
 	}
-	secret, err := p.control.vault.Open(sealedSecond, p.place(), p.user.Second.Secret)
+	secret, err := p.accounts.vault.Open(sealedSecond, p.place(), p.user.Second.Secret)
 	if err != nil {
 		return fmt.Errorf("open a second factor: %w", err)
 	}
 	second := p.user.Second
-	step, ok := auth.CheckCode(secret, auth.TidyCode(code), p.control.clock.Now(), second.Last)
+	step, ok := auth.CheckCode(secret, auth.TidyCode(code), p.accounts.clock.Now(), second.Last)
 	if ok {
 		second.Last = step
 	} else if i := slices.Index(second.Recovery, p.recoveryHash(code)); i >= 0 {
@@ -140,13 +140,13 @@ func (p *Person) CheckSecond(ctx context.Context, code string) error {
 	if !ok {
 		return errCode()
 	}
-	if err := p.change(ctx, puntuale.UserPatch{Second: changeTo(second)}, p.sameSecond()); err != nil {
+	if err := p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(second)}, p.sameSecond()); err != nil {
 		if errors.Is(err, errMeanwhile) {
 			return errCode()
 		}
 		return err
 	}
-	return p.control.forget(ctx, mark)
+	return p.accounts.forget(ctx, mark)
 }
 
 // SignInSecond is [Person.CheckSecond] for a person who signs in: the audit log keeps a wrong code.
@@ -155,8 +155,8 @@ func (p *Person) SignInSecond(ctx context.Context, code string, from netip.Addr)
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid {
 		return err
 	}
-	mark := p.control.mark("second", p.user.ID.String())
-	if err := p.control.fail(ctx, mark, []puntuale.User{p.user}, "code", from); err != nil {
+	mark := p.accounts.mark("second", p.user.ID.String())
+	if err := p.accounts.fail(ctx, mark, []puntuale.User{p.user}, "code", from); err != nil {
 		return err
 	}
 	return err

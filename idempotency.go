@@ -2,10 +2,10 @@ package puntuale
 
 import "context"
 
-// Once makes a call that creates or sends have its effect once. The store keeps Answer's result in the transaction of
+// Idempotency makes a call that creates or sends have its effect once. The store keeps Answer's result in the transaction of
 // the effect, under the tenant, the scope and the key. A later call with the same key and hash has no other effect: it
 // gets those bytes again, as a [*Replayed]. With another hash it gets CodeConflict. A twin under way is waited for.
-type Once struct {
+type Idempotency struct {
 	Scope string // method and path: "POST /api/sequences"
 	Key   string // the caller's, 1 to 255 bytes
 	Hash  string // of the body, to tell a repeat from another call under the same key
@@ -16,13 +16,13 @@ type Once struct {
 	Answer func(result any) ([]byte, error)
 }
 
-// Replayed is returned as an error by methods that take a Once when an earlier call's answer stands; it is no failure.
+// Replayed is returned as an error by methods that take an Idempotency when an earlier call's answer stands; it is no failure.
 type Replayed struct{ Answer []byte }
 
 func (*Replayed) Error() string { return "the answer of an earlier call stands" }
 
-// OnceStore looks up answers, so that a repeated call need not be checked and prepared first.
-type OnceStore interface {
+// IdempotencyStore looks up answers, so that a repeated call need not be checked and prepared first.
+type IdempotencyStore interface {
 	// Kept returns the answer kept under the key, nil when there is none. Codes: conflict (another body).
-	Kept(ctx context.Context, o Once) ([]byte, error)
+	Kept(ctx context.Context, o Idempotency) ([]byte, error)
 }

@@ -18,7 +18,7 @@ func TestSeal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &puntuale.Once{Scope: "POST /api/client/create", Key: "k", Hash: "h"}
+	call := &puntuale.Idempotency{Scope: "POST /api/client/create", Key: "k", Hash: "h"}
 	answer := []byte(`{"api_key":"ck_secret"}`)
 	box := mine.seal(call, answer)
 	if bytes.Contains(box, []byte("secret")) || bytes.Equal(box, mine.seal(call, answer)) {
@@ -30,7 +30,7 @@ func TestSeal(t *testing.T) {
 	if _, err := theirs.open(call, box); puntuale.CodeOf(err) != puntuale.CodeConflict {
 		t.Errorf("another key: %v", err)
 	}
-	for _, other := range []puntuale.Once{{Scope: "POST /api/x", Key: "k", Hash: "h"}, {Scope: call.Scope, Key: "l", Hash: "h"}, {Scope: call.Scope, Key: "k", Hash: "i"}} {
+	for _, other := range []puntuale.Idempotency{{Scope: "POST /api/x", Key: "k", Hash: "h"}, {Scope: call.Scope, Key: "l", Hash: "h"}, {Scope: call.Scope, Key: "k", Hash: "i"}} {
 		if _, err := mine.open(&other, box); puntuale.CodeOf(err) != puntuale.CodeConflict {
 			t.Errorf("another call: %v", err)
 		}
@@ -54,7 +54,7 @@ func FuzzOpen(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	call := &puntuale.Once{Scope: "POST /api/client/create", Key: "k", Hash: "h"}
+	call := &puntuale.Idempotency{Scope: "POST /api/client/create", Key: "k", Hash: "h"}
 	f.Add(s.seal(call, []byte("{}")))
 	f.Add([]byte(""))
 	f.Add([]byte("AAAA"))

@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func ownHost(public string) string {
 }
 
 // askedHost reads the host name that a partner asks for; "" is none.
-func (c *Control) askedHost(f *request.Faults, text string) string {
+func (c *Accounts) askedHost(f *request.Faults, text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
 	}
@@ -78,7 +78,7 @@ func (c *Control) askedHost(f *request.Faults, text string) string {
 
 // HostProof returns the record that proves that a host name is the partner's.
 func (p *Partner) HostProof(name string) HostProof {
-	return HostProof{proofLabel + name, "puntuale=" + p.control.vault.Mark("host name", idText(p.id), name)}
+	return HostProof{proofLabel + name, "puntuale=" + p.accounts.vault.Mark("host name", idText(p.id), name)}
 }
 
 // ProveHost confirms the host name that the partner asks for, where DNS has its record now. Codes: not_found (the
@@ -97,24 +97,24 @@ func (p *Partner) ProveHost(ctx context.Context) error {
 		return nil
 	}
 	var f request.Faults
-	if p.control.askedHost(&f, name); len(f) > 0 { // the service's address may have changed since
+	if p.accounts.askedHost(&f, name); len(f) > 0 { // the service's address may have changed since
 		return f.Err()
 	}
-	mark := p.control.mark("host", idText(p.id))
-	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfHost}); err != nil {
+	mark := p.accounts.mark("host", idText(p.id))
+	if err := p.accounts.try(ctx, puntuale.Try{Mark: mark, Free: triesOfHost}); err != nil {
 		return err
 	}
-	if err := p.control.askDNS(ctx, p.HostProof(name)); err != nil {
+	if err := p.accounts.askDNS(ctx, p.HostProof(name)); err != nil {
 		return err
 	}
 	if err := p.tenant.ConfirmHost(ctx, name); err != nil {
 		return fmt.Errorf("confirm a host name: %w", err)
 	}
-	return p.control.forget(ctx, mark)
+	return p.accounts.forget(ctx, mark)
 }
 
 // askDNS looks for the record. A name without records is a fault; a server that does not answer proves nothing.
-func (c *Control) askDNS(ctx context.Context, proof HostProof) error {
+func (c *Accounts) askDNS(ctx context.Context, proof HostProof) error {
 	ctx, cancel := context.WithTimeout(ctx, dnsWithin)
 	defer cancel()
 	texts, err := c.resolver.LookupTXT(ctx, proof.Name+".") // as a whole: no search list of the server's is tried
@@ -129,7 +129,7 @@ func (c *Control) askDNS(ctx context.Context, proof HostProof) error {
 
 // ConfirmHost confirms, as an operator does, the host name that a partner asks for. Codes: invalid, at confirm; not_found
 // (the partner does not ask for this name); conflict (it is another partner's).
-func (c *Control) ConfirmHost(ctx context.Context, partner puntuale.PartnerID, text string) error {
+func (c *Accounts) ConfirmHost(ctx context.Context, partner puntuale.PartnerID, text string) error {
 	name, ok := hostName(text)
 	switch {
 	case !ok:
@@ -137,15 +137,15 @@ func (c *Control) ConfirmHost(ctx context.Context, partner puntuale.PartnerID, t
 	case name == c.ownHost:
 		return puntuale.Invalid(puntuale.Fault{Location: "confirm", Message: "is this service's own address"})
 	}
-	if err := c.operator.Partner(partner).ConfirmHost(ctx, name); err != nil {
+	if err := c.tenants.Partner(partner).ConfirmHost(ctx, name); err != nil {
 		return fmt.Errorf("confirm the host name of partner %d: %w", partner, err)
 	}
 	return nil
 }
 
 // WithdrawHost ends, as an operator does, the confirmation of a partner's host name. Codes: not_found.
-func (c *Control) WithdrawHost(ctx context.Context, partner puntuale.PartnerID) error {
-	if err := c.operator.Partner(partner).WithdrawHost(ctx); err != nil {
+func (c *Accounts) WithdrawHost(ctx context.Context, partner puntuale.PartnerID) error {
+	if err := c.tenants.Partner(partner).WithdrawHost(ctx); err != nil {
 		return fmt.Errorf("withdraw the host name of partner %d: %w", partner, err)
 	}
 	return nil

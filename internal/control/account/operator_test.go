@@ -1,4 +1,4 @@
-package control_test
+package account_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/account"
 	"puntuale/internal/store/storetest"
 )
 
@@ -16,43 +17,45 @@ func TestPartnersAndKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := driver(t)
-			c := control.New(control.Config{Operator: db.Open(t), Clock: db.Clock})
+			store := db.Open(t)
+			keys := control.New(control.Config{Tenants: store, Devices: store, Clock: db.Clock})
+			c := account.New(account.Config{Control: keys, Tenants: store, Partners: store, Clock: db.Clock})
 			testPartners(t, c)
-			testRotation(t, c, db)
+			testRotation(t, c, keys, db)
 		})
 	}
 }
 
-func testPartners(t *testing.T, c *control.Control) {
+func testPartners(t *testing.T, c *account.Accounts) {
 	ctx := t.Context()
 	seen := map[puntuale.PartnerID]bool{}
 	for range 3 { // names, and the slugs made of them, need not be unique
-		id, key, err := c.CreatePartner(ctx, control.NewPartner{Name: "Agenzia Città & Co.", Email: "info@x", Password: "p"})
+		id, key, err := c.CreatePartner(ctx, account.NewPartner{Name: "Agenzia Città & Co.", Email: "info@x", Password: "p"})
 		if err != nil || seen[id] || !strings.HasPrefix(key, "pk_") {
 			t.Fatal(id, key, err)
 		}
 		seen[id] = true
 	}
-	_, _, err := c.CreatePartner(ctx, control.NewPartner{Name: " ", Email: "x"})
+	_, _, err := c.CreatePartner(ctx, account.NewPartner{Name: " ", Email: "x"})
 	e, ok := err.(*puntuale.Error) //nolint:errorlint // not wrapped
 	if !ok || e.Code != puntuale.CodeInvalid || len(e.Faults) != 3 {
 		t.Errorf("a partner with every fault: %v", err)
 	}
 }
 
-func testRotation(t *testing.T, c *control.Control, db *storetest.Database) {
+func testRotation(t *testing.T, c *account.Accounts, keys *control.Control, db *storetest.Database) {
 	ctx := t.Context()
-	_, old, err := c.CreatePartner(ctx, control.NewPartner{Name: "Altra", Email: "a@x", Password: "p"})
+	_, old, err := c.CreatePartner(ctx, account.NewPartner{Name: "Altra", Email: "a@x", Password: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	valid := func(key string) bool {
-		caller, err := c.Authenticate(ctx, key)
+		caller, err := keys.Authenticate(ctx, key)
 		if err != nil && puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 			t.Fatal(err)
 		}
 		if err == nil {
-			if _, err := caller.Partner(); err != nil {
+			if _, err := c.Partner(caller); err != nil {
 				t.Error(err)
 			}
 			if _, err := caller.Client(); puntuale.CodeOf(err) != puntuale.CodeForbidden {
@@ -81,32 +84,5 @@ func testRotation(t *testing.T, c *control.Control, db *storetest.Database) {
 	last, err := c.RotateKey(ctx, next, 0)
 	if err != nil || valid(next) || !valid(last) {
 		t.Error("a rotation without grace", err)
-	}
-}
-
-func TestMediaName(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ address, name, want string }{
-		{"", "x.pdf", "x.pdf"},
-		{"", "", ""},
-		{"https://x/a/b.pdf?q=/c.pdf#/d", "", "b.pdf"},
-		{"https://x/a/listino%202026.pdf", "", "listino 2026.pdf"},
-		{"https://x/a/b.pdf", "altro.pdf", "altro.pdf"},
-		{"https://x/a/", "", "a"},
-		{"https://x/", "", "x"},
-		{"https://x", "", "x"},
-	} {
-		if got := control.MediaName(puntuale.Content{MediaURL: c.address, MediaName: c.name}); got != c.want {
-			t.Errorf("%s: %q, want %q", c.address, got, c.want)
-		}
-	}
-}
-
-func TestCancelled(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int]string{0: "Nessun messaggio annullato", 1: "1 messaggio annullato", 2: "2 messaggi annullati", 1001: "1001 messaggi annullati"} {
-		if got := control.Cancelled(n); got != want {
-			t.Errorf("%d: %q", n, got)
-		}
 	}
 }

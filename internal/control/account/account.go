@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
 
@@ -44,9 +45,9 @@ type CreatedClient struct {
 
 // CreateClient creates a client with its login, its default session and its first key, or nothing. Codes: invalid;
 // conflict when the login e-mail exists among the partner's.
-func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedClient]) (CreatedClient, error) {
+func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[CreatedClient]) (CreatedClient, error) {
 	f := request.Faults(r.Faults)
-	box, once, clash, err := beginSealed(ctx, p, o, &f)
+	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
 	if err != nil {
 		return CreatedClient{}, err
 	}
@@ -58,8 +59,8 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 	if clash != nil {
 		return CreatedClient{}, clash
 	}
-	now := p.control.clock.Now()
-	account, err := p.control.newAccount(kind, now)
+	now := p.accounts.clock.Now()
+	account, err := p.accounts.newAccount(kind, now)
 	if err != nil {
 		return CreatedClient{}, err
 	}
@@ -72,7 +73,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 	if err != nil {
 		return CreatedClient{}, err
 	}
-	first := puntuale.Session{Name: firstSession, Type: puntuale.Socket, Sandbox: p.control.sandbox, Default: true, Created: now}
+	first := puntuale.Session{Name: firstSession, Type: puntuale.Socket, Sandbox: p.accounts.sandbox, Default: true, Created: now}
 	if r.Sandbox != nil {
 		first.Sandbox = *r.Sandbox
 	}
@@ -82,17 +83,16 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 		account.ID = ids.Client
 		return CreatedClient{ID: ids.Client, Session: ids.Session, Key: plain, Account: account, Invitation: invitation}
 	}
-	keepSealed(box, o, once, result)
 	ids, err := p.tenant.CreateClient(ctx, puntuale.NewClient{
 		Client:  account,
 		Login:   login,
 		Session: first,
 		Key:     key, Invitation: invited,
-	}, once)
+	}, once.Keep(result))
 	if err != nil {
-		return CreatedClient{}, fmt.Errorf("create a client: %w", box.opened(once, err))
+		return CreatedClient{}, fmt.Errorf("create a client: %w", once.Opened(err))
 	}
-	p.control.hint(ids.Session, time.Time{})
+	p.accounts.hint(ids.Session, time.Time{})
 	return result(ids), nil
 }
 
@@ -100,7 +100,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 func (p *Partner) firstLogin(ctx context.Context, r NewClient) (puntuale.Login, Invitation, *puntuale.Invitation, error) {
 	login := puntuale.Login{Email: r.Email}
 	if r.Password == "" {
-		invitation, stored := p.control.newInvitation()
+		invitation, stored := p.accounts.newInvitation()
 		return login, invitation, stored, nil
 	}
 	var err error
@@ -135,7 +135,7 @@ func hasAt(email string) bool {
 }
 
 // newAccount makes the account of a type, as of now.
-func (c *Control) newAccount(kind puntuale.AccountType, now time.Time) (puntuale.Client, error) {
+func (c *Accounts) newAccount(kind puntuale.AccountType, now time.Time) (puntuale.Client, error) {
 	account := puntuale.NewAccount(kind, puntuale.Date{})
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {

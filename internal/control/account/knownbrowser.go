@@ -1,4 +1,4 @@
-package control
+package account
 
 import (
 	"crypto/rand"
@@ -25,7 +25,7 @@ const (
 )
 
 // visitors opens a browser's cookie; nil where it has none of ours.
-func (c *Control) visitors(cookie string) (all []visitor) {
+func (c *Accounts) visitors(cookie string) (all []visitor) {
 	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
 	if err != nil || len(sealed) == 0 {
 		return nil
@@ -38,7 +38,7 @@ func (c *Control) visitors(cookie string) (all []visitor) {
 }
 
 // visitorOf finds one of the users who signed in at the browser before and has not changed the password since.
-func (c *Control) visitorOf(users []puntuale.User, cookie string) (visitor, bool) {
+func (c *Accounts) visitorOf(users []puntuale.User, cookie string) (visitor, bool) {
 	for _, d := range c.visitors(cookie) {
 		if slices.ContainsFunc(users, func(u puntuale.User) bool { return u.ID == d.User && u.Stamp == d.Stamp }) {
 			return d, true
@@ -50,7 +50,7 @@ func (c *Control) visitorOf(users []puntuale.User, cookie string) (visitor, bool
 // Browser returns the cookie that the person's browser is to keep instead of the one it has, "" for none.
 func (p *Person) Browser(cookie string) (string, error) {
 	all := []visitor{{p.user.ID, p.user.Stamp, rand.Text()}}
-	for _, d := range p.control.visitors(cookie) {
+	for _, d := range p.accounts.visitors(cookie) {
 		if d.User != p.user.ID && len(all) < mostVisitors {
 			all = append(all, d)
 		}
@@ -59,5 +59,5 @@ func (p *Person) Browser(cookie string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(p.control.vault.Seal(sealedBrowser, "", plain)), nil
+	return base64.RawURLEncoding.EncodeToString(p.accounts.vault.Seal(sealedBrowser, "", plain)), nil
 }

@@ -1,0 +1,69 @@
+package account
+
+import (
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/clock"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+)
+
+// Config is what [Accounts] need. Control, Tenants, Partners and Clock must be set.
+type Config struct {
+	Control  *control.Control // whose clients are reached
+	Tenants  puntuale.TenantStore
+	Partners puntuale.PartnerStore
+	Clock    clock.Clock
+	Hint     puntuale.Hint // nil: nobody listens
+	Sandbox  bool          // a new client's first session is a sandbox, unless the call says otherwise
+	Vault    *auth.Vault   // nil: nobody signs in, and no host name is proven
+	SignIn   SignInStores  // needed where somebody signs in, with the vault
+	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
+	Public   string
+	Resolver Resolver // proves partners' host names; needed where somebody signs in
+}
+
+// SignInStores are what signing in asks of the store. Its fields are all set, or none is.
+type SignInStores struct {
+	Users       puntuale.LoginStore
+	Tickets     puntuale.TicketStore
+	Invitations puntuale.InvitationStore
+	Visits      puntuale.VisitStore
+	Tries       puntuale.TryStore
+}
+
+// Accounts answers for partners, for the limits of their clients, and for the people who sign in. It keeps no state and
+// may be used by many goroutines at once.
+type Accounts struct {
+	control  *control.Control
+	tenants  puntuale.TenantStore
+	partners puntuale.PartnerStore
+	door     SignInStores
+	clock    clock.Clock
+	hint     puntuale.Hint
+	sandbox  bool
+	vault    *auth.Vault
+	zones    request.Zones
+	ownHost  string // of the public address
+	resolver Resolver
+}
+
+// New returns Accounts.
+func New(cfg Config) *Accounts {
+	c := &Accounts{
+		control: cfg.Control, tenants: cfg.Tenants, partners: cfg.Partners, door: cfg.SignIn, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox,
+		vault: cfg.Vault, ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
+	}
+	if c.hint == nil {
+		c.hint = func(puntuale.SessionID, time.Time) {}
+	}
+	return c
+}
+
+func unauthorized(message string) error {
+	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: message}
+}
+
+const saysNoZone = request.SaysNoZone

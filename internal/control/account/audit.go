@@ -1,0 +1,42 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+
+	"puntuale"
+)
+
+// Note keeps what the person did, in the client's dashboard or (client 0) in the partner's own, and from which address.
+// target holds no phone number, no text and no key.
+func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, target string, from netip.Addr) error {
+	e := puntuale.AuditEntry{
+		Client: client, User: p.user.ID, Who: p.user.Email, Entry: client != 0 && p.user.Client == 0, Action: action, Target: target, At: p.accounts.clock.Now(),
+		Address: control.AddressText(from),
+	}
+	if err := p.reseller().tenant.AddAudit(ctx, e); err != nil {
+		return fmt.Errorf("note what was done: %w", err)
+	}
+	return nil
+}
+
+// fail notes that somebody failed to sign in as the users. mark is what the attempt was counted under. Either the
+// password or the code was wrong.
+func (c *Accounts) fail(ctx context.Context, mark string, users []puntuale.User, what string, from netip.Addr) error {
+	failures := make([]puntuale.Failure, len(users))
+	for i, u := range users {
+		failures[i] = puntuale.Failure{User: u, What: what, Address: control.AddressText(from)}
+	}
+	if err := c.door.Tries.Fail(ctx, mark, failures, c.clock.Now()); err != nil {
+		return fmt.Errorf("note a failed sign-in: %w", err)
+	}
+	return nil
+}
+
+// Audit lists what was done in the partner's dashboard and in those of its clients, newest first. Codes: invalid.
+func (p *Partner) Audit(ctx context.Context, page request.Page) ([]puntuale.AuditEntry, string, error) {
+	return control.Audit(ctx, p.tenant, 0, page)
+}

@@ -1,0 +1,67 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// Totals is what the client sends by day; see [Totals].
+func (c *Client) Totals(ctx context.Context, back, ahead int) ([]puntuale.DayTotal, error) {
+	now := c.control.clock.Now()
+	tenant := c.control.tenants.Partner(c.account.Partner)
+	return Totals(ctx, tenant, c.account.ID, c.control.DayOf(c.account, now), now, back, ahead)
+}
+
+// mostTotalDays bounds how far totals look either way, in days: counted days are kept for about as long.
+const mostTotalDays = 400
+
+// Totals counts messages by day, of one client or of all (client 0), from so many days back to so many ahead. Each day is in the
+// list.
+func Totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.ClientID, today puntuale.Date, now time.Time, back, ahead int) ([]puntuale.DayTotal, error) {
+	back, ahead = max(0, min(back, mostTotalDays)), max(0, min(ahead, mostTotalDays))
+	from, to := today.AddDays(-back), today.AddDays(ahead)
+	found, err := tenant.Totals(ctx, id, from, to, now)
+	if err != nil {
+		return nil, fmt.Errorf("count messages by day: %w", err)
+	}
+	all := make([]puntuale.DayTotal, 0, back+ahead+1)
+	for d := from; !to.Before(d); d = d.AddDays(1) {
+		day := puntuale.DayTotal{Day: d}
+		if len(found) > 0 && found[0].Day == d {
+			day, found = found[0], found[1:]
+		}
+		all = append(all, day)
+	}
+	return all, nil
+}
+
+// Today is the day where most clients are, for what belongs to none.
+func (c *Control) Today(now time.Time) puntuale.Date {
+	loc, err := c.zones.Load(puntuale.NewAccount(puntuale.AccountFull, puntuale.Date{}).Zone)
+	if err != nil {
+		loc = time.UTC
+	}
+	return puntuale.DateOf(now.In(loc))
+}
+
+// DayOf is a client's present day.
+func (c *Control) DayOf(account puntuale.Client, now time.Time) puntuale.Date {
+	loc, err := c.zones.Load(account.Zone)
+	if err != nil {
+		loc = time.UTC
+	}
+	return puntuale.DateOf(now.In(loc))
+}
+
+// Pulse returns how the client is: calls counted today, and its sessions.
+func (c *Client) Pulse(ctx context.Context) (puntuale.Pulse, error) {
+	day := c.control.DayOf(c.account, c.control.clock.Now())
+	found, err := c.control.tenants.Partner(c.account.Partner).Pulses(ctx, []puntuale.ClientDay{{Client: c.account.ID, Day: day}})
+	if err != nil {
+		return puntuale.Pulse{}, fmt.Errorf("read how the client is: %w", err)
+	}
+	return found[c.account.ID], nil
+}

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"puntuale"
+)
+
+// KeyRef names an idempotency record.
+type KeyRef struct {
+	Owner      int64 // a client, or the negative of a partner
+	Scope, Key string
+}
+
+// Compare orders records as transactions lock them.
+func (k KeyRef) Compare(o KeyRef) int {
+	return cmp.Or(cmp.Compare(k.Owner, o.Owner), cmp.Compare(k.Scope, o.Scope), cmp.Compare(k.Key, o.Key))
+}
+
+// KeyRefOf is the record of an owner's call.
+func KeyRefOf(owner int64, o *puntuale.Idempotency) KeyRef { return KeyRef{owner, o.Scope, o.Key} }
+
+// KeptAnswer is what stands under a key.
+type KeptAnswer struct {
+	hash   string
+	answer []byte
+}
+
+// For is the answer for a repeat of the call, or [ErrOtherBody].
+func (k KeptAnswer) For(o *puntuale.Idempotency) ([]byte, error) {
+	switch {
+	case k.hash != o.Hash:
+		return nil, ErrOtherBody
+	case k.answer == nil:
+		return []byte{}, nil
+	}
+	return k.answer, nil
+}
+
+// ErrOtherBody refuses a key that was used for something else.
+var ErrOtherBody = puntuale.Conflict("the idempotency key was used with another body")
+
+// FindAnswer is the answer kept for a call of the owner, nil when there is none.
+func FindAnswer(ctx context.Context, a Querier, owner int64, o *puntuale.Idempotency) ([]byte, error) {
+	var kept KeptAnswer
+	found, err := QueryOne(ctx, a, `select hash, result from idempotency where client_id = $1 and scope = $2 and key = $3`,
+		[]any{owner, o.Scope, o.Key}, &kept.hash, &kept.answer)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read an idempotency record: %w", err)
+	case !found:
+		return nil, nil
+	}
+	return kept.For(o)
+}
+
+// A key that another transaction has written and not yet committed makes this wait, in the order of keys. The rows
+// that come back are ours.
+const insertKeys = `
+insert into idempotency (client_id, scope, key, hash, at)
+select u.c, u.s, u.k, u.h, $1::bigint from $u(c bigint, s text, k text, h text) where true
+on conflict (client_id, scope, key) do nothing returning client_id, scope, key`
+
+// TakeKeys writes keys, which are sorted, with the hashes of their calls. It returns those that were free. It waits for a
+// twin that has not yet committed.
+func TakeKeys(ctx context.Context, a Querier, at int64, keys []KeyRef, hashes []string) (map[KeyRef]bool, error) {
+	taken := map[KeyRef]bool{}
+	err := a.Query(ctx, insertKeys, []any{at, append(keyColumns(keys), hashes)}, func(rows Row) error {
+		var k KeyRef
+		if err := rows.Scan(&k.Owner, &k.Scope, &k.Key); err != nil {
+			return err
+		}
+		taken[k] = true
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("insert idempotency keys: %w", OnKey(err))
+	}
+	return taken, nil
+}
+
+// FindAnswers reads what stands under keys. A key that is not there is left out.
+func FindAnswers(ctx context.Context, a Querier, keys []KeyRef) (map[KeyRef]KeptAnswer, error) {
+	found := map[KeyRef]KeptAnswer{}
+	err := a.Query(ctx, `
+select i.client_id, i.scope, i.key, i.hash, i.result
+from $u(c bigint, s text, k text) join idempotency i on i.client_id = u.c and i.scope = u.s and i.key = u.k`, []any{keyColumns(keys)}, func(rows Row) error {
+		var k KeyRef
+		var kept KeptAnswer
+		err := rows.Scan(&k.Owner, &k.Scope, &k.Key, &kept.hash, &kept.answer)
+		found[k] = kept
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read idempotency keys: %w", err)
+	}
+	return found, nil
+}
+
+// MakeAnswer is what to keep of a call's result; it is never nil.
+func MakeAnswer(o *puntuale.Idempotency, result any) ([]byte, error) {
+	if o.Answer == nil {
+		return []byte{}, nil
+	}
+	answer, err := o.Answer(result)
+	if err != nil {
+		return nil, fmt.Errorf("make the answer to keep: %w", err)
+	}
+	return append([]byte{}, answer...), nil
+}
+
+// KeepAnswers writes answers beside their keys. The statement leaves with the next one, or with the commit.
+func KeepAnswers(ctx context.Context, a Querier, keys []KeyRef, answers [][]byte) error {
+	if err := a.Queue(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
+ where idempotency.client_id = u.c and idempotency.scope = u.s and idempotency.key = u.k`, []any{append(keyColumns(keys), answers)}, nil); err != nil {
+		return fmt.Errorf("keep answers: %w", err)
+	}
+	return nil
+}
+
+// DropKeys removes the keys of calls that got no answer.
+func DropKeys(ctx context.Context, a Querier, keys []KeyRef) error {
+	if _, err := a.Exec(ctx, `delete from idempotency where (client_id, scope, key) in
+ (select u.c, u.s, u.k from $u(c bigint, s text, k text))`, keyColumns(keys)); err != nil {
+		return fmt.Errorf("let go of idempotency keys: %w", err)
+	}
+	return nil
+}
+
+func keyColumns(keys []KeyRef) Columns {
+	return Columns{
+		Column(keys, func(k *KeyRef) int64 { return k.Owner }),
+		Column(keys, func(k *KeyRef) string { return k.Scope }),
+		Column(keys, func(k *KeyRef) string { return k.Key }),
+	}
+}

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"puntuale/internal/store/engine"
+)
+
+func (s *start) key() engine.KeyRef { return engine.KeyRefOf(int64(s.client), s.Idempotency) }
+
+func keysOf(tasks []*engine.Task) []engine.KeyRef {
+	return engine.Column(tasks, func(t **engine.Task) engine.KeyRef { return (*t).Body.(*start).key() })
+}
+
+// takeKeys writes the calls' idempotency keys, and answers the calls whose keys were there. Of twins in one batch the
+// first goes on; the others come again and find what became of it.
+func (b *startBatch) takeKeys(ctx context.Context) error {
+	twins := map[engine.KeyRef]*engine.Task{}
+	for t, st := range b.live {
+		if st.Idempotency == nil {
+			continue
+		}
+		if k := st.key(); twins[k] != nil {
+			t.Later = true
+		} else {
+			twins[k] = t
+			b.keyed = append(b.keyed, t)
+		}
+	}
+	if len(b.keyed) == 0 {
+		return nil
+	}
+	slices.SortFunc(b.keyed, func(x, y *engine.Task) int { return x.Body.(*start).key().Compare(y.Body.(*start).key()) })
+	taken, err := engine.TakeKeys(ctx, b.a, engine.Micros(b.keyed[0].Body.(*start).Now), keysOf(b.keyed),
+		engine.Column(b.keyed, func(t **engine.Task) string { return (*t).Body.(*start).Idempotency.Hash }))
+	if err != nil {
+		return err
+	}
+	var old []*engine.Task
+	for _, t := range b.keyed {
+		if !taken[t.Body.(*start).key()] {
+			old = append(old, t)
+		}
+	}
+	b.keyed = slices.DeleteFunc(b.keyed, func(t *engine.Task) bool { return slices.Contains(old, t) })
+	return b.replay(ctx, old)
+}
+
+// replay gives calls the answers that are kept under their keys.
+func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
+	if len(old) == 0 {
+		return nil
+	}
+	found, err := engine.FindAnswers(ctx, b.a, keysOf(old))
+	if err != nil {
+		return err
+	}
+	for _, t := range old {
+		st := t.Body.(*start)
+		kept, there := found[st.key()]
+		if !there {
+			t.Later = true // it was there and is gone again: its call was refused
+			continue
+		}
+		answer, err := kept.For(st.Idempotency)
+		if errors.Is(err, engine.ErrOtherBody) {
+			t.Refused = err
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		st.kept = answer
+	}
+	return nil
+}
+
+// keepAnswers writes the answers beside their keys, and lets go of the keys of calls that got none.
+func (b *startBatch) keepAnswers(ctx context.Context) error {
+	var kept, let []*engine.Task
+	for _, t := range b.keyed {
+		if t.Refused == nil && !t.Later {
+			kept = append(kept, t)
+		} else {
+			let = append(let, t)
+		}
+	}
+	if len(let) > 0 {
+		if err := engine.DropKeys(ctx, b.a, keysOf(let)); err != nil {
+			return err
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	answers := make([][]byte, len(kept))
+	for i, t := range kept {
+		st := t.Body.(*start)
+		var err error
+		if answers[i], err = engine.MakeAnswer(st.Idempotency, st.answer); err != nil {
+			return err
+		}
+	}
+	return engine.KeepAnswers(ctx, b.a, keysOf(kept), answers)
+}
