@@ -10,20 +10,24 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 )
 
 // forPeople says what was refused without codes, and names faults as flags.
 func forPeople(err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
-	if !ok || e.Code == puntuale.CodeInternal || puntuale.StoreAway(e) {
+	switch {
+	case !ok, e.Code == puntuale.CodeInternal:
 		return err
+	case puntuale.StoreAway(e):
+		return fmt.Errorf("%s: %w", catalogue.Message(e.Reason), err)
 	}
 	if len(e.Faults) == 0 {
-		return errors.New(e.Message)
+		return errors.New(catalogue.Message(e.Reason))
 	}
 	var texts []string
 	for _, f := range e.Faults {
-		texts = append(texts, "--"+f.Location+" "+f.Message)
+		texts = append(texts, "--"+f.Location+" "+catalogue.Message(f.Reason()))
 	}
 	return errors.New(strings.Join(texts, "; "))
 }
@@ -39,7 +43,7 @@ func opening(err error, s *baseSettings) error {
 	case !ok:
 		return err
 	case e.Code == puntuale.CodeConflict:
-		return fmt.Errorf("this database is in use: %s (%s)", e.Message, where)
+		return fmt.Errorf("this database is in use: %s (%s)", catalogue.Message(e.Reason), where)
 	case !puntuale.StoreAway(e):
 		return forPeople(err)
 	}
@@ -52,7 +56,7 @@ func opening(err error, s *baseSettings) error {
 	}](err); ok && coded.Code()&0xff == sqliteReadOnly {
 		return fmt.Errorf("read-only: %s cannot be written, or its folder cannot", where)
 	}
-	return fmt.Errorf("%s: %w", e.Message, e.Err)
+	return fmt.Errorf("%s: %w", catalogue.Message(e.Reason), e.Err)
 }
 
 // databaseName says where the data is, for people.

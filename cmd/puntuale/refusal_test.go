@@ -34,7 +34,7 @@ func TestRefusalsBeginWithTheReason(t *testing.T) {
 		{&baseSettings{Database: "sqlite:/a/b.db?_pragma=x"}, unavailable(coded(8)), "read-only: /a/b.db cannot be written"},
 		{file, unavailable(coded(5)), "the store cannot be reached: check the file"},
 		{server, unavailable(errors.New("refused")), "the store cannot be reached: check the file: refused"},
-		{file, puntuale.Conflict("another process dispatches from this file"), "this database is in use: another process dispatches from this file (data/puntuale.db)"},
+		{file, puntuale.Conflict("store.dispatched_by_another"), "this database is in use: another process dispatches from this file (data/puntuale.db)"},
 		{file, fmt.Errorf("%w: newer", puntuale.ErrUntrusted), "puntuale: the store cannot be trusted: newer"},
 	} {
 		if got := opening(test.err, test.settings).Error(); !strings.HasPrefix(got, test.want) || strings.Contains(got, "hunter2") {

@@ -5,9 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"puntuale/internal/control/request"
+	"strconv"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // Once makes a repeat of a call that creates or sends give the first call's answer, as a [*puntuale.Replayed] error.
@@ -26,7 +27,7 @@ func (o Once[T]) begin(ctx context.Context, store puntuale.OnceStore, f *request
 		return nil, nil, nil
 	}
 	if !sane(o.Key) {
-		f.Add("header.Idempotency-Key", saysInsane, nil)
+		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
 		return nil, nil, nil
 	}
 	once = &puntuale.Once{Scope: o.Scope, Key: o.Key, Hash: hashOf(o.Body)}
@@ -49,7 +50,7 @@ func (o Once[T]) keep(once *puntuale.Once, result func(any) T) {
 	}
 }
 
-var saysInsane = fmt.Sprintf("is not 1 to %d printable ASCII characters", maxIdempotencyKey)
+const faultCallBadIdempotencyKey puntuale.ReasonCode = "call.bad_idempotency_key"
 
 // hashOf tells a repeat from another call under the same key.
 func hashOf(body []byte) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -127,6 +128,12 @@ type planned struct {
 	ifRunning puntuale.IfRunning
 }
 
+// Faults of this file.
+const (
+	faultCallOtherTimezone    puntuale.ReasonCode = "call.other_timezone"
+	faultSequenceTemplateGone puntuale.ReasonCode = "sequence.template_gone"
+)
+
 // plan reads a start call as a whole and plans it. Seed 0 is a dry run.
 func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCall, now time.Time, seed uint64) (planned, error) {
 	info, err := c.startInfo(ctx, id, now)
@@ -139,7 +146,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	f.Request(call.Body)
 	for i, step := range sequence.Steps {
 		if unfilled(step) {
-			f.Add(request.At("steps", i)+".template", "names a template that is not there any more", nil)
+			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
 		}
 	}
 	p.phone = c.recipient(&f, "body.phone", call.Phone)
@@ -149,11 +156,11 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	p.ifRunning = sequence.IfRunning
 	if call.IfRunning != "" {
 		if p.ifRunning, err = puntuale.ParseIfRunning(call.IfRunning); err != nil {
-			f.Add("query.if_running", "is not one of allow, skip, restart, reject", call.IfRunning)
+			f.Add("query.if_running", puntuale.FaultNotOneOf, call.IfRunning, "allow, skip, restart, reject")
 		}
 	}
 	if !sane(call.Key) {
-		f.Add("header.Idempotency-Key", saysInsane, nil)
+		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
 	}
 	p.Plan, err = plan.Build(plan.Input{
 		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
@@ -243,7 +250,7 @@ func (c *Client) callZone(f *request.Faults, call StartCall) (*time.Location, er
 	if name == "" {
 		location, name = "body.timezone", call.BodyZone
 	} else if call.BodyZone != "" && call.BodyZone != name {
-		f.Add(location, "is not the body's timezone", name)
+		f.Add(location, faultCallOtherTimezone, name)
 	}
 	return c.zoneOf(f, location, name)
 }
@@ -255,12 +262,10 @@ func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Locatio
 		if err == nil {
 			return loc, nil
 		}
-		f.Add(location, saysNoZone, name)
+		f.Add(location, puntuale.FaultNotZone, name)
 	}
 	return c.zone()
 }
-
-const saysNoZone = "is not the name of a time zone, such as Europe/Rome"
 
 func idempotency(scope, key string, body []byte) *puntuale.Idempotency {
 	if key == "" {

@@ -42,7 +42,7 @@ func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q pu
 func (t tenant) roomFor(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
-	if err := engine.ThereOr(found, err, "client"); err != nil {
+	if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 		return err
 	}
 	return room(ctx, a, t.id, q)

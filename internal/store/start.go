@@ -185,9 +185,9 @@ func (b *startBatch) findStale(ctx context.Context) error {
 		case !current:
 			asked[i].gone = puntuale.ErrStale
 		case !sequence:
-			asked[i].gone = puntuale.NotFound("sequence")
+			asked[i].gone = puntuale.NotFound(puntuale.NoSequence)
 		default:
-			asked[i].gone = puntuale.NotFound("session")
+			asked[i].gone = puntuale.NotFound(puntuale.NoSession)
 		}
 		return nil
 	})
@@ -205,7 +205,7 @@ func (b *startBatch) pass(context.Context) error {
 		c, ok := b.counts[d]
 		if !ok {
 			for _, t := range tasks {
-				t.Refused = puntuale.NotFound("client")
+				t.Refused = puntuale.NotFound(puntuale.NoClient)
 			}
 			continue
 		}
@@ -261,7 +261,7 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 				continue
 			}
 			u := c.Usage(c.Used - c.Prev)
-			t.Refused = &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &u}
+			t.Refused = &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &u}
 			b.capRefused++
 		}
 	}

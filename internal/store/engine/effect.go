@@ -146,8 +146,10 @@ func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	return err == nil && answer != nil && bytes.Equal(answer, e.answer), nil
 }
 
+const faultOtherBody puntuale.ReasonCode = "fault.other_body"
+
 // ErrOtherBody refuses a key that was used for something else.
-var ErrOtherBody = puntuale.Conflict("the idempotency key was used with another body")
+var ErrOtherBody = puntuale.Conflict(faultOtherBody)
 
 // Write runs a transaction of an owner: a client, the negative of a partner, or 0 for nobody outside.
 func (s *DB) Write(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
