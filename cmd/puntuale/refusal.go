@@ -16,11 +16,8 @@ import (
 // forPeople says what was refused without codes, and names faults as flags.
 func forPeople(err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
-	switch {
-	case !ok, e.Code == puntuale.CodeInternal:
+	if !ok || e.Code == puntuale.CodeInternal || puntuale.StoreAway(e) {
 		return err
-	case puntuale.StoreAway(e):
-		return fmt.Errorf("%s: %w", catalogue.Message(e.Reason), err)
 	}
 	if len(e.Faults) == 0 {
 		return errors.New(catalogue.Message(e.Reason))
@@ -30,6 +27,22 @@ func forPeople(err error) error {
 		texts = append(texts, "--"+f.Location+" "+catalogue.Message(f.Reason()))
 	}
 	return errors.New(strings.Join(texts, "; "))
+}
+
+// terminalText returns an error's text with sentences where Error has codes of reasons.
+func terminalText(err error) string {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	said := string(e.Code) + ": " + catalogue.Message(e.Reason)
+	for _, f := range e.Faults {
+		said += "; " + f.Location + ": " + catalogue.Message(f.Reason())
+	}
+	if e.Err != nil {
+		said += ": " + terminalText(e.Err)
+	}
+	return strings.Replace(err.Error(), e.Error(), said, 1)
 }
 
 // sqliteReadOnly is SQLite's code for a file, or its folder, that must not be written.

@@ -47,3 +47,18 @@ func TestRefusalsBeginWithTheReason(t *testing.T) {
 		}
 	}
 }
+
+// TestTerminalText: what nobody rephrased is printed with its sentences, also those of errors inside.
+func TestTerminalText(t *testing.T) {
+	t.Parallel()
+	inner := puntuale.Conflict("store.dispatched_by_another")
+	for want, err := range map[string]error{
+		"open: unavailable: the store cannot be reached: lock: conflict: another process dispatches from this file": fmt.Errorf("open: %w", puntuale.Unavailable(fmt.Errorf("lock: %w", inner))),
+		"invalid: the request is not valid; body.name: is longer than 3 characters":                                 puntuale.Invalid(puntuale.Because(puntuale.FaultLongerThanCharacters, "3").At("body.name", nil)),
+		"plain": errors.New("plain"),
+	} {
+		if got := terminalText(err); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -43,7 +43,7 @@ const (
 	faultDeviceAttempts    puntuale.ReasonCode = "device.attempts"
 	faultDeviceNoneTake    puntuale.ReasonCode = "device.none_take"
 	faultDeviceNotBase64   puntuale.ReasonCode = "device.not_base64"
-	faultDeviceNotHttps    puntuale.ReasonCode = "device.not_https"
+	faultDeviceNotHTTPS    puntuale.ReasonCode = "device.not_https"
 	faultDeviceReports     puntuale.ReasonCode = "device.reports"
 	faultNotID             puntuale.ReasonCode = "fault.not_id"
 )
@@ -403,7 +403,7 @@ const maxPushEndpoint = 2048
 func checkPush(f *request.Faults, to PushTarget) {
 	f.Text("body.endpoint", to.Endpoint, maxPushEndpoint)
 	if u, err := url.Parse(to.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-		f.Add("body.endpoint", faultDeviceNotHttps, nil)
+		f.Add("body.endpoint", faultDeviceNotHTTPS, nil)
 	}
 	for _, key := range []struct {
 		name, text string

@@ -31,7 +31,7 @@ const (
 	faultGatewayKeyCharacters  puntuale.ReasonCode = "gateway.key_characters"
 	faultGatewayNone           puntuale.ReasonCode = "gateway.none"
 	faultGatewayNotAddress     puntuale.ReasonCode = "gateway.not_address"
-	faultGatewayNotHttps       puntuale.ReasonCode = "gateway.not_https"
+	faultGatewayNotHTTPS       puntuale.ReasonCode = "gateway.not_https"
 )
 
 // SetGateway replaces the keys of a session with a gateway, or some of them, and has its node look at them. A blank
@@ -97,7 +97,7 @@ func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntua
 	case err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		f.Add(at+"base_url", faultGatewayNotAddress, nil)
 	case u.Scheme != "https" && (u.Scheme != "http" || !c.control.plainGateways):
-		f.Add(at+"base_url", faultGatewayNotHttps, nil)
+		f.Add(at+"base_url", faultGatewayNotHTTPS, nil)
 	}
 	for _, key := range []struct {
 		name, text string

@@ -227,6 +227,8 @@ func (b *startBatch) pass(context.Context) error {
 	return nil
 }
 
+const faultCallerCapReached puntuale.ReasonCode = "caller.cap_reached"
+
 // settleCounts takes back what was counted for refused calls, and gives every other call its position.
 func (b *startBatch) settleCounts(ctx context.Context) error {
 	var days []queue.DayOf
