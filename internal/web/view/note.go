@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"slices"
 	"unicode/utf8"
 
 	"puntuale"
@@ -14,7 +15,7 @@ func unfinished(f puntuale.Fault) bool {
 	case puntuale.FaultRequired, puntuale.FaultSequenceNothingToShow, puntuale.FaultSequenceNothingToShowOrTemplate:
 		return true
 	case puntuale.FaultSequenceNotField:
-		return f.Args[0] == "" // {{}}
+		return slices.Equal(f.Args, []string{""}) // {{}}
 	}
 	return false
 }
