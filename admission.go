@@ -58,7 +58,7 @@ func (p *Patience) Prevents() bool { return p != nil && p.prevents }
 func Overloaded(retryAfter time.Duration) *Error {
 	return &Error{
 		Code: CodeOverloaded, RetryAfter: retryAfter,
-		Message: "more calls came than can be answered in time: nothing of this one was done, repeat it after Retry-After",
+		Reason: Because(FaultCallOverloaded),
 	}
 }
 

@@ -214,8 +214,16 @@ type Recipient struct {
 	Cells  []string // in the order of the list's columns; none once they were removed
 	State  RecipientState
 	Reason string
-	Value  string // what was refused
+	Value  string // what was refused; with RefusedField the stored form of a [Reason], or a sentence of an earlier version
 	Run    RunID  // with RecipientFed
+}
+
+// Refused returns what was refused.
+func (r *Recipient) Refused() Reason {
+	if r.Reason == RefusedField {
+		return ParseReason(r.Value)
+	}
+	return Quoted(r.Value)
 }
 
 // RecipientState is what became of a recipient.

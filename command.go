@@ -52,7 +52,7 @@ type DrainOrder struct {
 // CommandAnswer is what came of a command; without a code it was done.
 type CommandAnswer struct {
 	Code       Code          `json:"code,omitempty"`
-	Message    string        `json:"message,omitempty"`
+	Reason     string        `json:"message,omitempty"` // the stored form of a [Reason]
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 }
 
@@ -61,11 +61,11 @@ func AnswerOf(err error) CommandAnswer {
 	if err == nil {
 		return CommandAnswer{}
 	}
-	e := &Error{Code: CodeInternal, Message: "the command failed"}
+	e := &Error{Code: CodeInternal, Reason: Because(FaultCommandFailed)}
 	if found := asError(err); found != nil {
 		e = found
 	}
-	return CommandAnswer{e.Code, e.Message, e.RetryAfter}
+	return CommandAnswer{e.Code, e.Reason.Stored(), e.RetryAfter}
 }
 
 // Err is the inverse of [AnswerOf].
@@ -73,7 +73,7 @@ func (a CommandAnswer) Err() error {
 	if a.Code == "" {
 		return nil
 	}
-	return &Error{Code: a.Code, Message: a.Message, RetryAfter: a.RetryAfter}
+	return &Error{Code: a.Code, Reason: ParseReason(a.Reason), RetryAfter: a.RetryAfter}
 }
 
 // Orders and answers are JSON before they are sealed. These types have nothing that could fail to become JSON.

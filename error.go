@@ -34,15 +34,19 @@ const (
 // or "path.id_sequenza".
 type Fault struct {
 	Location string
-	Message  string
+	Code     ReasonCode
+	Args     []string
 	Value    any
 }
 
-// Error is the only error type that crosses a package's border on purpose. Message is for the caller and holds no
-// internals. The wrapped error says what was tried.
+// Reason returns what is wrong, without the place.
+func (f Fault) Reason() Reason { return Reason{Code: f.Code, Args: f.Args} }
+
+// Error is the only error type that crosses a package's border on purpose. Reason is for the caller and holds no
+// internals; internal/catalogue makes its sentence. The wrapped error says what was tried.
 type Error struct {
 	Code       Code
-	Message    string
+	Reason     Reason
 	Faults     []Fault
 	Usage      *Usage        // with CodeCapReached: the counters to show
 	RetryAfter time.Duration // with CodeCapReached, CodeRateLimited, CodeBusy, CodeUnavailable, CodeOverloaded; 0 = not said
@@ -53,12 +57,12 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Code))
 	b.WriteString(": ")
-	b.WriteString(e.Message)
+	b.WriteString(e.Reason.String())
 	for _, f := range e.Faults {
 		b.WriteString("; ")
 		b.WriteString(f.Location)
 		b.WriteString(": ")
-		b.WriteString(f.Message)
+		b.WriteString(f.Reason().String())
 	}
 	if e.Err != nil {
 		b.WriteString(": ")
@@ -86,29 +90,33 @@ func asError(err error) *Error {
 }
 
 // NotFound is the one answer for what is missing and for what belongs to another tenant; it repeats no identifier.
-func NotFound(noun string) *Error { return &Error{Code: CodeNotFound, Message: noun + " not found"} }
+func NotFound(missing ReasonCode) *Error {
+	return &Error{Code: CodeNotFound, Reason: Because(missing)}
+}
 
 // Invalid reports all faults of a request at once.
 func Invalid(faults ...Fault) *Error {
-	return &Error{Code: CodeInvalid, Message: "the request is not valid", Faults: faults}
+	return &Error{Code: CodeInvalid, Reason: Because(FaultInvalid), Faults: faults}
 }
 
 // Conflict reports a contradiction with what is stored.
-func Conflict(message string) *Error { return &Error{Code: CodeConflict, Message: message} }
+func Conflict(code ReasonCode, args ...string) *Error {
+	return &Error{Code: CodeConflict, Reason: Because(code, args...)}
+}
 
 // Unavailable wraps a failure to reach the store.
 func Unavailable(err error) *Error {
-	return &Error{Code: CodeUnavailable, Message: "the store cannot be reached", RetryAfter: time.Second, Err: err}
+	return &Error{Code: CodeUnavailable, Reason: Because(FaultStoreUnavailable), RetryAfter: time.Second, Err: err}
 }
 
 // StoreFull wraps a write that found no room. Nothing was stored; reading still works.
 func StoreFull(err error) *Error {
-	return &Error{Code: CodeStoreFull, Message: "the disk of the store is full", RetryAfter: fullRetry, Err: err}
+	return &Error{Code: CodeStoreFull, Reason: Because(FaultStoreFull), RetryAfter: fullRetry, Err: err}
 }
 
 // StoreDamaged wraps what a damaged file or page made impossible. It does not pass by itself.
 func StoreDamaged(err error) *Error {
-	return &Error{Code: CodeStoreDamaged, Message: "the store is damaged", RetryAfter: fullRetry, Err: err}
+	return &Error{Code: CodeStoreDamaged, Reason: Because(FaultStoreDamaged), RetryAfter: fullRetry, Err: err}
 }
 
 // fullRetry is when a caller may try again where an operator must act first.

@@ -149,8 +149,8 @@ type Pacer interface {
 
 // NoLinker refuses to link a session for which there is no connector in this build.
 func NoLinker() *Error {
-	return Conflict("this server has no connector that links sessions of this type; only a sandbox can be linked")
+	return Conflict(FaultSessionNoLinker)
 }
 
 // AlreadyLinked refuses to link a session twice.
-func AlreadyLinked() *Error { return Conflict("the session is linked already; unlink it first") }
+func AlreadyLinked() *Error { return Conflict(FaultSessionLinkedAlready) }

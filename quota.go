@@ -1,6 +1,6 @@
 package puntuale
 
-import "fmt"
+import "strconv"
 
 // Quota names a kind of thing of which a client has a limited number. Its partner sets the limits; a client that has more
 // than a new limit keeps what it has.
@@ -43,6 +43,30 @@ func (q Quota) Most() int64 {
 	}
 }
 
+// Faults of quotas that are used up.
+const (
+	faultQuotaSessions  ReasonCode = "quota.sessions"
+	faultQuotaSequences ReasonCode = "quota.sequences"
+	faultQuotaTemplates ReasonCode = "quota.templates"
+	faultQuotaUsers     ReasonCode = "quota.users"
+	faultQuotaKeys      ReasonCode = "quota.keys"
+)
+
+func (q Quota) reached() ReasonCode {
+	switch q {
+	case QuotaSessions:
+		return faultQuotaSessions
+	case QuotaSequences:
+		return faultQuotaSequences
+	case QuotaTemplates:
+		return faultQuotaTemplates
+	case QuotaUsers:
+		return faultQuotaUsers
+	default:
+		return faultQuotaKeys
+	}
+}
+
 // Quotas are the limits that a partner set for a client. The others are the defaults.
 type Quotas map[Quota]int64
 
@@ -56,6 +80,6 @@ func (q Quotas) Of(which Quota) int64 {
 
 // QuotaReached refuses one more than a quota allows.
 func QuotaReached(which Quota, limit int64) *Error {
-	text := fmt.Sprintf("the limit of %d %s is reached", limit, which)
-	return &Error{Code: CodeQuotaReached, Message: text, Faults: []Fault{{Location: "quotas." + string(which), Message: text, Value: limit}}}
+	reason := Because(which.reached(), strconv.FormatInt(limit, 10))
+	return &Error{Code: CodeQuotaReached, Reason: reason, Faults: []Fault{reason.At("quotas."+string(which), limit)}}
 }

@@ -33,6 +33,11 @@ func Quoted(words string) Reason {
 // IsZero reports whether the reason says nothing.
 func (r Reason) IsZero() bool { return r.Code == "" && len(r.Args) == 0 }
 
+// At makes a fault of the reason.
+func (r Reason) At(location string, value any) Fault {
+	return Fault{Location: location, Code: r.Code, Args: r.Args, Value: value}
+}
+
 // Equal compares codes and arguments.
 func (r Reason) Equal(other Reason) bool {
 	return r.Code == other.Code && slices.Equal(r.Args, other.Args)
@@ -51,6 +56,14 @@ func (r Reason) Stored() string {
 		return string(r.Code) // strings always marshal
 	}
 	return string(text)
+}
+
+// String returns the code with its arguments, for logs.
+func (r Reason) String() string {
+	if r.Code == "" {
+		return strings.Join(r.Args, " ")
+	}
+	return strings.Join(append([]string{string(r.Code)}, r.Args...), " ")
 }
 
 // ParseReason reads the stored form. Any other text is taken as quoted words: rows of earlier versions hold sentences.

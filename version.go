@@ -20,7 +20,7 @@ func CheckVersion(stored Version, known []Version) error {
 	if len(known) == 0 || slices.Contains(known, stored) {
 		return nil
 	}
-	return &Error{Code: CodePrecondition, Message: "it was changed since you read it"}
+	return &Error{Code: CodePrecondition, Reason: Because(FaultChangedSinceRead)}
 }
 
 // Version of what a sequence's editor shows.

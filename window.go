@@ -3,6 +3,7 @@ package puntuale
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -28,6 +29,16 @@ const HolidaysAvoid = "avoid"
 // windowReach is how far Next and Last look: a window that does not open within two years is taken as never open.
 const windowReach = 2 * 366 * microDay
 
+// Faults of windows.
+const (
+	faultWindowDayTwice    ReasonCode = "window.day_twice"
+	faultWindowFromAndTo   ReasonCode = "window.from_and_to"
+	faultWindowFromIsTo    ReasonCode = "window.from_is_to"
+	faultWindowHolidays    ReasonCode = "window.holidays"
+	faultWindowTooManyDays ReasonCode = "window.too_many_days"
+	faultWindowWeekday     ReasonCode = "window.weekday"
+)
+
 // Check returns what is wrong with the window, located within it ("from", "weekdays[1]"); none: it is usable.
 func (w *Window) Check() []Fault {
 	if w == nil {
@@ -35,21 +46,21 @@ func (w *Window) Check() []Fault {
 	}
 	faults := w.checkHours(w.checkWeekdays())
 	if w.Holidays != "" && w.Holidays != HolidaysAvoid {
-		faults = append(faults, Fault{"holidays", `must be "avoid" or absent`, w.Holidays})
+		faults = append(faults, Because(faultWindowHolidays).At("holidays", w.Holidays))
 	}
 	return faults
 }
 
 func (w *Window) checkWeekdays() (faults []Fault) {
 	if n := len(w.Weekdays); n > 7 { // their number first: there may be very many
-		return []Fault{{"weekdays", fmt.Sprintf("holds %d days, of at most 7", n), nil}}
+		return []Fault{Because(faultWindowTooManyDays, strconv.Itoa(n)).At("weekdays", nil)}
 	}
 	for i, day := range w.Weekdays {
 		switch {
 		case day < 1 || day > 7:
-			faults = append(faults, Fault{fmt.Sprintf("weekdays[%d]", i), "a weekday is 1 (Monday) to 7 (Sunday)", day})
+			faults = append(faults, Because(faultWindowWeekday).At(fmt.Sprintf("weekdays[%d]", i), day))
 		case slices.Contains(w.Weekdays[:i], day):
-			faults = append(faults, Fault{fmt.Sprintf("weekdays[%d]", i), "names a day twice", day})
+			faults = append(faults, Because(faultWindowDayTwice).At(fmt.Sprintf("weekdays[%d]", i), day))
 		}
 	}
 	return faults
@@ -62,13 +73,13 @@ func (w *Window) checkHours(faults []Fault) []Fault {
 	before := len(faults)
 	for _, side := range [...]struct{ name, text string }{{"from", w.From}, {"to", w.To}} {
 		if side.text == "" {
-			faults = append(faults, Fault{side.name, "from and to are given together", nil})
+			faults = append(faults, Because(faultWindowFromAndTo).At(side.name, nil))
 		} else if _, err := ParseTimeOfDay(side.text); err != nil {
-			faults = append(faults, Fault{side.name, "must be a time of day of the form HH:MM", side.text})
+			faults = append(faults, Because(FaultMustBeTime).At(side.name, side.text))
 		}
 	}
 	if len(faults) == before && w.From == w.To {
-		faults = append(faults, Fault{"to", "must differ from from; leave both out for the whole day", w.To})
+		faults = append(faults, Because(faultWindowFromIsTo).At("to", w.To))
 	}
 	return faults
 }

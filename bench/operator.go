@@ -41,7 +41,7 @@ func inMemory(ctx context.Context, f *fixture) (puntuale.Operator, func(), error
 func (m memoryStore) Principal(_ context.Context, hash puntuale.KeyHash, _ time.Time) (puntuale.Principal, error) {
 	p, ok := m.keys[hash]
 	if !ok {
-		return p, &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "unknown"}
+		return p, &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Quoted("unknown")}
 	}
 	return p, nil
 }

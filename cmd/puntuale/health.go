@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/clock"
 	"puntuale/internal/httpkit"
 )
@@ -50,10 +51,17 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, status{Status: "ready", Roles: h.roles})
 }
 
-// probe returns a fault as a sentence without internals, or nil. The log has the cause.
+// Faults of this file.
+const (
+	faultServerNoDispatcher puntuale.ReasonCode = "server.no_dispatcher"
+	faultServerStopping     puntuale.ReasonCode = "server.stopping"
+	faultStoreSilent        puntuale.ReasonCode = "store.silent"
+)
+
+// probe returns a fault without internals, or nil. The log has the cause.
 func (h *health) probe(ctx context.Context) *puntuale.Error {
 	if h.stopping.Load() {
-		return notReady("the server is stopping")
+		return notReady(faultServerStopping)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,16 +79,16 @@ func (h *health) examine(ctx context.Context) (problem *puntuale.Error, cause er
 	err := h.check(ctx)
 	h.note("store", err == nil)
 	if err != nil {
-		problem, cause = notReady("the store does not answer"), err
+		problem, cause = notReady(faultStoreSilent), err
 		if e, ok := errors.AsType[*puntuale.Error](err); ok && (e.Code == puntuale.CodeStoreFull || e.Code == puntuale.CodeStoreDamaged) {
-			problem = &puntuale.Error{Code: e.Code, Message: e.Message, RetryAfter: e.RetryAfter}
+			problem = &puntuale.Error{Code: e.Code, Reason: e.Reason, RetryAfter: e.RetryAfter}
 		}
 	}
 	if h.healthy != nil {
 		err := h.healthy()
 		h.note("dispatcher", err == nil)
 		if err != nil && problem == nil {
-			problem, cause = notReady("the dispatcher is not at work"), err
+			problem, cause = notReady(faultServerNoDispatcher), err
 		}
 	}
 	return problem, cause
@@ -92,8 +100,8 @@ func (h *health) note(part string, ready bool) {
 	}
 }
 
-func notReady(why string) *puntuale.Error {
-	return &puntuale.Error{Code: puntuale.CodeUnavailable, Message: why, RetryAfter: time.Second}
+func notReady(why puntuale.ReasonCode) *puntuale.Error {
+	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(why), RetryAfter: time.Second}
 }
 
 // tell logs what changed since the last probe; a line for each would fill the log while nothing changes.
@@ -101,8 +109,8 @@ func (h *health) tell(problem *puntuale.Error, cause error) {
 	switch {
 	case problem == nil && h.problem != nil:
 		h.logger.Warn("ready again")
-	case problem != nil && (h.problem == nil || h.problem.Message != problem.Message):
-		h.logger.Warn("not ready", "problem", problem.Message, "error", cause)
+	case problem != nil && (h.problem == nil || !h.problem.Reason.Equal(problem.Reason)):
+		h.logger.Warn("not ready", "problem", catalogue.Message(problem.Reason), "error", cause)
 	}
 }
 

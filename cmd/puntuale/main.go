@@ -82,7 +82,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		fmt.Fprint(p.stderr, faults.Error())
 		return exitUsage
 	default:
-		fmt.Fprintf(p.stderr, "puntuale: %s\n", strings.ReplaceAll(err.Error(), "puntuale: ", ""))
+		fmt.Fprintf(p.stderr, "puntuale: %s\n", strings.ReplaceAll(terminalText(err), "puntuale: ", ""))
 		return exitFailed
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/transfer"
 )
@@ -247,7 +248,7 @@ func moving(err error, s *baseSettings) error {
 		return fmt.Errorf("%w. Export again with --final, or give --copy once no server runs there any more", err)
 	}
 	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Code == puntuale.CodeConflict {
-		return fmt.Errorf("%s: %s", databaseName(s), e.Message)
+		return fmt.Errorf("%s: %s", databaseName(s), catalogue.Message(e.Reason))
 	}
 	return opening(err, s)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 )
 
 // forPeople says what was refused without codes, and names faults as flags.
@@ -19,13 +20,29 @@ func forPeople(err error) error {
 		return err
 	}
 	if len(e.Faults) == 0 {
-		return errors.New(e.Message)
+		return errors.New(catalogue.Message(e.Reason))
 	}
 	var texts []string
 	for _, f := range e.Faults {
-		texts = append(texts, "--"+f.Location+" "+f.Message)
+		texts = append(texts, "--"+f.Location+" "+catalogue.Message(f.Reason()))
 	}
 	return errors.New(strings.Join(texts, "; "))
+}
+
+// terminalText returns an error's text with sentences where Error has codes of reasons.
+func terminalText(err error) string {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	said := string(e.Code) + ": " + catalogue.Message(e.Reason)
+	for _, f := range e.Faults {
+		said += "; " + f.Location + ": " + catalogue.Message(f.Reason())
+	}
+	if e.Err != nil {
+		said += ": " + terminalText(e.Err)
+	}
+	return strings.Replace(err.Error(), e.Error(), said, 1)
 }
 
 // sqliteReadOnly is SQLite's code for a file, or its folder, that must not be written.
@@ -39,7 +56,7 @@ func opening(err error, s *baseSettings) error {
 	case !ok:
 		return err
 	case e.Code == puntuale.CodeConflict:
-		return fmt.Errorf("this database is in use: %s (%s)", e.Message, where)
+		return fmt.Errorf("this database is in use: %s (%s)", catalogue.Message(e.Reason), where)
 	case !puntuale.StoreAway(e):
 		return forPeople(err)
 	}
@@ -52,7 +69,7 @@ func opening(err error, s *baseSettings) error {
 	}](err); ok && coded.Code()&0xff == sqliteReadOnly {
 		return fmt.Errorf("read-only: %s cannot be written, or its folder cannot", where)
 	}
-	return fmt.Errorf("%s: %w", e.Message, e.Err)
+	return fmt.Errorf("%s: %w", catalogue.Message(e.Reason), e.Err)
 }
 
 // databaseName says where the data is, for people.

@@ -34,7 +34,7 @@ func TestRefusalsBeginWithTheReason(t *testing.T) {
 		{&baseSettings{Database: "sqlite:/a/b.db?_pragma=x"}, unavailable(coded(8)), "read-only: /a/b.db cannot be written"},
 		{file, unavailable(coded(5)), "the store cannot be reached: check the file"},
 		{server, unavailable(errors.New("refused")), "the store cannot be reached: check the file: refused"},
-		{file, puntuale.Conflict("another process dispatches from this file"), "this database is in use: another process dispatches from this file (data/puntuale.db)"},
+		{file, puntuale.Conflict("store.dispatched_by_another"), "this database is in use: another process dispatches from this file (data/puntuale.db)"},
 		{file, fmt.Errorf("%w: newer", puntuale.ErrUntrusted), "puntuale: the store cannot be trusted: newer"},
 	} {
 		if got := opening(test.err, test.settings).Error(); !strings.HasPrefix(got, test.want) || strings.Contains(got, "hunter2") {
@@ -44,6 +44,21 @@ func TestRefusalsBeginWithTheReason(t *testing.T) {
 	for address, want := range map[string]string{"postgres://u:hunter2@h/db": "postgres://u:xxxxx@h/db", "sqlite:/a/b.db": "/a/b.db", "sqlite:b.db": "b.db"} {
 		if got := databaseName(&baseSettings{Database: address}); got != want {
 			t.Errorf("%s is shown as %s", address, got)
+		}
+	}
+}
+
+// TestTerminalText: what nobody rephrased is printed with its sentences, also those of errors inside.
+func TestTerminalText(t *testing.T) {
+	t.Parallel()
+	inner := puntuale.Conflict("store.dispatched_by_another")
+	for want, err := range map[string]error{
+		"open: unavailable: the store cannot be reached: lock: conflict: another process dispatches from this file": fmt.Errorf("open: %w", puntuale.Unavailable(fmt.Errorf("lock: %w", inner))),
+		"invalid: the request is not valid; body.name: is longer than 3 characters":                                 puntuale.Invalid(puntuale.Because(puntuale.FaultLongerThanCharacters, "3").At("body.name", nil)),
+		"plain": errors.New("plain"),
+	} {
+		if got := terminalText(err); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

@@ -35,10 +35,12 @@ func checkRoles(roles []string) string {
 	return ""
 }
 
+const faultServerWithoutAPI puntuale.ReasonCode = "server.without_api"
+
 // withoutAPI answers calls that reach a server which takes none, so that their sender learns it.
 func withoutAPI(cfg httpkit.Config) http.Handler {
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := &puntuale.Error{Code: puntuale.CodeNotFound, Message: "this server answers no calls: it runs without the role api"}
+		err := &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(faultServerWithoutAPI)}
 		httpkit.NewProblem(r.Context(), cfg.Logger, err).Write(w)
 	}), cfg)
 }

@@ -77,7 +77,7 @@ func readOnly(h http.Handler, logger *slog.Logger) http.Handler {
 			return
 		}
 		w.Header().Set("Allow", "GET, HEAD")
-		err := &puntuale.Error{Code: httpkit.CodeMethod, Message: "this path does not take the method"}
+		err := &puntuale.Error{Code: httpkit.CodeMethod, Reason: puntuale.Because(puntuale.FaultCallMethod)}
 		httpkit.NewProblem(r.Context(), logger, err).Write(w)
 	})
 }

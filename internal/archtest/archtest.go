@@ -40,7 +40,7 @@ var Rules = []Rule{
 	{Package: ".", Never: []string{"net", "os", "database", "io/fs", "syscall"}},
 	{Package: "internal/plan", Module: []string{"."}, Never: []string{"net/http", "os", "database"}},
 	{Package: "internal/clock", Module: []string{"."}},
-	{Package: "internal/roster", Module: []string{}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/roster", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/campaign", Module: []string{".", "internal/clock", "internal/plan"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/catalogue", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "os", "database"}},
 	{Package: "internal/price", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "os", "database"}},

@@ -47,8 +47,10 @@ const (
 	retryAfter     = 2 * time.Second
 )
 
+const faultSigninTooMany puntuale.ReasonCode = "signin.too_many"
+
 // errFull is the answer when the queue has no place left.
-var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many sign-ins at once; try again shortly", RetryAfter: retryAfter}
+var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultSigninTooMany), RetryAfter: retryAfter}
 
 // Queue gives turns to hash passwords. It is safe for concurrent use.
 type Queue struct {

@@ -145,7 +145,7 @@ func (c *Check) decide(r, before *puntuale.Recipient, k known, pacer *Pacer) {
 	built, reason, value := c.Plan.Build(r, at, 0)
 	switch {
 	case reason == puntuale.RefusedMissing || reason == puntuale.RefusedField:
-		r.Reason, r.Value = reason, shortened(value)
+		r.Reason, r.Value = reason, value
 	case k.barred:
 		r.Reason, r.Value = puntuale.RefusedBlacklisted, r.Phone
 	case k.busy:

@@ -289,7 +289,7 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *fed, rows []puntuale.Recipient
 		case !opens:
 			r.Reason = puntuale.RefusedPast
 		case reason != "":
-			r.Reason, r.Value = reason, shortened(value)
+			r.Reason, r.Value = reason, value
 		case c.Official && closed(built, contacts[r.Phone]):
 			r.Reason = puntuale.RefusedWindow
 		default:

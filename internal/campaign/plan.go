@@ -13,6 +13,8 @@ import (
 	"puntuale/internal/plan"
 )
 
+const faultCampaignFieldFault puntuale.ReasonCode = "campaign.field_fault"
+
 // Plan is what the recipients of one campaign have in common. It may be used by one goroutine at a time.
 type Plan struct {
 	campaign puntuale.Campaign
@@ -56,7 +58,7 @@ func (p *Plan) fields(r *puntuale.Recipient) map[string]plan.Value {
 // Build plans a recipient whose own moment is at. reason is why it is refused, "" when it is not. Seed 0 is a dry run.
 func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built plan.Plan, reason, value string) {
 	if r.Phone == "" {
-		return built, puntuale.RefusedPhone, r.Value
+		return built, puntuale.RefusedPhone, shortened(r.Value)
 	}
 	built, err := plan.Build(plan.Input{
 		Sequence: p.frozen.Sequence, Phone: r.Phone, Fields: p.fields(r), Location: p.zone, Closed: p.frozen.Closed,
@@ -104,19 +106,28 @@ func phonesOf(rows []puntuale.Recipient) []string {
 func why(err error) (reason, value string) {
 	refused, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(refused.Faults) == 0 {
-		return puntuale.RefusedField, err.Error()
+		return puntuale.RefusedField, shortened(err.Error())
 	}
 	reason = puntuale.RefusedField
 	for _, f := range refused.Faults {
 		name := strings.TrimPrefix(f.Location, "body.")
-		if f.Message == plan.SaysMissing {
-			return puntuale.RefusedMissing, name
+		if f.Code == puntuale.FaultRequired {
+			return puntuale.RefusedMissing, shortened(name)
 		}
 		if value == "" {
-			value = fmt.Sprintf("%s: %s", name, f.Message)
+			value = fieldFault(name, f).Stored()
 		}
 	}
 	return reason, value
+}
+
+// fieldFault says which field is wrong, and how, in bounded length.
+func fieldFault(name string, f puntuale.Fault) puntuale.Reason {
+	args := make([]string, len(f.Args))
+	for i, arg := range f.Args {
+		args[i] = shortened(arg)
+	}
+	return puntuale.Because(faultCampaignFieldFault, shortened(name), puntuale.Because(f.Code, args...).Stored())
 }
 
 // Start is the run of a planned recipient, as a start call would store it.

@@ -1,10 +1,12 @@
 package campaign
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 )
 
 var monday = time.Date(2026, 11, 23, 8, 59, 30, 0, time.UTC)
@@ -60,6 +62,15 @@ func TestBuild(t *testing.T) {
 		if reason != c.reason || reason == "" && built.Messages[0].Content.Text != c.text {
 			t.Errorf("%s: %q %+v", name, reason, built.Messages)
 		}
+	}
+	bad := puntuale.Recipient{Phone: "+39333", Cells: []string{"", "Anna", "domani"}}
+	_, bad.Reason, bad.Value = p.Build(&bad, monday, 0)
+	if says := catalogue.Message(bad.Refused()); !strings.HasPrefix(says, "data: must be a date: 2026-11-20T10:30:00+01:00") {
+		t.Errorf("a bad date: %s", says)
+	}
+	bad.Value = "data: must be a date" // of an earlier version
+	if says := catalogue.Message(bad.Refused()); says != bad.Value {
+		t.Errorf("a sentence of an earlier version: %s", says)
 	}
 	r := puntuale.Recipient{Phone: "+39333", Cells: []string{"+39333", "Anna", "2026-12-01"}}
 	built, _, _ := p.Build(&r, monday, 1)

@@ -21,7 +21,7 @@ const (
 	English
 )
 
-// sentence is one entry of the files, under its code. {1} stands for the first argument.
+// sentence is one entry of the files, under its code. {1} stands for the first argument, {*} for all of them.
 type sentence struct {
 	It  string
 	En  string
@@ -93,9 +93,12 @@ func say(r puntuale.Reason, in func(sentence) string) string {
 	if !ok {
 		return strings.Join(append([]string{string(r.Code)}, r.Args...), " ")
 	}
-	pairs := make([]string, 0, 2*len(r.Args))
+	said := make([]string, len(r.Args))
+	pairs := make([]string, 0, 2*len(r.Args)+2)
 	for i, arg := range r.Args {
-		pairs = append(pairs, "{"+strconv.Itoa(i+1)+"}", say(puntuale.ParseReason(arg), in))
+		said[i] = say(puntuale.ParseReason(arg), in)
+		pairs = append(pairs, "{"+strconv.Itoa(i+1)+"}", said[i])
 	}
+	pairs = append(pairs, "{*}", strings.Join(said, "; "))
 	return strings.NewReplacer(pairs...).Replace(in(s))
 }

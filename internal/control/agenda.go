@@ -3,13 +3,13 @@ package control
 import (
 	"context"
 	"fmt"
-	"puntuale/internal/control/request"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // How much the first page shows.
@@ -193,14 +193,14 @@ type Story struct {
 func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 	wanted, err := puntuale.ParseID[puntuale.MessageID](id)
 	if err != nil {
-		return Story{}, puntuale.NotFound("message")
+		return Story{}, puntuale.NotFound(puntuale.NoMessage)
 	}
 	found, err := c.tenant.Details(ctx, []puntuale.MessageID{wanted})
 	if err != nil {
 		return Story{}, fmt.Errorf("read message %d: %w", wanted, err)
 	}
 	if len(found) == 0 {
-		return Story{}, puntuale.NotFound("message")
+		return Story{}, puntuale.NotFound(puntuale.NoMessage)
 	}
 	s := Story{MessageDetail: found[0]}
 	if s.Events, err = c.tenant.MessageEvents(ctx, wanted); err != nil {
@@ -274,10 +274,10 @@ type Moved struct {
 func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	var f request.Faults
 	if strings.TrimSpace(day) == "" {
-		f.Add("body.date", "is required", nil)
+		f.Add("body.date", puntuale.FaultRequired, nil)
 	}
 	if strings.TrimSpace(at) == "" {
-		f.Add("body.time", "is required", nil)
+		f.Add("body.time", puntuale.FaultRequired, nil)
 	}
 	zone, err := c.zone()
 	if err != nil {
@@ -323,6 +323,8 @@ func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, lo
 	})
 }
 
+const faultMessageChanged puntuale.ReasonCode = "message.changed"
+
 // move gives a message that is in a state new moments. Their faults are at location.
 func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.Location, state puntuale.State, location string,
 	moments func(*puntuale.MessageDetail, *time.Location) puntuale.ResendMessage,
@@ -332,17 +334,17 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 	}
 	wanted, err := puntuale.ParseID[puntuale.MessageID](id)
 	if err != nil {
-		return Moved{}, puntuale.NotFound("message")
+		return Moved{}, puntuale.NotFound(puntuale.NoMessage)
 	}
 	found, err := c.tenant.Outlines(ctx, []puntuale.MessageID{wanted})
 	if err != nil {
 		return Moved{}, fmt.Errorf("read message %d: %w", wanted, err)
 	}
 	if len(found) == 0 {
-		return Moved{}, puntuale.NotFound("message")
+		return Moved{}, puntuale.NotFound(puntuale.NoMessage)
 	}
 	if found[0].State != state {
-		return Moved{}, &puntuale.Error{Code: puntuale.CodeConflict, Message: "the message is not as it was any more"}
+		return Moved{}, &puntuale.Error{Code: puntuale.CodeConflict, Reason: puntuale.Because(faultMessageChanged)}
 	}
 	loc, err := c.control.zones.Load(found[0].Zone)
 	if err != nil {
@@ -503,7 +505,7 @@ func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Ses
 		return Session{}, nil, err
 	}
 	if !s.Sandbox {
-		return Session{}, nil, puntuale.NotFound("session")
+		return Session{}, nil, puntuale.NotFound(puntuale.NoSession)
 	}
 	var f request.Faults
 	f.Text("query.phone", phone, puntuale.MaxPersonID)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"puntuale/internal/control/request"
 	"slices"
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // AddBlacklisted puts a number on the client's blacklist and returns it as it is kept; adding twice changes nothing. It
@@ -105,7 +105,7 @@ func (c *Client) FindBlacklisted(ctx context.Context, text string, p request.Pag
 func (c *Client) BlacklistEntry(ctx context.Context, id string) (puntuale.BlacklistEntry, error) {
 	wanted, err := puntuale.ParseID[int64](id)
 	if err != nil {
-		return puntuale.BlacklistEntry{}, puntuale.NotFound("blacklist entry")
+		return puntuale.BlacklistEntry{}, puntuale.NotFound(puntuale.NoBlacklist)
 	}
 	e, err := c.tenant.BlacklistEntry(ctx, wanted)
 	if err != nil {
@@ -136,6 +136,8 @@ type BlacklistLine struct {
 	Reason string
 }
 
+const faultBlacklistNoNumbers puntuale.ReasonCode = "blacklist.no_numbers"
+
 // ImportBlacklist adds all numbers of a list, or none where one of them is not one; what is there already stays. It returns
 // how many were added, and how many there were in the list. Codes: invalid, with a fault at line[n].phone or
 // line[n].reason for everything that is wrong, and at body.file for the list.
@@ -143,7 +145,7 @@ func (c *Client) ImportBlacklist(ctx context.Context, lines []BlacklistLine) (ad
 	var f request.Faults
 	switch {
 	case len(lines) == 0:
-		f.Add("body.file", "holds no numbers", nil)
+		f.Add("body.file", faultBlacklistNoNumbers, nil)
 	default:
 		f.Entries("body.file", len(lines), MaxBlacklistLines)
 	}

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -30,14 +31,22 @@ type Client struct {
 	remembered bool   // account is from memory: see [Control.Recognize]
 }
 
+// Faults of this file.
+const (
+	faultCallerClientKey  puntuale.ReasonCode = "caller.client_key"
+	faultCallerExpired    puntuale.ReasonCode = "caller.expired"
+	faultCallerKeyNeeded  puntuale.ReasonCode = "caller.key_needed"
+	faultCallerPartnerKey puntuale.ReasonCode = "caller.partner_key"
+)
+
 // Authenticate finds who a key belongs to. A key whose form or checksum is wrong asks no database. Codes: unauthorized.
 func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, error) {
 	if plain == "" {
-		return nil, unauthorized("an API key is needed: Authorization: Bearer, or api_key in the query")
+		return nil, unauthorized(faultCallerKeyNeeded)
 	}
 	hash, side, ok := auth.ParseKey(plain)
 	if !ok {
-		return nil, unauthorized("the API key is not valid")
+		return nil, unauthorized(puntuale.FaultCallerKeyNotValid)
 	}
 	if side == puntuale.DeviceSide {
 		account, device, err := c.devices.store.DeviceOf(ctx, hash)
@@ -48,7 +57,7 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	}
 	principal, err := c.tenants.Principal(ctx, hash, c.clock.Now())
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized || err == nil && principal.Side != side {
-		return nil, unauthorized("the API key is not valid")
+		return nil, unauthorized(puntuale.FaultCallerKeyNotValid)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find the key's owner: %w", err)
@@ -77,11 +86,11 @@ func (c *Caller) Key() puntuale.KeyID { return c.principal.Key }
 // Client returns the client whose key it is. Codes: forbidden for other keys, and while the client is suspended.
 func (c *Caller) Client() (*Client, error) {
 	if c.principal.Side != puntuale.ClientSide {
-		return nil, forbidden("this call takes a client's key, not a " + string(c.principal.Side) + "'s")
+		return nil, forbidden(faultCallerClientKey, string(c.principal.Side))
 	}
 	account := c.principal.Client
 	if account.Suspended {
-		return nil, forbidden("the account is suspended")
+		return nil, forbidden(puntuale.FaultCallerSuspended)
 	}
 	return &Client{
 		control: c.control, account: account, tenant: c.control.tenants.Tenant(account.ID),
@@ -92,7 +101,7 @@ func (c *Caller) Client() (*Client, error) {
 // Partner returns whose key it is, and the key itself. Codes: forbidden for other keys.
 func (c *Caller) Partner() (id puntuale.PartnerID, key string, err error) {
 	if c.principal.Side != puntuale.PartnerSide {
-		return 0, "", forbidden("this call takes a partner's key, not a " + string(c.principal.Side) + "'s")
+		return 0, "", forbidden(faultCallerPartnerKey, string(c.principal.Side))
 	}
 	return c.principal.Partner, c.plain, nil
 }
@@ -134,17 +143,17 @@ func (c *Client) ID() puntuale.ClientID { return c.account.ID }
 // earlier, to refuse before it reads the request. Codes: forbidden.
 func (c *Client) MayCreate() error {
 	if end := c.account.ExpiresAt; !end.IsZero() && !c.control.clock.Now().Before(end) {
-		return forbidden("the account has expired")
+		return forbidden(faultCallerExpired)
 	}
 	return nil
 }
 
-func unauthorized(message string) error {
-	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: message}
+func unauthorized(code puntuale.ReasonCode, args ...string) error {
+	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(code, args...)}
 }
 
-func forbidden(message string) error {
-	return &puntuale.Error{Code: puntuale.CodeForbidden, Message: message}
+func forbidden(code puntuale.ReasonCode, args ...string) error {
+	return &puntuale.Error{Code: puntuale.CodeForbidden, Reason: puntuale.Because(code, args...)}
 }
 
 // recipient reads one recipient of a request and files what is wrong with it.
@@ -153,12 +162,12 @@ func (c *Client) recipient(f *request.Faults, location, text string) string {
 		return ""
 	}
 	if text == "" {
-		f.Add(location, "is required", nil)
+		f.Add(location, puntuale.FaultRequired, nil)
 		return ""
 	}
 	phone, err := request.ParseRecipient(text, c.account.Region)
-	if err != nil {
-		f.Add(location, err.Error(), text)
+	if refused, ok := errors.AsType[*request.RecipientError](err); ok {
+		f.Add(location, refused.Code, text)
 	}
 	return phone
 }

@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,6 +109,16 @@ func (c *Client) UpdateCampaign(ctx context.Context, id string, r NewCampaign) (
 	return c.Campaign(ctx, id)
 }
 
+// Faults of this file.
+const (
+	faultCampaignFieldsTooLong  puntuale.ReasonCode = "campaign.fields_too_long"
+	faultCampaignNotChecked     puntuale.ReasonCode = "campaign.not_checked"
+	faultCampaignNotDate        puntuale.ReasonCode = "campaign.not_date"
+	faultCampaignNotOwnSequence puntuale.ReasonCode = "campaign.not_own_sequence"
+	faultCampaignTemplateGone   puntuale.ReasonCode = "campaign.template_gone"
+	faultCampaignWhatRequired   puntuale.ReasonCode = "campaign.what_required"
+)
+
 // checkCampaign names all that is wrong with a request.
 func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients int) (puntuale.Campaign, error) {
 	f := request.Faults(r.Faults)
@@ -124,13 +136,13 @@ func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients in
 		total += len(name) + len(text)
 	}
 	if total > maxCommonFields {
-		f.Add("body.fields", fmt.Sprintf("have more than %d bytes together", maxCommonFields), nil)
+		f.Add("body.fields", faultCampaignFieldsTooLong, nil, strconv.Itoa(maxCommonFields))
 	}
 	if r.PerMinute < 0 || r.PerMinute > puntuale.MaxCampaignRate {
-		f.Add("body.pace.per_minute", fmt.Sprintf("is not 1 to %d", puntuale.MaxCampaignRate), r.PerMinute)
+		f.Add("body.pace.per_minute", puntuale.FaultNotInRange, r.PerMinute, "1", strconv.Itoa(puntuale.MaxCampaignRate))
 	}
 	if r.Canary != nil && (*r.Canary < 0 || *r.Canary > puntuale.CampaignAhead) {
-		f.Add("body.canary", fmt.Sprintf("is not 0 to %d", puntuale.CampaignAhead), *r.Canary)
+		f.Add("body.canary", puntuale.FaultNotInRange, *r.Canary, "0", strconv.Itoa(puntuale.CampaignAhead))
 	}
 	made.Draft = puntuale.CampaignDraft{Purpose: r.Purpose, Fields: r.Fields, PerMinute: r.PerMinute, Window: r.Window, Canary: r.Canary, Zone: r.Timezone}
 	zone, err := c.zoneOf(&f, "body.timezone", r.Timezone)
@@ -138,12 +150,16 @@ func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients in
 		return made, err
 	}
 	if made.Draft.StartAt, err = startAt(r.StartAt, zone); err != nil {
-		f.Add("body.start_at", err.Error(), r.StartAt)
+		notDate, ok := errors.AsType[*plan.NotDateError](err)
+		if !ok {
+			return made, err
+		}
+		f.Add("body.start_at", faultCampaignNotDate, r.StartAt, strconv.Quote(notDate.Text))
 	}
 	f.Horizon("body.start_at", made.Draft.StartAt, now)
 	if r.IfRunning != "" {
 		if made.Draft.IfRunning, err = puntuale.ParseIfRunning(r.IfRunning); err != nil {
-			f.Add("body.if_running", "is not one of allow, skip, restart, reject", r.IfRunning)
+			f.Add("body.if_running", puntuale.FaultNotOneOf, r.IfRunning, "allow, skip, restart, reject")
 		}
 	}
 	if err := c.checkWhat(ctx, &f, &made, r); err != nil {
@@ -168,7 +184,7 @@ func startAt(text string, zone *time.Location) (time.Time, error) {
 func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntuale.Campaign, r NewCampaign) error {
 	switch {
 	case (r.Sequence == "") == (r.Step == nil):
-		f.Add("body.sequence", "is required, or else content or template, but not two of them", nil)
+		f.Add("body.sequence", faultCampaignWhatRequired, nil)
 	case r.Step != nil:
 		step := *r.Step
 		step.Timing = puntuale.Timing{Anchor: puntuale.AnchorStart, Window: r.Window}
@@ -182,7 +198,7 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 			return fmt.Errorf("read sequence %s: %w", r.Sequence, err)
 		}
 		if err != nil {
-			f.Add("body.sequence", "is not one of the client's sequences", r.Sequence)
+			f.Add("body.sequence", faultCampaignNotOwnSequence, r.Sequence)
 		}
 		made.Sequence = id
 	}
@@ -192,7 +208,7 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 			return err
 		}
 		if step := expanded[0].Steps[0]; unfilled(step) {
-			f.Add("body.template", "names no template of the client", step.Template)
+			f.Add("body.template", puntuale.FaultNotOwnTemplate, step.Template)
 		} else if step.Template == "" { // a template was checked when it was stored
 			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
 		}
@@ -217,7 +233,7 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 func (c *Client) storedCampaign(ctx context.Context, id string) (puntuale.Campaign, error) {
 	wanted, err := puntuale.ParseID[puntuale.CampaignID](id)
 	if err != nil {
-		return puntuale.Campaign{}, puntuale.NotFound("campaign")
+		return puntuale.Campaign{}, puntuale.NotFound(puntuale.NoCampaign)
 	}
 	stored, err := c.tenant.Campaign(ctx, wanted)
 	if err != nil {
@@ -289,7 +305,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	for _, step := range frozen.Sequence.Steps {
 		frozen.Official = append(frozen.Official, step.Official)
 		if unfilled(step) {
-			return frozen, session, puntuale.Conflict("the campaign names a template that is not there any more: " + step.Template)
+			return frozen, session, puntuale.Conflict(faultCampaignTemplateGone, step.Template)
 		}
 	}
 	if stored.Session != 0 || session.ID == 0 {
@@ -353,9 +369,9 @@ func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.Campaig
 	case stored.State == puntuale.CampaignChecking && now.Sub(stored.Alive) < checkStale:
 		return c.awaitCheck(ctx, stored.ID)
 	case stored.State != puntuale.CampaignChecking && !stored.State.Editable():
-		return puntuale.CampaignCheck{}, puntuale.Conflict("the campaign is " + stored.State.String())
+		return puntuale.CampaignCheck{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
 	case stored.List == 0 || stored.Feed.Waiting+stored.Feed.Refused == 0:
-		return puntuale.CampaignCheck{}, puntuale.Conflict("the campaign has no recipients")
+		return puntuale.CampaignCheck{}, puntuale.Conflict(puntuale.FaultCampaignNoRecipients)
 	}
 	check, err := c.newCheck(ctx, stored, now)
 	if err != nil {
@@ -469,10 +485,10 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 		return found, usage, err
 	}
 	if stored.State == puntuale.CampaignDrafted {
-		return Campaign{}, puntuale.Usage{}, puntuale.Conflict("the campaign is draft; check it first with POST /api/campaigns/{id}/check")
+		return Campaign{}, puntuale.Usage{}, puntuale.Conflict(faultCampaignNotChecked)
 	}
 	if stored.State != puntuale.CampaignReady {
-		return Campaign{}, puntuale.Usage{}, puntuale.Conflict("the campaign is " + stored.State.String())
+		return Campaign{}, puntuale.Usage{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
 	}
 	frozen, session, err := c.freeze(ctx, stored)
 	if err != nil {
@@ -510,9 +526,9 @@ func (c *Client) checkedAnew(ctx context.Context, id string, kept puntuale.Campa
 	return conflictWith(&Changed{check})
 }
 
-func conflictWith(err error) error {
-	refused := puntuale.Conflict(err.Error())
-	refused.Err = err
+func conflictWith(changed *Changed) error {
+	refused := puntuale.Conflict(puntuale.FaultCampaignChangedSinceCheck)
+	refused.Err = changed
 	return refused
 }
 

@@ -121,5 +121,7 @@ func (c *Client) read(session puntuale.SessionID, sealed []byte) error {
 	return answer.Err()
 }
 
+const faultCommandNotAnswered puntuale.ReasonCode = "command.not_answered"
+
 // errNobody says that no server took the command, or that the one which did gave no answer.
-var errNobody = &puntuale.Error{Code: puntuale.CodeBusy, Message: "the server that sends for the session has not answered yet; try again", RetryAfter: 5 * time.Second}
+var errNobody = &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultCommandNotAnswered), RetryAfter: 5 * time.Second}

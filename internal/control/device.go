@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,11 +37,22 @@ func (c *Client) offer(ctx context.Context, s Session) (Session, error) {
 // codeMark is what a store knows of a code that links a device.
 func (c *Control) codeMark(code string) string { return c.vault.Mark("code of a device", code) }
 
+// Faults of this file.
+const (
+	faultCallerDeviceToken puntuale.ReasonCode = "caller.device_token"
+	faultDeviceAttempts    puntuale.ReasonCode = "device.attempts"
+	faultDeviceNoneTake    puntuale.ReasonCode = "device.none_take"
+	faultDeviceNotBase64   puntuale.ReasonCode = "device.not_base64"
+	faultDeviceNotHTTPS    puntuale.ReasonCode = "device.not_https"
+	faultDeviceReports     puntuale.ReasonCode = "device.reports"
+	faultNotID             puntuale.ReasonCode = "fault.not_id"
+)
+
 // ofDevices returns a session whose messages devices take. Codes: not_found, conflict (its connector sends them).
 func (c *Client) ofDevices(ctx context.Context, id string) (Session, error) {
 	s, err := c.Session(ctx, id)
 	if err == nil && !s.ByDevice() {
-		err = puntuale.Conflict("no devices take the messages of this session")
+		err = puntuale.Conflict(faultDeviceNoneTake)
 	}
 	return s, err
 }
@@ -67,7 +79,7 @@ func (c *Client) UnlinkDevice(ctx context.Context, session, device string) error
 	}
 	id, err := puntuale.ParseID[puntuale.DeviceID](device)
 	if err != nil {
-		return puntuale.NotFound("device")
+		return puntuale.NotFound(puntuale.NoDevice)
 	}
 	if err := c.tenant.UnlinkDevices(ctx, s.ID, id, c.control.clock.Now()); err != nil {
 		return fmt.Errorf("unlink device %d: %w", id, err)
@@ -91,14 +103,14 @@ func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device,
 	f := request.Faults(r.Faults)
 	f.Required("body.name", r.Name, puntuale.MaxDeviceName)
 	if r.Code == "" && !f.At("body.code") {
-		f.Add("body.code", "is required", nil)
+		f.Add("body.code", puntuale.FaultRequired, nil)
 	}
 	if err := f.Err(); err != nil {
 		return puntuale.Device{}, "", err
 	}
 	code, ok := auth.ParseDeviceCode(r.Code)
 	if !ok || c.vault == nil {
-		return puntuale.Device{}, "", puntuale.NotFound("code")
+		return puntuale.Device{}, "", puntuale.NotFound(puntuale.NoCode)
 	}
 	now := c.clock.Now()
 	token, key, err := auth.NewKey(puntuale.DeviceSide, r.Name, now)
@@ -122,7 +134,7 @@ type Device struct {
 // Device returns the device whose token it is. Codes: forbidden for other keys.
 func (c *Caller) Device() (*Device, error) {
 	if c.principal.Side != puntuale.DeviceSide {
-		return nil, forbidden("this call takes a device's token")
+		return nil, forbidden(faultCallerDeviceToken)
 	}
 	account := c.principal.Client
 	return &Device{c.principal.Device, &Client{control: c.control, account: account, tenant: c.control.tenants.Uncounted(account.ID)}}, nil
@@ -194,22 +206,22 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.Held, error) 
 		GiveUp: now.Add(d.client.control.devices.uncertainAfter),
 		Mark:   d.client.mark}
 	if r.ID == "" && !f.At("body.take") {
-		f.Add("body.take", "is required", nil)
+		f.Add("body.take", puntuale.FaultRequired, nil)
 	}
 	f.Text("body.take", r.ID, puntuale.MaxTakeID)
 	if r.Message != "" {
 		id, err := puntuale.ParseID[puntuale.MessageID](r.Message)
 		if err != nil {
-			f.Add("body.message_id", "is not an identifier", r.Message)
+			f.Add("body.message_id", faultNotID, r.Message)
 		}
 		take.Message = id
 	}
 	if r.Most != nil {
 		take.Most = *r.Most
 		if r.Message != "" {
-			f.Add("body.max", "cannot go with message_id", nil)
+			f.Add("body.max", puntuale.FaultNotWith, nil, "message_id")
 		} else if take.Most < 1 || take.Most > puntuale.MaxTaken {
-			f.Add("body.max", fmt.Sprintf("must be from 1 to %d", puntuale.MaxTaken), take.Most)
+			f.Add("body.max", puntuale.FaultMustBeInRange, take.Most, "1", strconv.Itoa(puntuale.MaxTaken))
 		}
 	}
 	take.Until = now.Add(lease(&f, r.Lease))
@@ -244,7 +256,7 @@ func lease(f *request.Faults, seconds *int) time.Duration {
 	}
 	d := time.Duration(*seconds) * time.Second
 	if *seconds < int(puntuale.MinLease.Seconds()) || *seconds > int(puntuale.MaxLease.Seconds()) {
-		f.Add("body.lease", fmt.Sprintf("must be from %g to %g seconds", puntuale.MinLease.Seconds(), puntuale.MaxLease.Seconds()), *seconds)
+		f.Add("body.lease", puntuale.FaultMustBeInSeconds, *seconds, fmt.Sprint(puntuale.MinLease.Seconds()), fmt.Sprint(puntuale.MaxLease.Seconds()))
 		return 0
 	}
 	return d
@@ -272,7 +284,7 @@ func (d *Device) Renew(ctx context.Context, attempts []string, seconds *int, fou
 	now := d.client.control.clock.Now()
 	r := Renewed{Until: now.Add(lease(&f, seconds))}
 	if !f.At("body.attempts") && (len(attempts) == 0 || len(attempts) > puntuale.MaxTaken) {
-		f.Add("body.attempts", fmt.Sprintf("must hold 1 to %d attempts", puntuale.MaxTaken), nil)
+		f.Add("body.attempts", faultDeviceAttempts, nil, strconv.Itoa(puntuale.MaxTaken))
 	}
 	if err := f.Err(); err != nil {
 		return Renewed{}, err
@@ -313,7 +325,7 @@ const maxReportDetail = 300
 func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.Fault) ([]puntuale.ReportResult, error) {
 	f := request.Faults(found)
 	if !f.At("body.reports") && (len(all) == 0 || len(all) > puntuale.MaxReported) {
-		f.Add("body.reports", fmt.Sprintf("must hold 1 to %d reports", puntuale.MaxReported), nil)
+		f.Add("body.reports", faultDeviceReports, nil, strconv.Itoa(puntuale.MaxReported))
 	}
 	now := d.client.control.clock.Now()
 	results := make([]puntuale.ReportResult, len(all))
@@ -391,14 +403,14 @@ const maxPushEndpoint = 2048
 func checkPush(f *request.Faults, to PushTarget) {
 	f.Text("body.endpoint", to.Endpoint, maxPushEndpoint)
 	if u, err := url.Parse(to.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-		f.Add("body.endpoint", "is not an https address", nil)
+		f.Add("body.endpoint", faultDeviceNotHTTPS, nil)
 	}
 	for _, key := range []struct {
 		name, text string
 		size       int
 	}{{"p256dh", to.P256dh, 65}, {"auth", to.Auth, 16}} {
 		if raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(key.text, "=")); err != nil || len(raw) != key.size {
-			f.Add("body."+key.name, fmt.Sprintf("is not %d bytes in base64url", key.size), nil)
+			f.Add("body."+key.name, faultDeviceNotBase64, nil, strconv.Itoa(key.size))
 		}
 	}
 }

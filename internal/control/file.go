@@ -2,12 +2,12 @@ package control
 
 import (
 	"context"
-	"puntuale/internal/control/request"
 	"strings"
 	"sync"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // FileFacts is what the address of a file leads to.
@@ -39,6 +39,12 @@ type fileWindow struct {
 // CanTryFiles reports whether this process fetches files at all.
 func (c *Client) CanTryFiles() bool { return c.control.files.source != nil }
 
+// Faults of this file.
+const (
+	faultMediaNotFetched puntuale.ReasonCode = "media.not_fetched"
+	faultMediaTooMany    puntuale.ReasonCode = "media.too_many"
+)
+
 // TryFile fetches the file at an address the way a message does, from public addresses only, and says what it is.
 // Codes: invalid, rate_limited, unavailable where this process fetches nothing. A fault of the file is a
 // [*puntuale.SendError].
@@ -50,7 +56,7 @@ func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error)
 		return FileFacts{}, err
 	}
 	if c.control.files.source == nil {
-		return FileFacts{}, &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "no files are fetched here"}
+		return FileFacts{}, &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(faultMediaNotFetched)}
 	}
 	if err := c.control.files.enter(c.account.ID, c.control.clock.Now()); err != nil {
 		return FileFacts{}, err
@@ -82,7 +88,7 @@ func (w *fileChecks) enter(client puntuale.ClientID, now time.Time) error {
 		own.begun = now
 	}
 	if own.tries >= fileTries {
-		return &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many files were tried", RetryAfter: own.begun.Add(fileSpan).Sub(now)}
+		return &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultMediaTooMany), RetryAfter: own.begun.Add(fileSpan).Sub(now)}
 	}
 	own.tries++
 	w.of[client] = own

@@ -67,7 +67,9 @@ func (c *Client) Follow(known string) (*Following, error) {
 	return &Following{client: c, known: known}, nil
 }
 
-var errFollowers = &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many look at the same time", RetryAfter: followAgainIn}
+const faultMessageTooManyLook puntuale.ReasonCode = "message.too_many_look"
+
+var errFollowers = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultMessageTooManyLook), RetryAfter: followAgainIn}
 
 // Stop ends it.
 func (w *Following) Stop() {

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"puntuale/internal/control/request"
 	"strings"
 	"unicode/utf8"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // NewGateway is what a session of type Send_app is given to reach its gateway.
@@ -23,6 +23,16 @@ type NewGateway struct {
 
 // toGateway reports whether the session sends through a gateway.
 func (s Session) toGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox && !s.ByDevice() }
+
+// Faults of this file.
+const (
+	faultTooLong               puntuale.ReasonCode = "fault.too_long"
+	faultGatewayAddressTooLong puntuale.ReasonCode = "gateway.address_too_long"
+	faultGatewayKeyCharacters  puntuale.ReasonCode = "gateway.key_characters"
+	faultGatewayNone           puntuale.ReasonCode = "gateway.none"
+	faultGatewayNotAddress     puntuale.ReasonCode = "gateway.not_address"
+	faultGatewayNotHTTPS       puntuale.ReasonCode = "gateway.not_https"
+)
 
 // SetGateway replaces the keys of a session with a gateway, or some of them, and has its node look at them. A blank
 // member changes nothing. With another base URL the token must be given, so that no other server is shown the stored
@@ -37,7 +47,7 @@ func (c *Client) SetGateway(ctx context.Context, id string, r NewGateway) (Sessi
 	case err != nil:
 		return Session{}, err
 	case !found.toGateway():
-		return Session{}, puntuale.Conflict("the session sends through no gateway")
+		return Session{}, puntuale.Conflict(faultGatewayNone)
 	case c.control.vault == nil:
 		return Session{}, puntuale.NoLinker()
 	}
@@ -83,11 +93,11 @@ func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntua
 	u, err := url.Parse(k.BaseURL)
 	switch {
 	case utf8.RuneCountInString(k.BaseURL) > puntuale.MaxGatewayURL:
-		f.Add(at+"base_url", "is too long: at most 2048 characters are allowed", nil)
+		f.Add(at+"base_url", faultGatewayAddressTooLong, nil)
 	case err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		f.Add(at+"base_url", "is not the address of an API, such as https://app.sendapp.cloud/api", nil)
+		f.Add(at+"base_url", faultGatewayNotAddress, nil)
 	case u.Scheme != "https" && (u.Scheme != "http" || !c.control.sessions.plainGateways):
-		f.Add(at+"base_url", "must begin with https://", nil)
+		f.Add(at+"base_url", faultGatewayNotHTTPS, nil)
 	}
 	for _, key := range []struct {
 		name, text string
@@ -95,11 +105,11 @@ func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntua
 	}{{"access_token", k.AccessToken, puntuale.MaxGatewayKey}, {"instance_id", k.InstanceID, maxInstance}} {
 		switch {
 		case key.text == "" && key.name == "access_token":
-			f.Add(at+key.name, "is required", nil)
+			f.Add(at+key.name, puntuale.FaultRequired, nil)
 		case utf8.RuneCountInString(key.text) > key.most:
-			f.Add(at+key.name, "is too long", nil)
+			f.Add(at+key.name, faultTooLong, nil)
 		case strings.ContainsFunc(key.text, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-			f.Add(at+key.name, "holds white space or characters that no key of a gateway has", nil)
+			f.Add(at+key.name, faultGatewayKeyCharacters, nil)
 		}
 	}
 	return k

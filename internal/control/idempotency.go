@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"puntuale"
@@ -30,7 +31,7 @@ type Keyed[T any] struct {
 // maxIdempotencyKey is the length of a caller's idempotency key, in bytes.
 const maxIdempotencyKey = 255
 
-var saysInsane = fmt.Sprintf("is not 1 to %d printable ASCII characters", maxIdempotencyKey)
+const faultCallBadIdempotencyKey puntuale.ReasonCode = "call.bad_idempotency_key"
 
 // sane reports an idempotency key that every database keeps as it is; "" is none, and fine.
 func sane(key string) bool {
@@ -72,7 +73,7 @@ func (o Once[T]) BeginSealed(ctx context.Context, store puntuale.IdempotencyStor
 // check reports whether the key can be looked for.
 func (o Once[T]) check(f *request.Faults) bool {
 	if !sane(o.Key) {
-		f.Add("header.Idempotency-Key", saysInsane, nil)
+		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
 		return false
 	}
 	return o.Key != ""

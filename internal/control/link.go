@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"puntuale/internal/control/request"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // Pairing is a request to link a session.
@@ -17,6 +17,12 @@ type Pairing struct {
 	Phone  string           // with code
 	Faults []puntuale.Fault // found by the caller in the request itself
 }
+
+// Faults of this file.
+const (
+	faultNotPhone            puntuale.ReasonCode = "fault.not_phone"
+	faultSessionGoesWithCode puntuale.ReasonCode = "session.goes_with_code"
+)
 
 // Pair begins to link a session, anew if that is under way, and returns it with the first code to be shown. Codes that
 // follow are in what [Client.Session] returns. Codes: forbidden, not_found, invalid. conflict: it is linked, nothing
@@ -42,10 +48,10 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 		order.Phone = c.pairPhone(&f, r.Phone)
 	case puntuale.PairQR:
 		if r.Phone != "" {
-			f.Add("body.phone", "goes with the method code only", nil)
+			f.Add("body.phone", faultSessionGoesWithCode, nil)
 		}
 	case "":
-		f.Add("body.method", "is required", nil)
+		f.Add("body.method", puntuale.FaultRequired, nil)
 	default:
 		f.Word("body.method", r.Method, string(puntuale.PairQR), string(puntuale.PairCode))
 	}
@@ -67,14 +73,15 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 // pairPhone reads the number of the phone that is to be linked, which is no group.
 func (c *Client) pairPhone(f *request.Faults, text string) string {
 	phone, err := request.ParseRecipient(text, c.account.Region)
+	refused, _ := errors.AsType[*request.RecipientError](err)
 	switch {
 	case f.At("body.phone"): // the caller found it to be none
 	case text == "":
-		f.Add("body.phone", "is required", nil)
-	case err == nil && phone[0] != '+', errors.Is(err, request.ErrNeither), errors.Is(err, request.ErrLetters):
-		f.Add("body.phone", "is not a valid phone number", text)
-	case err != nil:
-		f.Add("body.phone", err.Error(), text)
+		f.Add("body.phone", puntuale.FaultRequired, nil)
+	case refused == nil && phone[0] != '+', refused != nil && refused.Neither():
+		f.Add("body.phone", faultNotPhone, text)
+	case refused != nil:
+		f.Add("body.phone", refused.Code, text)
 	}
 	return phone
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"puntuale/internal/control/request"
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // Details returns the messages found, in the order asked, each once; unknown and foreign ids are left out, and
@@ -19,7 +19,7 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 	var f request.Faults
 	switch {
 	case len(ids) == 0:
-		f.Add(location, "is required", nil)
+		f.Add(location, puntuale.FaultRequired, nil)
 	default:
 		f.Entries(location, len(ids), puntuale.MaxRequestIDs)
 	}
@@ -76,13 +76,19 @@ func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.Messa
 	return rows, next, nil
 }
 
+// Faults of this file.
+const (
+	faultNotCampaignID puntuale.ReasonCode = "fault.not_campaign_id"
+	faultNotSequenceID puntuale.ReasonCode = "fault.not_sequence_id"
+)
+
 func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilter, error) {
 	filter := puntuale.MessageFilter{Origin: puntuale.Origin(q.Origin), Standing: q.Standing, Text: strings.TrimSpace(q.Text)}
 	f.Text("query.text", q.Text, puntuale.MaxName)
 	if q.State != "" {
 		state, err := puntuale.ParseState(q.State)
 		if err != nil {
-			f.Add("query.state", "is not one of PENDING, COMPLETED, FAILED, CANCELLED, RESCHEDULED, BLACKLISTED", q.State)
+			f.Add("query.state", puntuale.FaultNotOneOf, q.State, "PENDING, COMPLETED, FAILED, CANCELLED, RESCHEDULED, BLACKLISTED")
 		}
 		filter.State = &state
 	}
@@ -93,13 +99,13 @@ func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilt
 	if q.Sequence != "" {
 		var err error
 		if filter.Sequence, err = puntuale.ParseID[puntuale.SequenceID](q.Sequence); err != nil {
-			f.Add("query.sequence", "is not a sequence's id", q.Sequence)
+			f.Add("query.sequence", faultNotSequenceID, q.Sequence)
 		}
 	}
 	if q.Campaign != "" {
 		var err error
 		if filter.Campaign, err = puntuale.ParseID[puntuale.CampaignID](q.Campaign); err != nil {
-			f.Add("query.campaign", "is not a campaign's id", q.Campaign)
+			f.Add("query.campaign", faultNotCampaignID, q.Campaign)
 		}
 	}
 	if q.Phone != "" {

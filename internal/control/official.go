@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"puntuale/internal/control/request"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // NewKeys is a request to replace an Official session's keys, or some of them: a blank member changes nothing.
@@ -142,6 +143,16 @@ func (c *Client) NetworkTemplates(ctx context.Context, id string, p request.Page
 	return out, nil
 }
 
+// Faults of this file.
+const (
+	faultMoreCharacters        puntuale.ReasonCode = "fault.more_characters"
+	faultOfficialAccountID     puntuale.ReasonCode = "official.account_id"
+	faultOfficialIsSandbox     puntuale.ReasonCode = "official.is_sandbox"
+	faultOfficialKeyCharacters puntuale.ReasonCode = "official.key_characters"
+	faultOfficialNotOfficial   puntuale.ReasonCode = "official.not_official"
+	faultOfficialNumberID      puntuale.ReasonCode = "official.number_id"
+)
+
 // official returns a session that reaches Meta.
 func (c *Client) official(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
@@ -149,9 +160,9 @@ func (c *Client) official(ctx context.Context, id string) (Session, error) {
 	case err != nil:
 		return Session{}, err
 	case found.Type != puntuale.Official:
-		return Session{}, puntuale.Conflict("the session is not of the type Official")
+		return Session{}, puntuale.Conflict(faultOfficialNotOfficial)
 	case found.Sandbox:
-		return Session{}, puntuale.Conflict("the session is a sandbox, which never reaches Meta")
+		return Session{}, puntuale.Conflict(faultOfficialIsSandbox)
 	case c.control.vault == nil:
 		return Session{}, puntuale.NoLinker()
 	}
@@ -185,15 +196,15 @@ func (c *Client) checkKeys(f *request.Faults, at string, k *puntuale.OfficialKey
 		switch text := *key.text; {
 		case text == "" && key.name == "business_account_id": // without it templates are not read
 		case text == "":
-			f.Add(at+key.name, "is required", nil)
+			f.Add(at+key.name, puntuale.FaultRequired, nil)
 		case utf8.RuneCountInString(text) > key.most:
-			f.Add(at+key.name, fmt.Sprintf("has more than %d characters", key.most), nil)
+			f.Add(at+key.name, faultMoreCharacters, nil, strconv.Itoa(key.most))
 		case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-			f.Add(at+key.name, "holds white space or characters that no key of Meta has", nil)
+			f.Add(at+key.name, faultOfficialKeyCharacters, nil)
 		case key.name == "phone_number_id" && strings.Trim(text, "0123456789") != "":
-			f.Add(at+key.name, "is Meta's id of the number: digits only, and not the number itself", nil)
+			f.Add(at+key.name, faultOfficialNumberID, nil)
 		case key.name == "business_account_id" && strings.Trim(text, "0123456789") != "":
-			f.Add(at+key.name, "is Meta's id of the WhatsApp Business account: digits only", nil)
+			f.Add(at+key.name, faultOfficialAccountID, nil)
 		}
 	}
 }

@@ -3,10 +3,11 @@ package control
 import (
 	"context"
 	"fmt"
-	"puntuale/internal/control/request"
+	"strconv"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // PaceChange is a request for another pace; nil stays as it is.
@@ -39,12 +40,18 @@ func (r *PaceChange) on(p puntuale.Pace, f *request.Faults) puntuale.Pace {
 			continue
 		}
 		if *part.to < 0 || *part.to > part.most {
-			f.Add("body.pace."+part.name, fmt.Sprintf("must be from 0 to %d", part.most), *part.to)
+			f.Add("body.pace."+part.name, puntuale.FaultMustBeInRange, *part.to, "0", strconv.Itoa(part.most))
 		}
 		*part.of = *part.to
 	}
 	return p
 }
+
+// Faults of this file.
+const (
+	faultSessionNothingChanged      puntuale.ReasonCode = "session.nothing_changed"
+	faultSessionOnlyLinkedReconnect puntuale.ReasonCode = "session.only_linked_reconnect"
+)
 
 // ChangeSession changes a session's name, and how much it sends from the next message on. Codes: forbidden, not_found,
 // invalid, precondition_failed.
@@ -58,7 +65,7 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 	}
 	f := request.Faults(r.Faults)
 	if r.Name == nil && r.Pace == nil && !f.At("body.name") && !f.At("body.pace") {
-		f.Add("body", "has neither name nor pace", nil)
+		f.Add("body", faultSessionNothingChanged, nil)
 	}
 	if r.Name != nil {
 		f.Required("body.name", *r.Name, puntuale.MaxName)
@@ -94,7 +101,7 @@ func (c *Client) Reconnect(ctx context.Context, id string) (Session, error) {
 	case err != nil:
 		return Session{}, err
 	case found.Type != puntuale.Socket && !found.Sandbox:
-		return Session{}, puntuale.Conflict("only a linked number of the type Socket is reconnected; other sessions connect by themselves")
+		return Session{}, puntuale.Conflict(faultSessionOnlyLinkedReconnect)
 	case c.control.vault == nil || !c.control.sessions.links(found.Session):
 		return Session{}, puntuale.NoLinker()
 	}

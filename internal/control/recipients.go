@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -51,7 +52,7 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 	var f request.Faults
 	f.Entries("body.recipients", len(all), puntuale.MaxInline)
 	if len(all) == 0 {
-		f.Add("body.recipients", "is required", nil)
+		f.Add("body.recipients", puntuale.FaultRequired, nil)
 	}
 	for i, r := range all {
 		if len(f) > mostRowFaults {
@@ -103,16 +104,25 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 // mostRowFaults bounds the faults of rows that one answer names.
 const mostRowFaults = 100
 
+// Faults of this file.
+const (
+	faultCampaignFieldNameTooLong puntuale.ReasonCode = "campaign.field_name_too_long"
+	faultCampaignTooManyFields    puntuale.ReasonCode = "campaign.too_many_fields"
+	faultListMoreFaults           puntuale.ReasonCode = "list.more_faults"
+	faultListNoPhoneColumn        puntuale.ReasonCode = "list.no_phone_column"
+	faultListNoRows               puntuale.ReasonCode = "list.no_rows"
+)
+
 func (c *Client) checkRecipient(f *request.Faults, location string, r Recipient) {
 	f.Entries(location, len(r), roster.MaxColumns)
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		if len(name) > puntuale.MaxName {
-			f.Add(location, "has a field whose name is too long", nil)
+			f.Add(location, faultCampaignFieldNameTooLong, nil)
 			continue
 		}
 		f.NoNUL(location, name)
 		if len(r[name]) > puntuale.MaxField {
-			f.Add(location+"."+name, fmt.Sprintf("is longer than %d bytes", puntuale.MaxField), nil)
+			f.Add(location+"."+name, puntuale.FaultLongerThanBytes, nil, strconv.Itoa(puntuale.MaxField))
 		}
 		f.NoNUL(location+"."+name, r[name])
 	}
@@ -132,7 +142,7 @@ func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) e
 		}
 	}
 	if len(l.Columns) > roster.MaxColumns {
-		return puntuale.Invalid(puntuale.Fault{Location: "body.recipients", Message: fmt.Sprintf("name more than %d fields", roster.MaxColumns)})
+		return puntuale.Invalid(puntuale.Fault{Location: "body.recipients", Code: faultCampaignTooManyFields, Args: []string{strconv.Itoa(roster.MaxColumns)}})
 	}
 	text, err := json.Marshal(columns)
 	l.Mapping = string(text)
@@ -159,7 +169,7 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 		return Recipients{}, err
 	}
 	if !stored.State.Editable() {
-		return Recipients{}, puntuale.Conflict("the campaign is " + stored.State.String())
+		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
 	}
 	u, err := c.control.lists.uploads.begin(c.account.Partner)
 	if err != nil {
@@ -242,7 +252,7 @@ func (x *newList) read(ctx context.Context, mapping string) error {
 		}
 	}
 	if x.more > 0 {
-		x.faults.Add("body", fmt.Sprintf("has %d more faults", x.more), nil)
+		x.faults.Add("body", faultListMoreFaults, nil, strconv.Itoa(x.more))
 	}
 	if err := x.faults.Err(); err != nil {
 		return err
@@ -267,7 +277,7 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 		first, shown = append(first, row), append(shown, row.Cells)
 	}
 	if len(first) == 0 && len(x.faults) == 0 {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Message: "has no rows below its header"})
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultListNoRows})
 	}
 	fields, err := x.client.fieldsOf(ctx, x.campaign)
 	if err != nil {
@@ -276,10 +286,10 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 	if mapping == "" {
 		x.columns = roster.Guess(x.l.Columns, shown, fieldNames(fields))
 	} else if x.columns, err = roster.ParseMapping(mapping, x.l.Columns); err != nil {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Message: err.Error(), Value: mapping})
+		return nil, mappingFault(err, mapping)
 	}
 	if _, ok := x.columns[columnPhone]; !ok {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Message: "names no column for phone; the columns are " + roster.Named(x.l.Columns)})
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Code: faultListNoPhoneColumn, Args: []string{roster.Named(x.l.Columns)}})
 	}
 	return first, nil
 }
@@ -299,7 +309,7 @@ func (x *newList) file(row *roster.RowError) {
 		x.more++
 		return
 	}
-	x.faults.Add(fmt.Sprintf("body.line[%d]", row.Line), row.Message(), nil)
+	x.faults.Because(fmt.Sprintf("body.line[%d]", row.Line), row.Reason(), nil)
 }
 
 func (x *newList) add(row roster.Row) {
@@ -332,18 +342,6 @@ func (x *newList) flush(ctx context.Context) error {
 	return nil
 }
 
-// fileFault is what is wrong with a file as a whole.
-func fileFault(err error) error {
-	e, ok := errors.AsType[*roster.FileError](err)
-	switch {
-	case !ok:
-		return fmt.Errorf("read a list: %w", err)
-	case e.TooLarge():
-		return &puntuale.Error{Code: puntuale.CodeTooLarge, Message: e.Error()}
-	}
-	return puntuale.Invalid(puntuale.Fault{Location: "body", Message: e.Error()})
-}
-
 // MapRecipients changes which column is which field, without another upload. Codes: not_found, invalid, conflict, overloaded (too
 // many lists are being read).
 func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipients, error) {
@@ -353,9 +351,9 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipie
 	}
 	switch {
 	case !stored.State.Editable():
-		return Recipients{}, puntuale.Conflict("the campaign is " + stored.State.String())
+		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
 	case stored.List == 0:
-		return Recipients{}, puntuale.Conflict("the campaign has no recipients")
+		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignNoRecipients)
 	}
 	u, err := c.control.lists.uploads.begin(c.account.Partner)
 	if err != nil {
@@ -495,7 +493,7 @@ func (c *Client) ListRecipients(ctx context.Context, id string, q RecipientQuery
 	case puntuale.RecipientRefused.String():
 		filter.State = new(puntuale.RecipientRefused)
 	default:
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.state", Message: "is not one of waiting, fed, refused", Value: q.State})
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.state", Code: puntuale.FaultNotOneOf, Args: []string{"waiting, fed, refused"}, Value: q.State})
 	}
 	rows, err := c.tenant.Recipients(ctx, stored.List, filter, q.After, q.Limit)
 	if err != nil {
@@ -518,7 +516,7 @@ func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (
 		return 0, err
 	}
 	if s := stored.State; s != puntuale.CampaignDone && s != puntuale.CampaignRunning {
-		return 0, puntuale.Conflict("the campaign is " + s.String())
+		return 0, puntuale.Conflict(puntuale.FaultCampaignWrongState, s.String())
 	}
 	now := c.control.clock.Now()
 	day, err := c.today(now)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"puntuale/internal/control/request"
 	"strings"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // ResendCall is a request to send messages again.
@@ -88,16 +88,25 @@ type resendMoments struct {
 	at   *time.Duration // nil: each message's own
 }
 
+// Faults of this file.
+const (
+	faultBeforeToday         puntuale.ReasonCode = "fault.before_today"
+	faultNotTime             puntuale.ReasonCode = "fault.not_time"
+	faultMessageGoesWithDate puntuale.ReasonCode = "message.goes_with_date"
+	faultMessageNoneNamed    puntuale.ReasonCode = "message.none_named"
+	faultMessageNotOfClient  puntuale.ReasonCode = "message.not_of_client"
+)
+
 func (call ResendCall) moments(f *request.Faults, now time.Time, zone *time.Location) resendMoments {
 	m := resendMoments{now: now, zone: zone}
 	call.Date, call.Time = strings.TrimSpace(call.Date), strings.TrimSpace(call.Time)
 	if call.Time != "" {
 		at, err := puntuale.ParseTimeOfDay(call.Time)
 		if err != nil {
-			f.Add("body.time", "is not a time of day of the form HH:MM", call.Time)
+			f.Add("body.time", faultNotTime, call.Time)
 		}
 		if m.at = &at; call.Date == "" {
-			f.Add("body.time", "goes with a date", call.Time)
+			f.Add("body.time", faultMessageGoesWithDate, call.Time)
 		}
 	}
 	if call.Date == "" {
@@ -107,13 +116,13 @@ func (call ResendCall) moments(f *request.Faults, now time.Time, zone *time.Loca
 	today := puntuale.DateOf(now.In(zone))
 	switch {
 	case err != nil:
-		f.Add("body.date", "is not a day of the form YYYY-MM-DD", call.Date)
+		f.Add("body.date", puntuale.FaultNotDay, call.Date)
 	case day.Before(today):
-		f.Add("body.date", "is before today", call.Date)
+		f.Add("body.date", faultBeforeToday, call.Date)
 	case day.At(0, zone).After(now.AddDate(puntuale.HorizonYears, 0, 0)):
 		f.Horizon("body.date", day.At(0, zone), now)
 	case m.at != nil && day.At(*m.at, zone).Before(now.Add(-puntuale.PastGrace)):
-		f.Add("body.time", "has passed", call.Time)
+		f.Add("body.time", puntuale.FaultHasPassed, call.Time)
 	}
 	m.day = day
 	return m
@@ -175,7 +184,7 @@ func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (fo
 	const location = "body.id"
 	switch {
 	case len(ids) == 0 && !f.At(location):
-		f.Add(location, "names no message", nil)
+		f.Add(location, faultMessageNoneNamed, nil)
 	case !f.Entries(location, len(ids), puntuale.MaxRequestIDs):
 		return nil, nil, nil
 	}
@@ -194,12 +203,12 @@ func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (fo
 	for i := range rows {
 		byID[rows[i].ID] = &rows[i]
 	}
-	missing := puntuale.NotFound("message")
+	missing := puntuale.NotFound(puntuale.NoMessage)
 	seen := map[puntuale.MessageID]bool{}
 	for i, id := range wanted {
 		m := byID[id]
 		if m == nil {
-			missing.Faults = append(missing.Faults, puntuale.Fault{Location: request.At(location, i), Message: "names no message of the client"})
+			missing.Faults = append(missing.Faults, puntuale.Fault{Location: request.At(location, i), Code: faultMessageNotOfClient})
 			continue
 		}
 		if !seen[id] {

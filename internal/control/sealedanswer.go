@@ -41,6 +41,8 @@ func (s sealer) seal(o *puntuale.Idempotency, answer []byte) []byte {
 	return base64.StdEncoding.AppendEncode(nil, sealed)
 }
 
+const faultKeyOfAnother puntuale.ReasonCode = "fault.key_of_another"
+
 // open is the inverse of seal. Codes: conflict when another key sealed it.
 func (s sealer) open(o *puntuale.Idempotency, sealed []byte) ([]byte, error) {
 	raw, err := base64.StdEncoding.DecodeString(string(sealed))
@@ -49,7 +51,7 @@ func (s sealer) open(o *puntuale.Idempotency, sealed []byte) ([]byte, error) {
 	}
 	answer, err := s.aead.Open(nil, nil, raw, place(o))
 	if err != nil {
-		return nil, puntuale.Conflict("the idempotency key was used with another API key, which alone gets its answer again")
+		return nil, puntuale.Conflict(faultKeyOfAnother)
 	}
 	return answer, nil
 }

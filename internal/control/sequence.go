@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -156,7 +157,7 @@ func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 		if _, err := c.tenant.Sequence(ctx, wanted); err != nil {
 			return fmt.Errorf("read sequence %d: %w", wanted, err)
 		}
-		return puntuale.Invalid(puntuale.Fault{Location: "query.pending", Message: "is not one of cancel, keep", Value: pending})
+		return puntuale.Invalid(puntuale.Fault{Location: "query.pending", Code: puntuale.FaultNotOneOf, Args: []string{"cancel, keep"}, Value: pending})
 	}
 	if err := c.tenant.DeleteSequence(ctx, wanted, pending == "keep", pending == "cancel", c.control.clock.Now()); err != nil {
 		return fmt.Errorf("delete sequence %d: %w", wanted, err)
@@ -205,6 +206,8 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 	return c.Sequence(ctx, id)
 }
 
+const faultSequenceTooManyFields puntuale.ReasonCode = "sequence.too_many_fields"
+
 // checkSequence reads a request as a whole.
 func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, error) {
 	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Steps: r.Steps}
@@ -213,7 +216,7 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 		session, err := c.Session(ctx, r.Session)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-			f.Add("body.id_sessione", saysNoSession, nil)
+			f.Add("body.id_sessione", puntuale.FaultNotOwnSession, nil)
 		case err != nil:
 			return Sequence{}, err
 		}
@@ -229,11 +232,11 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	}
 	fields := plan.Fields(expanded[0])
 	if n := len(fields); n > puntuale.MaxFields {
-		f.Add("body.steps", fmt.Sprintf("name %d fields, of at most %d", n, puntuale.MaxFields), nil)
+		f.Add("body.steps", faultSequenceTooManyFields, nil, strconv.Itoa(n), strconv.Itoa(puntuale.MaxFields))
 	}
 	for i, step := range expanded[0].Steps {
 		if unfilled(step) && strings.TrimSpace(s.Steps[i].Template) != "" {
-			f.Add(request.At("body.steps", i)+".template", "names no template of the client", nil)
+			f.Add(request.At("body.steps", i)+".template", puntuale.FaultNotOwnTemplate, nil)
 		}
 	}
 	if s.IfRunning == "" {
@@ -246,13 +249,11 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	return checked, c.warn(ctx, &checked, expanded[0])
 }
 
-const saysNoSession = "names no session of the client"
-
 // sequenceID reads a sequence's id as a path shows it; what is no id names no sequence.
 func sequenceID(text string) (puntuale.SequenceID, error) {
 	id, err := puntuale.ParseID[puntuale.SequenceID](text)
 	if err != nil {
-		return 0, puntuale.NotFound("sequence")
+		return 0, puntuale.NotFound(puntuale.NoSequence)
 	}
 	return id, nil
 }

@@ -3,10 +3,10 @@ package control
 import (
 	"context"
 	"fmt"
-	"puntuale/internal/control/request"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // Session is a client's session with its present state.
@@ -40,6 +40,16 @@ type NewSession struct {
 	Faults  []puntuale.Fault       // found by the caller in the request itself
 }
 
+// Faults of this file.
+const (
+	faultNotOwnSequence      puntuale.ReasonCode = "fault.not_own_sequence"
+	faultSessionGoesWithType puntuale.ReasonCode = "session.goes_with_type"
+	faultSessionItself       puntuale.ReasonCode = "session.itself"
+	faultSessionNotCancel    puntuale.ReasonCode = "session.not_cancel"
+	faultSessionSandboxAlone puntuale.ReasonCode = "session.sandbox_alone"
+	faultSessionWayRequired  puntuale.ReasonCode = "session.way_required"
+)
+
 // CreateSession creates a session beside the client's default one. Codes: invalid, forbidden.
 func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session]) (Session, error) {
 	if err := c.MayCreate(); err != nil {
@@ -54,21 +64,21 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	kind, err := puntuale.ParseConnectionType(r.Type)
 	switch {
 	case r.Type == "":
-		f.Add("body.connection_type", "is required", nil)
+		f.Add("body.connection_type", puntuale.FaultRequired, nil)
 	case err != nil:
-		f.Add("body.connection_type", "is not one of Socket, Send_app, Official", r.Type)
+		f.Add("body.connection_type", puntuale.FaultNotOneOf, r.Type, "Socket, Send_app, Official")
 	}
 	if r.Keys != nil {
 		c.checkKeys(&f, "body.official.", r.Keys)
 		if err == nil && r.Type != "" && kind != puntuale.Official {
-			f.Add("body.official", "goes with connection_type Official only", nil)
+			f.Add("body.official", faultSessionGoesWithType, nil, "Official")
 		}
 	}
 	var gateway puntuale.GatewayKeys
 	if r.Gateway != nil {
 		gateway = c.checkGateway(&f, "body.gateway.", *r.Gateway)
 		if err == nil && r.Type != "" && kind != puntuale.SendApp {
-			f.Add("body.gateway", "goes with connection_type Send_app only", nil)
+			f.Add("body.gateway", faultSessionGoesWithType, nil, "Send_app")
 		}
 	}
 	s := puntuale.Session{Client: c.account.ID, Name: r.Name, Type: kind, Sandbox: c.control.sessions.sandbox, Created: c.control.clock.Now()}
@@ -107,13 +117,13 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 func checkWay(f *request.Faults, s puntuale.Session, r NewSession, typed bool) {
 	switch {
 	case r.Devices && typed && s.Type != puntuale.SendApp:
-		f.Add("body.device", "goes with connection_type Send_app only", nil)
+		f.Add("body.device", faultSessionGoesWithType, nil, "Send_app")
 	case r.Devices && r.Gateway != nil:
-		f.Add("body.device", "cannot go with gateway", nil)
+		f.Add("body.device", puntuale.FaultNotWith, nil, "gateway")
 	case r.Devices && s.Sandbox:
-		f.Add("body.device", "cannot go with sandbox: the simulated network takes a sandbox's messages", nil)
+		f.Add("body.device", faultSessionSandboxAlone, nil)
 	case s.Type == puntuale.SendApp && !s.Sandbox && r.Gateway == nil && !r.Devices:
-		f.Add("body.gateway", "is required, or device: a Send_app session sends through a gateway or by devices", nil)
+		f.Add("body.gateway", faultSessionWayRequired, nil)
 	}
 }
 
@@ -153,21 +163,21 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	}
 	var f request.Faults
 	if pending != "" && pending != "cancel" {
-		f.Add("query.pending", "is not cancel", pending)
+		f.Add("query.pending", faultSessionNotCancel, pending)
 	}
 	var target Session
 	if moveTo != "" {
 		target, err = c.Session(ctx, moveTo)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-			f.Add("query.move_to", saysNoSession, nil)
+			f.Add("query.move_to", puntuale.FaultNotOwnSession, nil)
 		case err != nil:
 			return err
 		case target.ID == found.ID:
-			f.Add("query.move_to", "is the session itself", moveTo)
+			f.Add("query.move_to", faultSessionItself, moveTo)
 		}
 		if pending != "" {
-			f.Add("query.move_to", "cannot go with pending", nil)
+			f.Add("query.move_to", puntuale.FaultNotWith, nil, "pending")
 		}
 	}
 	if err := f.Err(); err != nil {
@@ -228,7 +238,7 @@ func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, kno
 		sequence, err := c.Sequence(ctx, side.id)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-			f.Add(side.location, "names no sequence of the client", nil)
+			f.Add(side.location, faultNotOwnSequence, nil)
 		case err != nil:
 			return Session{}, err
 		}
@@ -247,7 +257,7 @@ func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, kno
 func sessionID(text string) (puntuale.SessionID, error) {
 	id, err := puntuale.ParseID[puntuale.SessionID](text)
 	if err != nil {
-		return 0, puntuale.NotFound("session")
+		return 0, puntuale.NotFound(puntuale.NoSession)
 	}
 	return id, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,7 +75,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 		return planned{}, err
 	}
 	if !sane(call.Key) {
-		f.Add("header.Idempotency-Key", saysInsane, nil)
+		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
 	}
 	step, err := c.singleStep(ctx, &f, call)
 	if err != nil {
@@ -97,6 +98,8 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 	return p, f.Err()
 }
 
+const faultTemplateNoPlace puntuale.ReasonCode = "template.no_place"
+
 // singleStep makes the step that says what a single send says, when it says it.
 func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleCall) (puntuale.Step, error) {
 	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
@@ -112,12 +115,12 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 			*f = append(*f, plan.CheckContent("body", puntuale.Step{Latitude: call.Latitude, Longitude: call.Longitude})...)
 		}
 		if located && given(call.Fields, singleMedia) {
-			f.Add("body.media", "cannot go with a location", nil)
+			f.Add("body.media", puntuale.FaultSequenceMediaWithLocation, nil)
 		}
 		return step, nil
 	}
 	if located {
-		f.Add("body.template", "goes without latitude and longitude", nil)
+		f.Add("body.template", puntuale.FaultGoesWithout, nil, "latitude and longitude")
 	}
 	templates, err := c.templatesNamed(ctx, []string{call.Template})
 	if err != nil {
@@ -126,7 +129,7 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 	t, ok := templates[call.Template]
 	if !ok {
 		if !located {
-			f.Add("body.template", "names no template of the client", nil)
+			f.Add("body.template", puntuale.FaultNotOwnTemplate, nil)
 		}
 		step.Text = "-" // for what else is wrong
 		return step, nil
@@ -135,7 +138,7 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 	step = filled(step, t)
 	for _, name := range []string{singleText, singleMedia} {
 		if given(call.Fields, name) && !names(step, name) {
-			f.Add("body."+name, "has no place in the template", nil)
+			f.Add("body."+name, faultTemplateNoPlace, nil)
 		}
 	}
 	return step, nil
@@ -174,7 +177,7 @@ func (c *Client) sessionFor(ctx context.Context, f *request.Faults, id string) (
 	if id != "" {
 		s, err := c.Session(ctx, id)
 		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-			f.Add("body.id_sessione", saysNoSession, nil)
+			f.Add("body.id_sessione", puntuale.FaultNotOwnSession, nil)
 			return puntuale.Session{}, nil
 		}
 		return s.Session, err
@@ -190,7 +193,7 @@ func (c *Client) sessionFor(ctx context.Context, f *request.Faults, id string) (
 			}
 		}
 		if cursor = next; cursor == "" {
-			return puntuale.Session{}, puntuale.NotFound("session")
+			return puntuale.Session{}, puntuale.NotFound(puntuale.NoSession)
 		}
 	}
 }

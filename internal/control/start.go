@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -142,6 +143,12 @@ type planned struct {
 	ifRunning puntuale.IfRunning
 }
 
+// Faults of this file.
+const (
+	faultCallOtherTimezone    puntuale.ReasonCode = "call.other_timezone"
+	faultSequenceTemplateGone puntuale.ReasonCode = "sequence.template_gone"
+)
+
 // plan reads a start call as a whole and plans it. Seed 0 is a dry run.
 func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCall, now time.Time, seed uint64) (planned, error) {
 	info, err := c.startInfo(ctx, id, now)
@@ -154,7 +161,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	f.Request(call.Body)
 	for i, step := range sequence.Steps {
 		if unfilled(step) {
-			f.Add(request.At("steps", i)+".template", "names a template that is not there any more", nil)
+			f.Add(request.At("steps", i)+".template", faultSequenceTemplateGone, nil)
 		}
 	}
 	p.phone = c.recipient(&f, "body.phone", call.Phone)
@@ -164,11 +171,11 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	p.ifRunning = sequence.IfRunning
 	if call.IfRunning != "" {
 		if p.ifRunning, err = puntuale.ParseIfRunning(call.IfRunning); err != nil {
-			f.Add("query.if_running", "is not one of allow, skip, restart, reject", call.IfRunning)
+			f.Add("query.if_running", puntuale.FaultNotOneOf, call.IfRunning, "allow, skip, restart, reject")
 		}
 	}
 	if !sane(call.Key) {
-		f.Add("header.Idempotency-Key", saysInsane, nil)
+		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
 	}
 	p.Plan, err = plan.Build(plan.Input{
 		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
@@ -252,7 +259,7 @@ func (c *Client) callZone(f *request.Faults, call StartCall) (*time.Location, er
 	if name == "" {
 		location, name = "body.timezone", call.BodyZone
 	} else if call.BodyZone != "" && call.BodyZone != name {
-		f.Add(location, "is not the body's timezone", name)
+		f.Add(location, faultCallOtherTimezone, name)
 	}
 	return c.zoneOf(f, location, name)
 }
@@ -264,12 +271,10 @@ func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Locatio
 		if err == nil {
 			return loc, nil
 		}
-		f.Add(location, saysNoZone, name)
+		f.Add(location, puntuale.FaultNotZone, name)
 	}
 	return c.zone()
 }
-
-const saysNoZone = request.SaysNoZone
 
 // values takes from the body what the sequence's steps name.
 func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]plan.Value {

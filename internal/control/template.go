@@ -121,7 +121,7 @@ func (c *Client) checkTemplate(f *request.Faults, t puntuale.Template) error {
 func templateID(text string) (puntuale.TemplateID, error) {
 	id, err := puntuale.ParseID[puntuale.TemplateID](text)
 	if err != nil {
-		return 0, puntuale.NotFound("template")
+		return 0, puntuale.NotFound(puntuale.NoTemplate)
 	}
 	return id, nil
 }

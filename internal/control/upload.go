@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"puntuale"
+	"puntuale/internal/roster"
 )
 
 // Bounds of the lists that one server reads at the same time. A list takes up to 1.2 GB of disk while it is read, and a
@@ -128,4 +129,25 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err //nolint:wrapcheck // it is the reader's own
+}
+
+// mappingFault is what is wrong with the order of columns that a caller asked for.
+func mappingFault(err error, mapping string) error {
+	e, ok := errors.AsType[*roster.MappingError](err)
+	if !ok {
+		return fmt.Errorf("read a mapping: %w", err)
+	}
+	return puntuale.Invalid(e.Reason().At("query.columns", mapping))
+}
+
+// fileFault is what is wrong with a file as a whole.
+func fileFault(err error) error {
+	e, ok := errors.AsType[*roster.FileError](err)
+	switch {
+	case !ok:
+		return fmt.Errorf("read a list: %w", err)
+	case e.TooLarge():
+		return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: e.Reason()}
+	}
+	return puntuale.Invalid(e.Reason().At("body", nil))
 }

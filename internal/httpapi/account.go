@@ -11,6 +11,14 @@ import (
 	"puntuale/internal/control/account"
 )
 
+// Faults of this file.
+const (
+	faultCallInQueryToo    puntuale.ReasonCode = "call.in_query_too"
+	faultCallMustBeStrings puntuale.ReasonCode = "call.must_be_strings"
+	faultClientBadCredits  puntuale.ReasonCode = "client.bad_credits"
+	faultNotDayOrNull      puntuale.ReasonCode = "fault.not_day_or_null"
+)
+
 func registerAccounts(a *api) {
 	const one = "/api/client/{id}"
 	missing := []int{http.StatusNotFound}
@@ -75,7 +83,7 @@ func (c *call) clientIDs() (location string, ids []string, faults []puntuale.Fau
 	}
 	ids = body.needIDs("client_ids")
 	if inQuery {
-		body.refuse("client_ids", "is in the query too", nil)
+		body.refuse("client_ids", faultCallInQueryToo, nil)
 	}
 	return "body.client_ids", ids, *body.refused, body.err()
 }
@@ -240,7 +248,7 @@ func readChange(o *object) account.ClientChange {
 	if o.null("expiration_date") {
 		r.Expires.Set = true
 	} else if r.Expires.Set && r.Expires.To == "" {
-		o.refuse("expiration_date", "is not a day of the form YYYY-MM-DD; null is for never", "")
+		o.refuse("expiration_date", faultNotDayOrNull, "")
 	}
 	r.Credits, r.Quotas = creditsChange(o), quotasChange(o)
 	return r
@@ -273,7 +281,7 @@ func creditsChange(o *object) (c puntuale.Change[*int64]) {
 	default:
 		c.Set = true
 		if text := unquote(raw); text != puntuale.UnlimitedCredits {
-			o.refuse("credits", "is not an integer or "+puntuale.UnlimitedCredits, text)
+			o.refuse("credits", faultClientBadCredits, text)
 			c.Set = false
 		}
 	}
@@ -292,7 +300,7 @@ func textsChange(o *object, name string) puntuale.Change[[]string] {
 	raws := o.list(name)
 	texts := each(raws, func(raw json.RawMessage) string {
 		if raw[0] != '"' {
-			o.wrong(name, "an array of strings")
+			o.wrong(name, faultCallMustBeStrings)
 			return ""
 		}
 		return unquote(raw)

@@ -225,6 +225,15 @@ func (c *call) confirmed(ctx context.Context, err error) error {
 	return err
 }
 
+// Faults of this file.
+const (
+	faultCallNotDecoded       puntuale.ReasonCode = "call.not_decoded"
+	faultCallTwiceDifferently puntuale.ReasonCode = "call.twice_differently"
+	faultCallUnknownParameter puntuale.ReasonCode = "call.unknown_parameter"
+	faultCallUnreadable       puntuale.ReasonCode = "call.unreadable"
+	faultCallerTwoKeys        puntuale.ReasonCode = "caller.two_keys"
+)
+
 // read reads the body and checks the query. Codes: too_large, unreadable.
 func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known map[string]bool) error {
 	switch {
@@ -248,18 +257,18 @@ func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known 
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return unreadable(puntuale.Fault{Location: "query", Message: "cannot be decoded"})
+		return unreadable(puntuale.Fault{Location: "query", Code: faultCallNotDecoded})
 	}
 	c.query = query
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !utf8.ValidString(name + strings.Join(query[name], "")) {
-			return unreadable(puntuale.Fault{Location: "query", Message: "is not UTF-8"})
+			return unreadable(puntuale.Fault{Location: "query", Code: faultCallNotUTF8})
 		}
 		if !op.strict || name == "api_key" {
 			continue
 		}
 		if !known[name] {
-			c.refuse("query."+name, "is not a parameter of this call")
+			c.refuse("query."+name, faultCallUnknownParameter)
 		} else if !strings.HasSuffix(name, "[]") {
 			c.unknown = append(c.unknown, c.repeated(name)...)
 		}
@@ -272,7 +281,7 @@ func (c *call) repeated(names ...string) (faults []puntuale.Fault) {
 	for _, name := range names {
 		values := c.query[name]
 		if i := slices.IndexFunc(values, func(value string) bool { return value != values[0] }); i > 0 {
-			faults = append(faults, puntuale.Fault{Location: "query." + name, Message: "is given twice, with different values", Value: values[i]})
+			faults = append(faults, puntuale.Fault{Location: "query." + name, Code: faultCallTwiceDifferently, Value: values[i]})
 		}
 	}
 	return faults
@@ -300,7 +309,7 @@ func presentedKey(r *http.Request) (string, error) {
 		case key == "":
 			key = next
 		case next != "" && !auth.SameKey(key, next):
-			return "", &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "the call shows two different API keys"}
+			return "", &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(faultCallerTwoKeys)}
 		}
 	}
 	return key, nil
@@ -310,7 +319,7 @@ func presentedKey(r *http.Request) (string, error) {
 func always(*http.Request) bool { return true }
 
 func unreadable(faults ...puntuale.Fault) error {
-	return &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "the request cannot be read", Faults: faults}
+	return &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultCallUnreadable), Faults: faults}
 }
 
 // most is how many bytes the operation's body may have.

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 )
 
@@ -258,13 +259,20 @@ func getCampaign(ctx context.Context, c *control.Client, _ *call, p *oneInput) (
 	return out, err
 }
 
+// Faults of this file.
+const (
+	faultCampaignCheckAgain  puntuale.ReasonCode = "campaign.check_again"
+	faultCampaignOtherDigest puntuale.ReasonCode = "campaign.other_digest"
+	faultNotChangedHere      puntuale.ReasonCode = "fault.not_changed_here"
+)
+
 func replaceCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput) (CampaignAnswer, error) {
 	asked, recipients, err := readCampaign(in)
 	if err != nil {
 		return CampaignAnswer{}, err
 	}
 	if len(recipients) > 0 {
-		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "body.recipients", Message: "are not changed here"})
+		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "body.recipients", Code: faultNotChangedHere})
 	}
 	changed, err := c.UpdateCampaign(ctx, p.ID, asked)
 	return campaignOf(changed), err
@@ -287,7 +295,7 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 		asked.Step = &puntuale.Step{Template: template}
 	}
 	if content != nil && template != "" {
-		body.refuse("template", "goes without content", nil)
+		body.refuse("template", puntuale.FaultGoesWithout, nil, "content")
 	}
 	if content != nil {
 		*asked.Step = puntuale.Step{
@@ -411,8 +419,8 @@ func startCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 	}
 	started, usage, err := c.StartCampaign(ctx, p.ID, digest)
 	if changed, ok := errors.AsType[*control.Changed](err); ok {
-		refused := puntuale.Conflict("the campaign was changed since its check: check it again, and start what that shows")
-		refused.Faults = []puntuale.Fault{{Location: "body.digest", Message: "is not that of the present check", Value: checkOf(changed.Check, creditsLeft(c))}}
+		refused := puntuale.Conflict(faultCampaignCheckAgain)
+		refused.Faults = []puntuale.Fault{{Location: "body.digest", Code: faultCampaignOtherDigest, Value: checkOf(changed.Check, creditsLeft(c))}}
 		return startedCampaign{}, refused
 	}
 	if err != nil {
@@ -457,7 +465,7 @@ func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *r
 			in.pass.Rest()
 			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
 			for _, r := range rows {
-				_ = w.Write([]string{strconv.Itoa(r.Line), inert(r.Phone), r.Reason, inert(r.Value)})
+				_ = w.Write([]string{strconv.Itoa(r.Line), inert(r.Phone), r.Reason, inert(catalogue.Message(r.Refused()))})
 			}
 			if w.Flush(); w.Error() != nil || len(rows) < refusedRows {
 				return
@@ -529,7 +537,7 @@ func listOf(r control.Recipients) listAnswer {
 }
 
 func recipientOf(r puntuale.Recipient) recipientAnswer {
-	out := recipientAnswer{Place: r.N, Line: r.Line, Phone: r.Phone, State: r.State.String(), Reason: textOrNull(r.Reason), Value: textOrNull(r.Value)}
+	out := recipientAnswer{Place: r.N, Line: r.Line, Phone: r.Phone, State: r.State.String(), Reason: textOrNull(r.Reason), Value: textOrNull(catalogue.Message(r.Refused()))}
 	if r.Run != 0 {
 		out.Run = new(puntuale.MessageID(r.Run).String())
 	}

@@ -273,7 +273,7 @@ func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer
 	asked := control.TakeCall{ID: body.text("take"), Message: body.id("message_id"), Most: body.wholeOrNil("max"), Lease: body.wholeOrNil("lease")}
 	wait := body.whole("wait")
 	if wait < 0 || wait > maxWait {
-		body.refuse("wait", "must be from 0 to 30 seconds", wait)
+		body.refuse("wait", puntuale.FaultMustBeInSeconds, wait, "0", "30")
 	}
 	if err := body.err(); err != nil {
 		return takeAnswer{}, err

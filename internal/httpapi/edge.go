@@ -90,11 +90,15 @@ func (a *api) unmatched(mux *http.ServeMux) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		a.refuse(w, r, &puntuale.Error{Code: httpkit.CodeMethod, Message: "this path does not take the method"})
+		a.refuse(w, r, &puntuale.Error{Code: httpkit.CodeMethod, Reason: puntuale.Because(puntuale.FaultCallMethod)})
 	}
 }
 
-func noSuchPath() error { return &puntuale.Error{Code: puntuale.CodeNotFound, Message: "no such path"} }
+const faultCallNoPath puntuale.ReasonCode = "call.no_path"
+
+func noSuchPath() error {
+	return &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(faultCallNoPath)}
+}
 
 // refuse answers with an error.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {

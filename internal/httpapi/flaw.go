@@ -33,6 +33,13 @@ type turn struct {
 	entry int // of an array; -1: it is a member
 }
 
+// Faults of this file.
+const (
+	faultCallHalfCharacter     puntuale.ReasonCode = "call.half_character"
+	faultCallHalfCharacterName puntuale.ReasonCode = "call.half_character_name"
+	faultCallTwice             puntuale.ReasonCode = "call.twice"
+)
+
 func (w *walker) value() {
 	w.space()
 	switch w.text[w.i] {
@@ -42,7 +49,7 @@ func (w *walker) value() {
 		w.array()
 	case '"':
 		if _, whole := w.string(); !whole {
-			w.flaw("holds an escape of half a character (a lone surrogate)")
+			w.flaw(faultCallHalfCharacter)
 		}
 	default: // a number or a word: go on until another token begins
 		for w.i < len(w.text) && !strings.ContainsRune(",]} \t\r\n", rune(w.text[w.i])) {
@@ -64,9 +71,9 @@ func (w *walker) object() {
 		w.path = append(w.path, turn{name, -1})
 		switch {
 		case !whole:
-			w.flaw("has half a character (a lone surrogate) in its name")
+			w.flaw(faultCallHalfCharacterName)
 		case seen[name]:
-			w.flaw("is given twice")
+			w.flaw(faultCallTwice)
 		}
 		seen[name] = true
 		w.space()
@@ -147,7 +154,7 @@ func (w *walker) space() {
 }
 
 // flaw notes a fault at the walker's location.
-func (w *walker) flaw(message string) {
+func (w *walker) flaw(code puntuale.ReasonCode) {
 	if len(w.faults) >= mostFlaws {
 		return
 	}
@@ -163,5 +170,5 @@ func (w *walker) flaw(message string) {
 			location += "." + t.name
 		}
 	}
-	w.faults = append(w.faults, puntuale.Fault{Location: location, Message: message})
+	w.faults = append(w.faults, puntuale.Fault{Location: location, Code: code})
 }

@@ -92,6 +92,12 @@ func cancelledOf(cancelled []puntuale.CancelledMessage) cancelAnswer {
 	return cancelAnswer{control.Cancelled(len(cancelled)), each(cancelled, cancelledMessageOf)}
 }
 
+// Faults of this file.
+const (
+	faultCallInBodyToo puntuale.ReasonCode = "call.in_body_too"
+	faultCallNull      puntuale.ReasonCode = "call.null"
+)
+
 // phones reads the recipients whose messages to cancel. all is true only when the body is absent or has no member, and
 // the query has no list. Other members of the body join the call's unknown parameters.
 func (c *call) phones() (location string, phones []string, all bool, err error) {
@@ -111,11 +117,11 @@ func (c *call) phones() (location string, phones []string, all bool, err error) 
 	for _, name := range slices.Sorted(maps.Keys(body.members)) {
 		switch {
 		case name != "phones":
-			c.refuse("body."+name, "is not a member of this call")
+			c.refuse("body."+name, faultCallUnknownMember)
 		case phones == nil:
-			c.refuse("body.phones", "must not be null")
+			c.refuse("body.phones", faultCallNull)
 		case inQuery:
-			c.refuse("query.phones", "is in the body too")
+			c.refuse("query.phones", faultCallInBodyToo)
 		}
 	}
 	if _, inBody := body.members["phones"]; inBody || !inQuery {
@@ -124,8 +130,8 @@ func (c *call) phones() (location string, phones []string, all bool, err error) 
 	return "query.phones", queried, false, nil
 }
 
-func (c *call) refuse(location, message string) {
-	c.unknown = append(c.unknown, puntuale.Fault{Location: location, Message: message})
+func (c *call) refuse(location string, code puntuale.ReasonCode) {
+	c.unknown = append(c.unknown, puntuale.Fault{Location: location, Code: code})
 }
 
 // detailsInput documents the query. The code reads the list from the call, in the form that edge made.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,6 +13,24 @@ import (
 
 	"puntuale"
 	"puntuale/internal/httpkit"
+)
+
+// Faults of this file.
+const (
+	faultCallEmpty                puntuale.ReasonCode = "call.empty"
+	faultCallMustBeArray          puntuale.ReasonCode = "call.must_be_array"
+	faultCallMustBeBool           puntuale.ReasonCode = "call.must_be_bool"
+	faultCallMustBeNumber         puntuale.ReasonCode = "call.must_be_number"
+	faultCallMustBeObject         puntuale.ReasonCode = "call.must_be_object"
+	faultCallMustBeString         puntuale.ReasonCode = "call.must_be_string"
+	faultCallMustBeStringOrNumber puntuale.ReasonCode = "call.must_be_string_or_number"
+	faultCallMustBeWhole          puntuale.ReasonCode = "call.must_be_whole"
+	faultCallNotJSON              puntuale.ReasonCode = "call.not_json"
+	faultCallNotObject            puntuale.ReasonCode = "call.not_object"
+	faultCallNotUTF8              puntuale.ReasonCode = "call.not_utf8"
+	faultCallUnknownMember        puntuale.ReasonCode = "call.unknown_member"
+	faultCallNotPlainNumber       puntuale.ReasonCode = "call.not_plain_number"
+	faultCallTooManyValues        puntuale.ReasonCode = "call.too_many_values"
 )
 
 // object is a JSON object whose members are read one by one. An absent member and a null one are the same. A member of
@@ -31,21 +48,21 @@ func readObject(body []byte, values int) (*object, error) {
 	text := bytes.TrimLeft(body, " \t\r\n")
 	switch {
 	case len(text) == 0:
-		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is empty; a JSON object is needed"})
+		return nil, unreadable(puntuale.Fault{Location: "body", Code: faultCallEmpty})
 	case !utf8.Valid(body):
-		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is not UTF-8"})
+		return nil, unreadable(puntuale.Fault{Location: "body", Code: faultCallNotUTF8})
 	}
 	if httpkit.MoreValues(body, values) {
-		return nil, unreadable(puntuale.Fault{Location: "body", Message: fmt.Sprintf("holds more than %d values", values)})
+		return nil, unreadable(puntuale.Fault{Location: "body", Code: faultCallTooManyValues, Args: []string{strconv.Itoa(values)}})
 	}
 	o := &object{at: "body", faults: &[]puntuale.Fault{}, refused: &[]puntuale.Fault{}}
 	err := json.Unmarshal(body, &o.members)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		message := fmt.Sprintf("is not JSON: %s at byte %d", syntax.Error(), syntax.Offset)
-		return nil, unreadable(puntuale.Fault{Location: "body", Message: message})
+		reason := puntuale.Because(faultCallNotJSON, syntax.Error(), strconv.FormatInt(syntax.Offset, 10))
+		return nil, unreadable(reason.At("body", nil))
 	}
 	if err != nil || text[0] != '{' {
-		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is not a JSON object"})
+		return nil, unreadable(puntuale.Fault{Location: "body", Code: faultCallNotObject})
 	}
 	if found := flaws(body); len(found) > 0 {
 		return nil, unreadable(found...)
@@ -68,7 +85,7 @@ func (o *object) text(name string) string {
 		return ""
 	}
 	if raw[0] != '"' {
-		o.wrong(name, "a string")
+		o.wrong(name, faultCallMustBeString)
 		return ""
 	}
 	return unquote(raw)
@@ -82,7 +99,7 @@ func (o *object) id(name string) string {
 	}
 	text, ok := idText(raw)
 	if !ok {
-		o.wrong(name, "a string or a number")
+		o.wrong(name, faultCallMustBeStringOrNumber)
 	}
 	return text
 }
@@ -91,7 +108,7 @@ func (o *object) id(name string) string {
 func (o *object) phone(name string) string {
 	text := o.id(name)
 	if raw, ok := o.member(name); ok && !isPhone(raw) {
-		o.refuse(name, "is a number with a sign, a fraction or an exponent", string(raw))
+		o.refuse(name, faultCallNotPlainNumber, string(raw))
 		return ""
 	}
 	return text
@@ -106,7 +123,7 @@ func (o *object) phones(name string) []string {
 	}
 	for i, raw := range raws {
 		if !isPhone(raw) {
-			o.refuse(name+"["+strconv.Itoa(i)+"]", "is a number with a sign, a fraction or an exponent", string(raw))
+			o.refuse(name+"["+strconv.Itoa(i)+"]", faultCallNotPlainNumber, string(raw))
 		}
 	}
 	return texts
@@ -142,7 +159,7 @@ func (o *object) need(name string) bool {
 	}
 	_, ok := o.member(name)
 	if !ok {
-		o.refuse(name, "is required", nil)
+		o.refuse(name, puntuale.FaultRequired, nil)
 	}
 	return ok
 }
@@ -156,7 +173,7 @@ func (o *object) only(documented any) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		if !known[name] {
-			o.refuse(name, "is not a member of this call", nil)
+			o.refuse(name, faultCallUnknownMember, nil)
 		}
 	}
 }
@@ -171,7 +188,7 @@ func (o *object) ids(name string) []string {
 	for i, raw := range raws {
 		text, ok := idText(raw)
 		if !ok {
-			o.wrong(name+"["+strconv.Itoa(i)+"]", "a string or a number")
+			o.wrong(name+"["+strconv.Itoa(i)+"]", faultCallMustBeStringOrNumber)
 		}
 		ids[i] = text
 	}
@@ -190,7 +207,7 @@ func (o *object) flag(name string) *bool {
 	case "false":
 		return new(false)
 	}
-	o.wrong(name, "true or false")
+	o.wrong(name, faultCallMustBeBool)
 	return nil
 }
 
@@ -202,7 +219,7 @@ func (o *object) whole(name string) int {
 	}
 	n, err := strconv.Atoi(string(raw))
 	if err != nil {
-		o.wrong(name, "a whole number")
+		o.wrong(name, faultCallMustBeWhole)
 	}
 	return n
 }
@@ -220,7 +237,7 @@ func (o *object) texts(name string) []string {
 	var all []string
 	for i, raw := range o.list(name) {
 		if raw[0] != '"' {
-			o.wrong(name+"["+strconv.Itoa(i)+"]", "a string")
+			o.wrong(name+"["+strconv.Itoa(i)+"]", faultCallMustBeString)
 			continue
 		}
 		all = append(all, unquote(raw))
@@ -236,7 +253,7 @@ func (o *object) whole64(name string) int64 {
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
-		o.wrong(name, "a whole number")
+		o.wrong(name, faultCallMustBeWhole)
 	}
 	return n
 }
@@ -247,7 +264,7 @@ func (o *object) wholes(name string) []int {
 	for i, raw := range o.list(name) {
 		n, err := strconv.Atoi(string(raw))
 		if err != nil {
-			o.wrong(name+"["+strconv.Itoa(i)+"]", "a whole number")
+			o.wrong(name+"["+strconv.Itoa(i)+"]", faultCallMustBeWhole)
 		}
 		ns = append(ns, n)
 	}
@@ -262,7 +279,7 @@ func (o *object) number(name string) *float64 {
 	}
 	n, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
-		o.wrong(name, "a number")
+		o.wrong(name, faultCallMustBeNumber)
 	}
 	return &n
 }
@@ -288,7 +305,7 @@ func (o *object) objects(name string) []*object {
 func (o *object) inner(name string, raw json.RawMessage) *object {
 	inner := &object{at: o.at + "." + name, faults: o.faults, refused: o.refused}
 	if raw[0] != '{' || json.Unmarshal(raw, &inner.members) != nil {
-		o.wrong(name, "an object")
+		o.wrong(name, faultCallMustBeObject)
 	}
 	return inner
 }
@@ -301,7 +318,7 @@ func (o *object) list(name string) []json.RawMessage {
 	}
 	entries := []json.RawMessage{}
 	if raw[0] != '[' || json.Unmarshal(raw, &entries) != nil {
-		o.wrong(name, "an array")
+		o.wrong(name, faultCallMustBeArray)
 		return nil
 	}
 	return entries
@@ -313,19 +330,19 @@ func (o *object) member(name string) (json.RawMessage, bool) {
 	return raw, ok && len(raw) > 0 && raw[0] != 'n'
 }
 
-func (o *object) wrong(name, want string) {
-	*o.faults = append(*o.faults, puntuale.Fault{Location: o.at + "." + name, Message: "must be " + want})
+func (o *object) wrong(name string, code puntuale.ReasonCode) {
+	*o.faults = append(*o.faults, puntuale.Fault{Location: o.at + "." + name, Code: code})
 }
 
 // blank notes a required member that is empty.
 func (o *object) blank(name string) {
 	if o.members != nil {
-		o.refuse(name, "is required", nil)
+		o.refuse(name, puntuale.FaultRequired, nil)
 	}
 }
 
-func (o *object) refuse(name, message string, value any) {
-	*o.refused = append(*o.refused, puntuale.Fault{Location: o.at + "." + name, Message: message, Value: value})
+func (o *object) refuse(name string, code puntuale.ReasonCode, value any, args ...string) {
+	*o.refused = append(*o.refused, puntuale.Because(code, args...).At(o.at+"."+name, value))
 }
 
 func idText(raw json.RawMessage) (string, bool) {

@@ -72,7 +72,7 @@ func unknownCall(in *call) (control.UnknownCall, error) {
 	case !asked.All:
 		asked.IDs = body.needIDs("id")
 	case body.has("id"):
-		body.refuse("id", "goes without all", nil)
+		body.refuse("id", puntuale.FaultGoesWithout, nil, "all")
 	}
 	if err := body.err(); err != nil {
 		return asked, err

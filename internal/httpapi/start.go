@@ -153,19 +153,26 @@ func wantsPreview(r *http.Request) bool {
 	return dry && len(faults) == 0
 }
 
+// Faults of this file.
+const (
+	faultCallNotBool   puntuale.ReasonCode = "call.not_bool"
+	faultCallNotDryRun puntuale.ReasonCode = "call.not_dry_run"
+	faultCallWouldSend puntuale.ReasonCode = "call.would_send"
+)
+
 // wantsDry reads dry_run. A caller that writes it in another way, or with an unknown value, does not want to send. So
 // the call is refused, and the parameter is not ignored.
 func wantsDry(query url.Values) (dry bool, faults []puntuale.Fault) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		folded := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
 		if name != "dry_run" && folded == "dryrun" {
-			faults = append(faults, puntuale.Fault{Location: "query." + name, Message: "is not a parameter of this call: dry_run is"})
+			faults = append(faults, puntuale.Fault{Location: "query." + name, Code: faultCallNotDryRun})
 		}
 	}
 	for _, text := range query["dry_run"] {
 		flag, err := strconv.ParseBool(text)
 		if err != nil {
-			faults = append(faults, puntuale.Fault{Location: "query.dry_run", Message: "is not true or false", Value: text})
+			faults = append(faults, puntuale.Fault{Location: "query.dry_run", Code: faultCallNotBool, Value: text})
 			break
 		}
 		dry = dry || flag
@@ -177,7 +184,7 @@ func wantsDry(query url.Values) (dry bool, faults []puntuale.Fault) {
 func refuseDry(query url.Values) []puntuale.Fault {
 	dry, faults := wantsDry(query)
 	if dry && len(faults) == 0 {
-		faults = append(faults, puntuale.Fault{Location: "query.dry_run", Message: "is not taken: this call would send"})
+		faults = append(faults, puntuale.Fault{Location: "query.dry_run", Code: faultCallWouldSend})
 	}
 	return faults
 }

@@ -49,7 +49,9 @@ func (c *call) known() (versions []puntuale.Version, faults []puntuale.Fault) {
 	return versions, nil
 }
 
-var badMatch = []puntuale.Fault{{Location: "header.If-Match", Message: `is neither * nor a list of entity tags such as "x5Rbq2"`}}
+const faultCallBadIfMatch puntuale.ReasonCode = "call.bad_if_match"
+
+var badMatch = []puntuale.Fault{{Location: "header.If-Match", Code: faultCallBadIfMatch}}
 
 // opaque reads a quoted tag at the beginning of a text. After the tag the text must end, or the list must go on.
 func opaque(text string) (tag, after string, ok bool) {

@@ -3,10 +3,10 @@ package httpkit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -19,6 +19,12 @@ const MaxBody = 1 << 20
 const (
 	firstBytes = 512 // at first; doubled whenever more come
 	workTimes  = 4   // as much memory as its length, once it is read and worked on
+)
+
+// Faults of this file.
+const (
+	faultCallBodyBrokenOff  puntuale.ReasonCode = "call.body_broken_off"
+	faultCallBodyLargerThan puntuale.ReasonCode = "call.body_larger_than"
 )
 
 // ReadBody reads the whole body, at most so many bytes of it, and counts them as they come: what is only announced takes
@@ -47,7 +53,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *Account) ([
 			return nil, bodyTooLarge(most)
 		}
 		if err != nil {
-			return nil, &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "the body could not be read to its end", Err: err}
+			return nil, &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultCallBodyBrokenOff), Err: err}
 		}
 	}
 }
@@ -61,7 +67,7 @@ func CheckLength(r *http.Request, most int64) error {
 }
 
 func bodyTooLarge(most int64) error {
-	return &puntuale.Error{Code: puntuale.CodeTooLarge, Message: fmt.Sprintf("the body is larger than %d bytes", most)}
+	return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultCallBodyLargerThan, strconv.FormatInt(most, 10))}
 }
 
 // ReadWithin ends the reading of a request's body after a time, for callers that nobody knows. Call release once it is read.
@@ -105,7 +111,7 @@ func (m *moving) Read(p []byte) (int, error) {
 	_ = m.out.SetWriteDeadline(now.Add(answerOn))
 	n, err := m.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "the body could not be read to its end", Err: err}
+		err = &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultCallBodyBrokenOff), Err: err}
 	}
 	return n, err
 }

@@ -102,12 +102,14 @@ func (a *Account) Take(bytes int64) error {
 	return nil
 }
 
+const faultCallTooMuchMemory puntuale.ReasonCode = "call.too_much_memory"
+
 // refuse makes the refusal of a caller that holds own bytes; b is locked.
 func (b *Budget) refuse(own int64) error {
 	err := puntuale.Overloaded(time.Duration(1+rand.IntN(3)) * time.Second) //nolint:gosec // spreads load, guards nothing
 	reason := "bodies"
 	if 2*own > b.held {
-		err.Code, err.Message = puntuale.CodeRateLimited, "this caller's other calls take too much memory: nothing of this one was done, repeat it after Retry-After"
+		err.Code, err.Reason = puntuale.CodeRateLimited, puntuale.Because(faultCallTooMuchMemory)
 		reason = "caller"
 	}
 	b.refused(reason)

@@ -353,11 +353,13 @@ func (g *Gate) letIn() bool {
 	return false
 }
 
+const faultCallTooManyAtOnce puntuale.ReasonCode = "call.too_many_at_once"
+
 // refuse makes the refusal of one of the share's calls.
 func (g *Gate) refuse(s *share, reason string) error {
 	err := puntuale.Overloaded(g.tally.refused(g.cfg.Now()))
 	if s.Share != (Share{}) && 2*(s.inside+s.waiting) > g.inside+g.waiting {
-		err.Code, err.Message = puntuale.CodeRateLimited, "too many calls of this caller at once: nothing of this one was done, repeat it after Retry-After"
+		err.Code, err.Reason = puntuale.CodeRateLimited, puntuale.Because(faultCallTooManyAtOnce)
 		reason = "caller"
 	}
 	g.cfg.Refused(reason)

@@ -41,6 +41,8 @@ func (p *Pace[K]) Take(who K) error { return p.take(who, 1) }
 // Check is Take for a call that is not counted yet.
 func (p *Pace[K]) Check(who K) error { return p.take(who, 0) }
 
+const faultCallTooFast puntuale.ReasonCode = "call.too_fast"
+
 func (p *Pace[K]) take(who K, n int) error {
 	if p == nil {
 		return nil
@@ -55,7 +57,7 @@ func (p *Pace[K]) take(who K, n int) error {
 		return nil
 	}
 	wait := time.Duration((1 - left) / float64(p.limit) * float64(time.Second))
-	return &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many calls within a short time", RetryAfter: wait}
+	return &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultCallTooFast), RetryAfter: wait}
 }
 
 // limiter finds or makes a caller's; p is locked.

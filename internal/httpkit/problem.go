@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -13,6 +12,15 @@ import (
 	"unicode/utf8"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
+)
+
+// Faults of this file.
+const (
+	faultCallGivenUp puntuale.ReasonCode = "call.given_up"
+	faultInternal    puntuale.ReasonCode = "fault.internal"
+	faultMore        puntuale.ReasonCode = "fault.more"
+	faultOneMore     puntuale.ReasonCode = "fault.one_more"
 )
 
 // ProblemType is the media type of an error's body.
@@ -56,15 +64,15 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	switch {
 	case errors.As(err, &e):
 	case ctx.Err() != nil: // the caller hung up, and nobody reads this
-		e = &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "the call was given up"}
+		e = &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(faultCallGivenUp)}
 	default:
 		e = &puntuale.Error{Code: puntuale.CodeInternal, Err: err}
 	}
-	p := &Problem{Status: Status(e.Code), Code: e.Code, Detail: e.Message, RequestID: RequestID(ctx), header: http.Header{}}
+	p := &Problem{Status: Status(e.Code), Code: e.Code, Detail: catalogue.Message(e.Reason), RequestID: RequestID(ctx), header: http.Header{}}
 	p.Title = http.StatusText(p.Status)
 	switch p.Status {
 	case http.StatusInternalServerError:
-		p.Code, p.Detail = puntuale.CodeInternal, "internal error"
+		p.Code, p.Detail = puntuale.CodeInternal, catalogue.Message(puntuale.Because(faultInternal))
 		logger.ErrorContext(ctx, "request failed", "request_id", p.RequestID, "error", err)
 		return p
 	case http.StatusServiceUnavailable:
@@ -78,14 +86,14 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 		if text, ok := f.Value.(string); ok {
 			f.Value = cut(text, shownValue)
 		}
-		p.Errors = append(p.Errors, Fault{cut(f.Location, shownLocation), f.Message, f.Value})
+		p.Errors = append(p.Errors, Fault{cut(f.Location, shownLocation), catalogue.Message(f.Reason()), f.Value})
 	}
 	if more := len(e.Faults) - shownFaults; more > 0 {
-		words := "faults, which are"
+		reason := puntuale.Because(faultMore, strconv.Itoa(more))
 		if more == 1 {
-			words = "fault, which is"
+			reason = puntuale.Because(faultOneMore)
 		}
-		p.Errors = append(p.Errors, Fault{Message: fmt.Sprintf("and %d more %s not listed", more, words)})
+		p.Errors = append(p.Errors, Fault{Message: catalogue.Message(reason)})
 	}
 	if u := e.Usage; u != nil {
 		p.Cap, p.Used, p.Remaining = new(u.Cap), new(u.Used), new(u.Remaining())

@@ -43,7 +43,7 @@ func request(id string) *http.Request {
 
 func TestProblem(t *testing.T) {
 	t.Parallel()
-	reached := &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached",
+	reached := &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because("caller.cap_reached"),
 		Usage: &puntuale.Usage{Cap: 100, Used: 130}, RetryAfter: 90*time.Second + 1}
 	for name, c := range map[string]struct {
 		err    error
@@ -52,14 +52,14 @@ func TestProblem(t *testing.T) {
 		header map[string]string
 	}{
 		"invalid": {
-			puntuale.Invalid(puntuale.Fault{Location: "body.phone", Message: "is required"},
-				puntuale.Fault{Location: "query.limit", Message: "is not a number", Value: "<many>"}), 422,
+			puntuale.Invalid(puntuale.Fault{Location: "body.phone", Code: puntuale.FaultRequired},
+				puntuale.Fault{Location: "query.limit", Code: "fault.not_number", Value: "<many>"}), 422,
 			`{"title":"Unprocessable Entity","status":422,"detail":"the request is not valid","code":"invalid","errors":[` +
 				`{"location":"body.phone","message":"is required"},` +
 				`{"location":"query.limit","message":"is not a number","value":"<many>"}],"request_id":"r1"}`, nil,
 		},
 		"wrapped": {
-			fmt.Errorf("read sequence 7: %w", puntuale.NotFound("sequence")), 404,
+			fmt.Errorf("read sequence 7: %w", puntuale.NotFound(puntuale.NoSequence)), 404,
 			`{"title":"Not Found","status":404,"detail":"sequence not found","code":"not_found","request_id":"r1"}`, nil,
 		},
 		"cap": {
@@ -68,7 +68,7 @@ func TestProblem(t *testing.T) {
 				`"daily_api_cap":100,"daily_api_used":130,"daily_api_remaining":0}`, map[string]string{"Retry-After": "91"},
 		},
 		"unauthorized": {
-			&puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "no key"}, 401,
+			&puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Quoted("no key")}, 401,
 			`{"title":"Unauthorized","status":401,"detail":"no key","code":"unauthorized","request_id":"r1"}`,
 			map[string]string{"WWW-Authenticate": `Bearer realm="puntuale"`},
 		},
@@ -105,7 +105,7 @@ func TestProblemIsBounded(t *testing.T) {
 	t.Parallel()
 	faults := make([]puntuale.Fault, 5000)
 	for i := range faults {
-		faults[i] = puntuale.Fault{Location: "body." + strings.Repeat("m", 5000), Message: "is unknown", Value: strings.Repeat("è", 5000)}
+		faults[i] = puntuale.Fault{Location: "body." + strings.Repeat("m", 5000), Code: "is.unknown", Value: strings.Repeat("è", 5000)}
 	}
 	w, _ := serve(t, answerWith(puntuale.Invalid(faults...)), request("r1"))
 	if n := w.Body.Len(); n > 1<<20 {

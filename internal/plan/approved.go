@@ -3,9 +3,21 @@ package plan
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"unicode/utf8"
 
 	"puntuale"
+)
+
+// Faults of this file.
+const (
+	faultTemplateButtonTwice  puntuale.ReasonCode = "template.button_twice"
+	faultTemplateLanguage     puntuale.ReasonCode = "template.language"
+	faultTemplateMetaName     puntuale.ReasonCode = "template.meta_name"
+	faultTemplateNamesForAll  puntuale.ReasonCode = "template.names_for_all"
+	faultTemplatePlaceName    puntuale.ReasonCode = "template.place_name"
+	faultTemplateValueEmpty   puntuale.ReasonCode = "template.value_empty"
+	faultTemplateValueTooLong puntuale.ReasonCode = "template.value_too_long"
 )
 
 // Shapes that Meta gives to the names of templates, of their places and of languages.
@@ -22,10 +34,10 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	}
 	c := checker{where: location, alone: true}
 	if !approvedName.MatchString(a.Name) {
-		c.at("name", "must be the template's name at Meta: small letters, digits and _", clip(a.Name))
+		c.at("name", faultTemplateMetaName, clip(a.Name))
 	}
 	if !approvedLanguage.MatchString(a.Language) {
-		c.at("language", "must be a language as Meta writes it, such as it or en_US", clip(a.Language))
+		c.at("language", faultTemplateLanguage, clip(a.Language))
 	}
 	named := 0
 	for _, part := range []struct {
@@ -33,7 +45,7 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 		places []puntuale.Parameter
 	}{{"header", a.Header}, {"body", a.Body}} {
 		if len(part.places) > puntuale.MaxParameters {
-			c.at(part.name, fmt.Sprintf("has more than %d entries", puntuale.MaxParameters), nil)
+			c.at(part.name, puntuale.FaultMoreEntries, nil, strconv.Itoa(puntuale.MaxParameters))
 			return c.faults
 		}
 		for i, p := range part.places {
@@ -43,16 +55,16 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 			case approvedPlace.MatchString(p.Name):
 				named++
 			default:
-				c.at(at+".name", "must be the place's name at Meta: small letters, digits and _", clip(p.Name))
+				c.at(at+".name", faultTemplatePlaceName, clip(p.Name))
 			}
 			if isBlank(p.Text) {
-				c.at(at+".text", "is required", nil)
+				c.at(at+".text", puntuale.FaultRequired, nil)
 			}
 			c.template(at+".text", p.Text, puntuale.MaxCaption)
 		}
 	}
 	if all := len(a.Header) + len(a.Body); named > 0 && named < all {
-		c.at("", "either all places have a name, or none", nil)
+		c.at("", faultTemplateNamesForAll, nil)
 	}
 	c.buttons(a.Buttons)
 	return c.faults
@@ -63,7 +75,7 @@ var buttonMost = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxURL
 
 func (c *checker) buttons(all []puntuale.Button) {
 	if len(all) > puntuale.MaxButtons {
-		c.at("buttons", fmt.Sprintf("has more than %d entries", puntuale.MaxButtons), nil)
+		c.at("buttons", puntuale.FaultMoreEntries, nil, strconv.Itoa(puntuale.MaxButtons))
 		return
 	}
 	seen := map[int]bool{}
@@ -72,16 +84,16 @@ func (c *checker) buttons(all []puntuale.Button) {
 		most, known := buttonMost[b.Kind]
 		switch {
 		case !known:
-			c.at(at+".type", "is not one of url, quick_reply, copy_code", clip(string(b.Kind)))
+			c.at(at+".type", puntuale.FaultNotOneOf, clip(string(b.Kind)), "url, quick_reply, copy_code")
 			most = puntuale.MaxURL
 		case b.Index < 0 || b.Index >= puntuale.MaxButtons:
-			c.at(at+".index", fmt.Sprintf("is not a whole number from 0 to %d", puntuale.MaxButtons-1), b.Index)
+			c.at(at+".index", puntuale.FaultNotWholeInRange, b.Index, "0", strconv.Itoa(puntuale.MaxButtons-1))
 		case seen[b.Index]:
-			c.at(at+".index", "is another button's, too", b.Index)
+			c.at(at+".index", faultTemplateButtonTwice, b.Index)
 		}
 		seen[b.Index] = true
 		if isBlank(b.Text) {
-			c.at(at+".text", "is required", nil)
+			c.at(at+".text", puntuale.FaultRequired, nil)
 		}
 		c.template(at+".text", b.Text, most)
 	}
@@ -110,10 +122,10 @@ func (b *builder) places(i int, places []puntuale.Parameter, t *timing) (out []p
 func (b *builder) value(i int, text string, most int, t *timing) string {
 	text, good := b.render(i, "template", text, t)
 	if good && utf8.RuneCountInString(text) > most {
-		b.stepFault(i, "template", "a value of the approved template "+tooLongText(most))
+		b.stepFault(i, "template", faultTemplateValueTooLong, strconv.Itoa(most))
 	}
 	if good && isBlank(text) {
-		b.stepFault(i, "template", "a value of the approved template is empty")
+		b.stepFault(i, "template", faultTemplateValueEmpty)
 	}
 	return text
 }

@@ -2,10 +2,30 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"puntuale"
+)
+
+// Faults of this file.
+const (
+	faultMustBeOneOf                  puntuale.ReasonCode = "fault.must_be_one_of"
+	faultMustBeSeconds                puntuale.ReasonCode = "fault.must_be_seconds"
+	faultMustBeUnits                  puntuale.ReasonCode = "fault.must_be_units"
+	faultSequenceAnchor               puntuale.ReasonCode = "sequence.anchor"
+	faultSequenceAtNeedsDays          puntuale.ReasonCode = "sequence.at_needs_days"
+	faultSequenceBeforeNeedsDate      puntuale.ReasonCode = "sequence.before_needs_date"
+	faultSequenceBeforeOrAfter        puntuale.ReasonCode = "sequence.before_or_after"
+	faultSequenceDegrees              puntuale.ReasonCode = "sequence.degrees"
+	faultSequenceFallbackBraces       puntuale.ReasonCode = "sequence.fallback_braces"
+	faultSequenceFallbackTooLong      puntuale.ReasonCode = "sequence.fallback_too_long"
+	faultSequenceLatitudeAndLongitude puntuale.ReasonCode = "sequence.latitude_and_longitude"
+	faultSequenceLongerWithFields     puntuale.ReasonCode = "sequence.longer_with_fields"
+	faultSequenceNoSteps              puntuale.ReasonCode = "sequence.no_steps"
+	faultSequenceTemplateAlone        puntuale.ReasonCode = "sequence.template_alone"
+	faultSequenceTooManySteps         puntuale.ReasonCode = "sequence.too_many_steps"
 )
 
 // The most an offset may amount to, sixty to a hundred years. Only a start shows whether the moment lies within the
@@ -29,7 +49,7 @@ var validityLimits = map[puntuale.Unit]int{
 	puntuale.Months:  60,
 }
 
-const unitWords = "must be one of seconds, minutes, hours, days, weeks, months"
+const unitWords = "seconds, minutes, hours, days, weeks, months"
 
 // Check returns everything that is wrong with a sequence as written, whatever a start may bring. Faults are located as
 // in the body that brought the sequence ("body.steps[2].timing.at"). Without faults, [Build] takes it. extensions are
@@ -44,13 +64,13 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 	}
 	c.name("body.name", s.Name)
 	if _, err := puntuale.ParseIfRunning(string(s.IfRunning)); err != nil {
-		c.add("body.if_running", "must be one of allow, skip, restart, reject", string(s.IfRunning))
+		c.add("body.if_running", faultMustBeOneOf, string(s.IfRunning), "allow, skip, restart, reject")
 	}
 	switch n := len(s.Steps); {
 	case n == 0:
-		c.add("body.steps", "must hold at least one step", nil)
+		c.add("body.steps", faultSequenceNoSteps, nil)
 	case n > puntuale.MaxSteps:
-		c.add("body.steps", fmt.Sprintf("holds %d steps, of at most %d", n, puntuale.MaxSteps), nil)
+		c.add("body.steps", faultSequenceTooManySteps, nil, strconv.Itoa(n), strconv.Itoa(puntuale.MaxSteps))
 		return c.faults // the steps of a sequence with too many are not checked
 	}
 	for i := range s.Steps {
@@ -80,26 +100,31 @@ type checker struct {
 	faults     []puntuale.Fault
 }
 
-func (c *checker) add(location, message string, value any) {
-	c.faults = append(c.faults, puntuale.Fault{Location: location, Message: message, Value: value})
+func (c *checker) add(location string, code puntuale.ReasonCode, value any, args ...string) {
+	c.faults = append(c.faults, puntuale.Because(code, args...).At(location, value))
 }
 
 // at adds a fault of a part of the present step.
-func (c *checker) at(part, message string, value any) {
+func (c *checker) at(part string, code puntuale.ReasonCode, value any, args ...string) {
+	c.because(part, puntuale.Because(code, args...), value)
+}
+
+// because adds a fault whose reason somebody else found.
+func (c *checker) because(part string, reason puntuale.Reason, value any) {
 	if part != "" {
 		part = "." + part
 	}
-	c.add(c.where+part, message, value)
+	c.faults = append(c.faults, reason.At(c.where+part, value))
 }
 
 func (c *checker) name(location, name string) {
 	switch {
 	case isBlank(name):
-		c.add(location, "is required", nil)
+		c.add(location, puntuale.FaultRequired, nil)
 	case tooLong(name, puntuale.MaxName):
-		c.add(location, tooLongText(puntuale.MaxName), nil)
+		c.add(location, puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(puntuale.MaxName))
 	case hasNUL(name):
-		c.add(location, "must not hold a NUL character", nil)
+		c.add(location, faultMustNotHoldNUL, nil)
 	}
 }
 
@@ -114,8 +139,8 @@ func (c *checker) content(step *puntuale.Step) {
 	}
 	c.template("media_name", step.MediaName, puntuale.MaxMediaName)
 	if fixedMedia && !strings.Contains(step.MediaName, "{{") {
-		if fault := mediaFault(strings.TrimSpace(step.Media), strings.TrimSpace(step.MediaName), c.extensions); fault != "" {
-			c.at("media", fault, clip(step.Media))
+		if fault := mediaFault(strings.TrimSpace(step.Media), strings.TrimSpace(step.MediaName), c.extensions); !fault.IsZero() {
+			c.because("media", fault, clip(step.Media))
 		}
 	}
 	if hasLocation {
@@ -127,44 +152,44 @@ func (c *checker) content(step *puntuale.Step) {
 	switch step.OnUncertain {
 	case "", puntuale.UncertainNever, puntuale.UncertainResend:
 	default:
-		c.at("on_uncertain", "must be one of never, resend", string(step.OnUncertain))
+		c.at("on_uncertain", faultMustBeOneOf, string(step.OnUncertain), "never, resend")
 	}
 	switch {
 	case step.Template != "" && (!isBlank(step.Text) || hasMedia || hasLocation):
-		c.at("template", "stands alone: without text, media and location", nil)
+		c.at("template", faultSequenceTemplateAlone, nil)
 	case hasLocation && hasMedia:
-		c.at("media", "cannot go with a location", nil)
+		c.at("media", puntuale.FaultSequenceMediaWithLocation, nil)
 	case c.alone && isBlank(step.Text) && !hasMedia && !hasLocation:
-		c.at("", "has nothing to show: give text, media or a location", nil)
+		c.at("", puntuale.FaultSequenceNothingToShow, nil)
 	case step.Template == "" && isBlank(step.Text) && !hasMedia && !hasLocation:
-		c.at("", "has nothing to show: give text, media, a location or a template", nil)
+		c.at("", puntuale.FaultSequenceNothingToShowOrTemplate, nil)
 	}
 }
 
 // template checks the placeholders of a text, and that what surrounds them keeps within the limit.
 func (c *checker) template(part, text string, limit int) {
 	if hasNUL(text) {
-		c.at(part, "must not hold a NUL character", nil)
+		c.at(part, faultMustNotHoldNUL, nil)
 	}
 	if tooLong(text, puntuale.MaxRawText) {
-		c.at(part, tooLongText(puntuale.MaxRawText)+" with its placeholders", nil)
+		c.at(part, faultSequenceLongerWithFields, nil, strconv.Itoa(puntuale.MaxRawText))
 		return
 	}
 	literal := 0
 	for s := scan(text); s.next(); {
 		literal += utf8.RuneCountInString(s.literal)
-		if s.fault != "" {
-			c.at(part, s.fault, nil)
+		if !s.fault.IsZero() {
+			c.because(part, s.fault, nil)
 		}
-		if s.fault == "" && strings.ContainsAny(s.field.fallback, "{}") {
-			c.at(part, "{{"+s.field.name+"|…}}: a fallback holds neither { nor }", clip(s.field.fallback))
+		if s.fault.IsZero() && strings.ContainsAny(s.field.fallback, "{}") {
+			c.at(part, faultSequenceFallbackBraces, clip(s.field.fallback), s.field.name)
 		}
 		if tooLong(s.field.fallback, puntuale.MaxField) {
-			c.at(part, "a fallback "+tooLongText(puntuale.MaxField), nil)
+			c.at(part, faultSequenceFallbackTooLong, nil, strconv.Itoa(puntuale.MaxField))
 		}
 	}
 	if literal > limit {
-		c.at(part, tooLongText(limit), nil)
+		c.at(part, puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(limit))
 	}
 }
 
@@ -172,9 +197,9 @@ func (c *checker) location(step *puntuale.Step) {
 	coordinate := func(part string, value *float64, limit float64) {
 		switch {
 		case value == nil:
-			c.at(part, "latitude and longitude are given together", nil)
+			c.at(part, faultSequenceLatitudeAndLongitude, nil)
 		case !(*value >= -limit && *value <= limit): // not a number fails too
-			c.at(part, fmt.Sprintf("must be between %g and %g degrees", -limit, limit), *value)
+			c.at(part, faultSequenceDegrees, *value, fmt.Sprint(-limit), fmt.Sprint(limit))
 		}
 	}
 	coordinate("latitude", step.Latitude, 90)
@@ -184,29 +209,29 @@ func (c *checker) location(step *puntuale.Step) {
 func (c *checker) timing(t *puntuale.Timing) {
 	fromField := t.Anchor != "" && t.Anchor != puntuale.AnchorStart
 	if fromField && (!isFieldName(t.Anchor) || isReserved(t.Anchor)) {
-		c.at("timing.anchor", "must be start or the name of a date field", clip(t.Anchor))
+		c.at("timing.anchor", faultSequenceAnchor, clip(t.Anchor))
 	}
 	c.offset(t.Offset, fromField)
 	if t.At != "" {
 		c.timeOfDay(t)
 	}
 	for _, f := range t.Window.Check() {
-		c.at("timing.window."+f.Location, f.Message, f.Value)
+		c.because("timing.window."+f.Location, f.Reason(), f.Value)
 	}
 	if t.Jitter < 0 || t.Jitter > puntuale.MaxJitter {
-		c.at("timing.jitter", fmt.Sprintf("must be 0 to %d seconds", puntuale.MaxJitter), t.Jitter)
+		c.at("timing.jitter", faultMustBeSeconds, t.Jitter, "0", strconv.Itoa(puntuale.MaxJitter))
 	}
 	switch t.IfPast {
 	case "", puntuale.PastSkip, puntuale.PastSend, puntuale.PastReject:
 	default:
-		c.at("timing.if_past", "must be one of skip, send_now, reject", string(t.IfPast))
+		c.at("timing.if_past", faultMustBeOneOf, string(t.IfPast), "skip, send_now, reject")
 	}
 	if v := t.ValidFor; v != nil {
 		limit, known := validityLimits[v.Unit]
 		if !known {
-			c.at("timing.valid_for.unit", unitWords, string(v.Unit))
+			c.at("timing.valid_for.unit", faultMustBeOneOf, string(v.Unit), unitWords)
 		} else if v.Amount < 1 || v.Amount > limit {
-			c.at("timing.valid_for.amount", fmt.Sprintf("must be 1 to %d %s", limit, v.Unit), v.Amount)
+			c.because("timing.valid_for.amount", amountReason(1, limit, v.Unit), v.Amount)
 		}
 	}
 }
@@ -215,32 +240,40 @@ func (c *checker) offset(o puntuale.Offset, fromField bool) {
 	limit, known := offsetLimits[o.Unit]
 	switch {
 	case o.Unit == "" && o.Amount != 0:
-		c.at("timing.offset.unit", "is required", nil)
+		c.at("timing.offset.unit", puntuale.FaultRequired, nil)
 	case !known && o.Unit != "":
-		c.at("timing.offset.unit", unitWords, string(o.Unit))
+		c.at("timing.offset.unit", faultMustBeOneOf, string(o.Unit), unitWords)
 	case known && (o.Amount < 0 || o.Amount > limit):
-		c.at("timing.offset.amount", fmt.Sprintf("must be 0 to %d %s", limit, o.Unit), o.Amount)
+		c.because("timing.offset.amount", amountReason(0, limit, o.Unit), o.Amount)
 	}
 	switch o.Direction {
 	case puntuale.After:
 	case puntuale.Before:
 		if !fromField {
-			c.at("timing.offset.direction", "before needs a date field as its anchor: nothing leaves before the start", string(o.Direction))
+			c.at("timing.offset.direction", faultSequenceBeforeNeedsDate, string(o.Direction))
 		}
 	case "":
 		if fromField && o.Amount != 0 {
-			c.at("timing.offset.direction", "must be before or after", nil)
+			c.at("timing.offset.direction", faultSequenceBeforeOrAfter, nil)
 		}
 	default:
-		c.at("timing.offset.direction", "must be before or after", string(o.Direction))
+		c.at("timing.offset.direction", faultSequenceBeforeOrAfter, string(o.Direction))
 	}
+}
+
+// amountReason says how much of a unit is allowed.
+func amountReason(least, most int, unit puntuale.Unit) puntuale.Reason {
+	if unit == puntuale.Seconds {
+		return puntuale.Because(faultMustBeSeconds, strconv.Itoa(least), strconv.Itoa(most))
+	}
+	return puntuale.Because(faultMustBeUnits, strconv.Itoa(least), strconv.Itoa(most), string(unit))
 }
 
 func (c *checker) timeOfDay(t *puntuale.Timing) {
 	if _, err := puntuale.ParseTimeOfDay(t.At); err != nil {
-		c.at("timing.at", "must be a time of day of the form HH:MM", clip(t.At))
+		c.at("timing.at", puntuale.FaultMustBeTime, clip(t.At))
 	}
 	if _, short := elapsed(t.Offset.Unit); short {
-		c.at("timing.at", "goes with an offset in days, weeks or months", t.At)
+		c.at("timing.at", faultSequenceAtNeedsDays, t.At)
 	}
 }

@@ -99,7 +99,7 @@ func TestCheckFaults(t *testing.T) {
 		var got []string
 		for _, f := range Check(s) {
 			got = append(got, strings.TrimPrefix(strings.TrimPrefix(f.Location, "body.steps[1]"), "."))
-			if f.Message == "" {
+			if f.Code == "" {
 				t.Errorf("%.60s: a fault without words", c.step)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"puntuale"
@@ -12,6 +13,14 @@ import (
 // DefaultMediaExtensions are the media files that may be sent, by the extension of their name.
 var DefaultMediaExtensions = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3", "ogg", "aac", "amr", "m4a",
 	"pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}
+
+// Faults of this file.
+const (
+	faultSequenceExtensionNotAllowed puntuale.ReasonCode = "sequence.extension_not_allowed"
+	faultSequenceMediaAddress        puntuale.ReasonCode = "sequence.media_address"
+	faultSequenceNoExtension         puntuale.ReasonCode = "sequence.no_extension"
+	faultSequenceNothingLeft         puntuale.ReasonCode = "sequence.nothing_left"
+)
 
 // content renders the content of a step. It records faults, and with a fault the result is invalid.
 func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
@@ -35,24 +44,24 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	switch {
 	case !textGood || !mediaGood:
 	case tooLong(c.Text, limit):
-		b.stepFault(i, "text", tooLongText(limit))
+		b.stepFault(i, "text", puntuale.FaultLongerThanCharacters, strconv.Itoa(limit))
 	case c.Text == "" && c.MediaURL == "" && c.Latitude == nil:
-		b.stepFault(i, "", "nothing is left to show: text and media are empty")
+		b.stepFault(i, "", faultSequenceNothingLeft)
 	}
 	return c
 }
 
 // checkMedia records what is wrong with a rendered address or file name, with the field that alone made it.
 func (b *builder) checkMedia(i int, step *puntuale.Step, c *puntuale.Content) {
-	if message := mediaFault(c.MediaURL, c.MediaName, b.media); message != "" {
+	if fault := mediaFault(c.MediaURL, c.MediaName, b.media); !fault.IsZero() {
 		if name := sole(step.Media); name != "" && name != fieldPhone && b.field(name).state == fieldGood {
-			b.fieldFault(b.field(name), message, clip(c.MediaURL))
+			b.fieldFault(b.field(name), fault, clip(c.MediaURL))
 		} else {
-			b.stepFault(i, "media", message)
+			b.stepReason(i, "media", fault)
 		}
 	}
 	if tooLong(c.MediaName, puntuale.MaxMediaName) {
-		b.stepFault(i, "media_name", tooLongText(puntuale.MaxMediaName))
+		b.stepFault(i, "media_name", puntuale.FaultLongerThanCharacters, strconv.Itoa(puntuale.MaxMediaName))
 	}
 }
 
@@ -64,26 +73,26 @@ func textLimit(withMedia bool) int {
 	return puntuale.MaxText
 }
 
-// mediaFault returns what is wrong with a media file's address, "" when nothing is.
-func mediaFault(address, name string, extensions []string) string {
+// mediaFault returns what is wrong with a media file's address, the zero value when nothing is.
+func mediaFault(address, name string, extensions []string) puntuale.Reason {
 	if tooLong(address, puntuale.MaxURL) {
-		return tooLongText(puntuale.MaxURL)
+		return puntuale.Because(puntuale.FaultLongerThanCharacters, strconv.Itoa(puntuale.MaxURL))
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return "must be an address that begins with http:// or https://"
+		return puntuale.Because(faultSequenceMediaAddress)
 	}
 	extension := extensionOf(u.Path)
 	if extension == "" {
 		extension = extensionOf(name)
 	}
 	if extension == "" {
-		return "neither the address nor media_name has a file name extension; allowed: " + strings.Join(extensions, " ")
+		return puntuale.Because(faultSequenceNoExtension, strings.Join(extensions, " "))
 	}
 	if !slices.Contains(extensions, extension) {
-		return "the extension " + clip(extension) + " is not allowed; allowed: " + strings.Join(extensions, " ")
+		return puntuale.Because(faultSequenceExtensionNotAllowed, clip(extension), strings.Join(extensions, " "))
 	}
-	return ""
+	return puntuale.Reason{}
 }
 
 func extensionOf(name string) string {

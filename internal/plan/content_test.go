@@ -17,30 +17,30 @@ func TestMediaFault(t *testing.T) {
 		{"https://example.com/v1.2/file", "x.txt", ""},
 		{"https://example.com:8443/a.m4a", "", ""},
 		{"https://example.com/a.", "b.ogg", ""},
-		{"https://example.com/a", "", "neither"},
-		{"https://example.com/a?f=b.pdf", "", "neither"},
-		{"https://example.com", "nome", "neither"},
-		{"https://example.com/a.exe", "a.pdf", "not allowed"}, // the address's own comes first
-		{"https://example.com/a.pdf.exe", "", "not allowed"},
-		{"https://example.com/a", "a.exe", "not allowed"},
-		{"ftp://example.com/a.pdf", "", "must be"},
-		{"file:///etc/passwd.txt", "", "must be"},
-		{"//example.com/a.pdf", "", "must be"},
-		{"example.com/a.pdf", "", "must be"},
-		{"https:///a.pdf", "", "must be"},
-		{"https://:80/a.pdf", "", "must be"},
-		{"javascript:alert(1).pdf", "", "must be"},
-		{"https://exa mple.com/a.pdf", "", "must be"},
-		{"https://example.com/%zz.pdf", "", "must be"},
-		{"https://example.com/\n.pdf", "", "must be"},
-		{"https://example.com/" + strings.Repeat("a", 2025) + ".pdf", "", "longer than 2048"},
+		{"https://example.com/a", "", "sequence.no_extension"},
+		{"https://example.com/a?f=b.pdf", "", "sequence.no_extension"},
+		{"https://example.com", "nome", "sequence.no_extension"},
+		{"https://example.com/a.exe", "a.pdf", "sequence.extension_not_allowed"}, // the address's own comes first
+		{"https://example.com/a.pdf.exe", "", "sequence.extension_not_allowed"},
+		{"https://example.com/a", "a.exe", "sequence.extension_not_allowed"},
+		{"ftp://example.com/a.pdf", "", "sequence.media_address"},
+		{"file:///etc/passwd.txt", "", "sequence.media_address"},
+		{"//example.com/a.pdf", "", "sequence.media_address"},
+		{"example.com/a.pdf", "", "sequence.media_address"},
+		{"https:///a.pdf", "", "sequence.media_address"},
+		{"https://:80/a.pdf", "", "sequence.media_address"},
+		{"javascript:alert(1).pdf", "", "sequence.media_address"},
+		{"https://exa mple.com/a.pdf", "", "sequence.media_address"},
+		{"https://example.com/%zz.pdf", "", "sequence.media_address"},
+		{"https://example.com/\n.pdf", "", "sequence.media_address"},
+		{"https://example.com/" + strings.Repeat("a", 2025) + ".pdf", "", "fault.longer_than_characters 2048"},
 	} {
 		got := mediaFault(c.address, c.name, DefaultMediaExtensions)
-		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+		if (c.want == "") != got.IsZero() || !strings.Contains(got.String(), c.want) {
 			t.Errorf("%.60s (%s): %q, want %q", c.address, c.name, got, c.want)
 		}
 	}
-	if got := mediaFault("https://example.com/a.exe", "", []string{"exe"}); got != "" {
+	if got := mediaFault("https://example.com/a.exe", "", []string{"exe"}); !got.IsZero() {
 		t.Errorf("a configured extension: %s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strconv"
 	"strings"
 
 	"puntuale"
@@ -37,7 +38,7 @@ type fieldList struct {
 
 func (l *fieldList) template(text string) {
 	for s := scan(text); s.next(); {
-		if !s.found || s.fault != "" || s.field.name == fieldPhone {
+		if !s.found || !s.fault.IsZero() || s.field.name == fieldPhone {
 			continue
 		}
 		kind := puntuale.FieldText
@@ -125,6 +126,12 @@ func (b *builder) entry(name string) *field {
 	return &b.fields[i]
 }
 
+// Faults of this file.
+const (
+	faultSequenceMustBeDate   puntuale.ReasonCode = "sequence.must_be_date"
+	faultSequenceTextOrNumber puntuale.ReasonCode = "sequence.text_or_number"
+)
+
 // field returns a field that some step needs, and reads it the first time.
 func (b *builder) field(name string) *field {
 	f := b.entry(name)
@@ -137,18 +144,18 @@ func (b *builder) field(name string) *field {
 	case v.blank():
 		f.state = fieldAbsent
 	case v.Kind == Other:
-		b.fieldFault(f, "must be text or a number", nil)
+		b.fieldFault(f, puntuale.Because(faultSequenceTextOrNumber), nil)
 	case tooLong(v.Text, puntuale.MaxField):
-		b.fieldFault(f, tooLongText(puntuale.MaxField), nil)
+		b.fieldFault(f, puntuale.Because(puntuale.FaultLongerThanCharacters, strconv.Itoa(puntuale.MaxField)), nil)
 	case hasNUL(v.Text):
-		b.fieldFault(f, "must not hold a NUL character", nil)
+		b.fieldFault(f, puntuale.Because(faultMustNotHoldNUL), nil)
 	default:
 		f.state, f.text = fieldGood, v.Text
 	}
 	if f.date && f.state == fieldGood {
 		moment, err := ParseMoment(strings.TrimSpace(f.text))
 		if f.moment = moment; err != nil { // no number reads as a date
-			b.fieldFault(f, "must be a date: "+dateForms, clip(f.text))
+			b.fieldFault(f, puntuale.Because(faultSequenceMustBeDate), clip(f.text))
 			f.state = fieldBad
 		}
 	}
@@ -156,13 +163,13 @@ func (b *builder) field(name string) *field {
 }
 
 // fieldFault records what is wrong with a field, the first time.
-func (b *builder) fieldFault(f *field, message string, value any) {
+func (b *builder) fieldFault(f *field, reason puntuale.Reason, value any) {
 	if f.reported {
 		return
 	}
 	f.reported = true
-	b.faults = append(b.faults, puntuale.Fault{Location: "body." + f.name, Message: message, Value: value})
+	b.faults = append(b.faults, reason.At("body."+f.name, value))
 }
 
 // missing records that a needed field is absent.
-func (b *builder) missing(f *field) { b.fieldFault(f, SaysMissing, nil) }
+func (b *builder) missing(f *field) { b.fieldFault(f, puntuale.Because(puntuale.FaultRequired), nil) }

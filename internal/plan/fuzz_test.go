@@ -73,7 +73,7 @@ func FuzzMediaFault(f *testing.F) {
 		f.Add(seed, "b.jpg")
 	}
 	f.Fuzz(func(t *testing.T, address, name string) {
-		if mediaFault(address, name, DefaultMediaExtensions) != "" {
+		if !mediaFault(address, name, DefaultMediaExtensions).IsZero() {
 			return
 		}
 		u, err := url.Parse(address)

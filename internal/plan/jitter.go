@@ -24,7 +24,7 @@ func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 			m.DueMax = m.Due
 		}
 		if m.DueMax.After(b.horizon) {
-			b.stepFault(m.Step, "timing", beyondHorizon(m.DueMax))
+			b.stepReason(m.Step, "timing", beyondHorizon(m.DueMax))
 		}
 		m.ValidUntil = timings[i].validUntil(m.Due)
 	}

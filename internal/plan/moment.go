@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -18,7 +18,10 @@ type Moment struct {
 // DefaultTime is the time of day of a date alone, where a step gives none.
 const DefaultTime = 9 * time.Hour
 
-const dateForms = "2026-11-20T10:30:00+01:00, 2026-11-20 10:30, 20/11/2026 10:30, or the day alone"
+// NotDateError says that a text is no date. Text is at most about 80 bytes of it.
+type NotDateError struct{ Text string }
+
+func (e *NotDateError) Error() string { return strconv.Quote(e.Text) + " is not a date" }
 
 // ParseMoment reads one of the two forms of dates, and nothing else:
 //
@@ -36,7 +39,7 @@ func ParseMoment(text string) (Moment, error) {
 		m = r.dayFirst()
 	}
 	if r.bad || r.rest != "" || !exists(m.Date) {
-		return Moment{}, fmt.Errorf("%q is not a date", clip(text))
+		return Moment{}, &NotDateError{clip(text)}
 	}
 	return m, nil
 }

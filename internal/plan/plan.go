@@ -49,9 +49,6 @@ const (
 	SaysAnchorPast = "Non più possibile prima della data di riferimento"
 )
 
-// SaysMissing is what is wrong with a field that the call does not have.
-const SaysMissing = "is required"
-
 // Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once. Faults of
 // fields are at "body.<field>", others at "steps[2].text" or "steps[2].timing", with steps counted from 0. Then nothing
 // is to be scheduled. It changes nothing in its input, but the plan shares the steps' windows and coordinates with it.
@@ -119,13 +116,17 @@ func newBuilder(in *Input) *builder {
 // findDates notes which fields a text formats as dates.
 func (b *builder) findDates(text string) {
 	for s := scan(text); s.next(); {
-		if s.fault == "" && s.field.format != "" {
+		if s.fault.IsZero() && s.field.format != "" {
 			b.entry(s.field.name).date = true
 		}
 	}
 }
 
 // stepFault records what is wrong with a step.
-func (b *builder) stepFault(step int, part, message string) {
-	b.faults = append(b.faults, puntuale.Fault{Location: stepLocation("", step, part), Message: message})
+func (b *builder) stepFault(step int, part string, code puntuale.ReasonCode, args ...string) {
+	b.stepReason(step, part, puntuale.Because(code, args...))
+}
+
+func (b *builder) stepReason(step int, part string, reason puntuale.Reason) {
+	b.faults = append(b.faults, reason.At(stepLocation("", step, part), nil))
 }

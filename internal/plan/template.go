@@ -7,6 +7,15 @@ import (
 	"puntuale"
 )
 
+// Faults of this file.
+const (
+	faultSequenceDateFormat   puntuale.ReasonCode = "sequence.date_format"
+	faultSequenceNestedField  puntuale.ReasonCode = "sequence.nested_field"
+	faultSequenceReservedName puntuale.ReasonCode = "sequence.reserved_name"
+	faultSequenceTimeNeeded   puntuale.ReasonCode = "sequence.time_needed"
+	faultSequenceUnclosed     puntuale.ReasonCode = "sequence.unclosed"
+)
+
 // Names that a call's body uses for itself. {{phone}} prints the recipient as it is answered everywhere ("+…", or the
 // group id as given); otherwise a step cannot use them.
 const (
@@ -36,7 +45,7 @@ type scanner struct {
 	rest    string
 	literal string
 	field   placeholder
-	fault   string
+	fault   puntuale.Reason
 	found   bool // a placeholder, right or wrong, follows the literal
 }
 
@@ -46,7 +55,7 @@ func (s *scanner) next() bool {
 	if s.rest == "" {
 		return false
 	}
-	s.fault, s.field = "", placeholder{}
+	s.fault, s.field = puntuale.Reason{}, placeholder{}
 	var inside string
 	s.literal, inside, s.found = strings.Cut(s.rest, "{{")
 	if !s.found {
@@ -55,7 +64,7 @@ func (s *scanner) next() bool {
 	}
 	inside, rest, closed := strings.Cut(inside, "}}")
 	if !closed {
-		s.fault, s.rest = "{{ without }}", ""
+		s.fault, s.rest = puntuale.Because(faultSequenceUnclosed), ""
 		return true
 	}
 	s.rest = rest
@@ -64,22 +73,22 @@ func (s *scanner) next() bool {
 }
 
 // parsePlaceholder reads what stands between {{ and }}.
-func parsePlaceholder(inside string) (p placeholder, fault string) {
+func parsePlaceholder(inside string) (p placeholder, fault puntuale.Reason) {
 	var head string
 	head, p.fallback, p.optional = strings.Cut(inside, "|")
 	name, format, formatted := strings.Cut(head, ":")
 	p.name, p.format = name, format
 	switch {
 	case strings.Contains(inside, "{{"):
-		return p, "{{" + clip(inside) + "}} holds another {{"
+		return p, puntuale.Because(faultSequenceNestedField, clip(inside))
 	case !isFieldName(name):
-		return p, "{{" + clip(inside) + "}} does not name a field: letters, digits and _, at most 64, not beginning with a digit"
+		return p, puntuale.Because(puntuale.FaultSequenceNotField, clip(inside))
 	case formatted && format != formatDay && format != formatTime && format != formatLong:
-		return p, "{{" + clip(inside) + "}}: a date field's format is data, ora or giorno"
+		return p, puntuale.Because(faultSequenceDateFormat, clip(inside))
 	case name == fieldTimezone, name == fieldPhone && formatted:
-		return p, "{{" + clip(inside) + "}}: " + name + " is a reserved name"
+		return p, puntuale.Because(faultSequenceReservedName, clip(inside), name)
 	}
-	return p, ""
+	return p, puntuale.Reason{}
 }
 
 // isFieldName reports a name of the form [A-Za-z_][A-Za-z0-9_]{0,63}.
@@ -114,7 +123,7 @@ func clip(text string) string {
 // sole returns the name of the field that a template consists of, "" when it is anything else.
 func sole(template string) string {
 	s := scan(template)
-	if s.next() && s.found && s.fault == "" && s.literal == "" && s.rest == "" {
+	if s.next() && s.found && s.fault.IsZero() && s.literal == "" && s.rest == "" {
 		return s.field.name
 	}
 	return ""
@@ -132,8 +141,8 @@ func (b *builder) render(i int, part, template string, t *timing) (string, bool)
 		b.add(s.literal)
 		switch {
 		case !s.found:
-		case s.fault != "":
-			b.stepFault(i, part, s.fault)
+		case !s.fault.IsZero():
+			b.stepReason(i, part, s.fault)
 			good = false
 		default:
 			good = b.print(s.field, t) && good
@@ -159,7 +168,7 @@ func (b *builder) print(p placeholder, t *timing) bool {
 		return false
 	case f.date && p.format == formatTime && !f.moment.HasTime:
 		if !p.optional { // an hour that nobody gave is not made up
-			b.fieldFault(f, "is a day without a time of day, which a step prints as {{"+clip(p.name)+":"+formatTime+"}}", clip(f.text))
+			b.fieldFault(f, puntuale.Because(faultSequenceTimeNeeded, clip(p.name)), clip(f.text))
 			return false
 		}
 		b.add(p.fallback)

@@ -184,7 +184,7 @@ func FuzzTemplate(f *testing.F) {
 			if strings.Contains(s.literal, "{{") {
 				t.Fatalf("%q was taken as literal", s.literal)
 			}
-			if s.found && s.fault == "" {
+			if s.found && s.fault.IsZero() {
 				if !isFieldName(s.field.name) || s.field.name == fieldTimezone {
 					t.Fatalf("%q is no field", s.field.name)
 				}

@@ -2,9 +2,18 @@ package plan
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"puntuale"
+)
+
+// Faults of this file.
+const (
+	faultQuotedNotTime         puntuale.ReasonCode = "fault.quoted_not_time"
+	faultSequenceBeyondHorizon puntuale.ReasonCode = "sequence.beyond_horizon"
+	faultSequenceMomentPassed  puntuale.ReasonCode = "sequence.moment_passed"
+	faultSequenceNeverOpen     puntuale.ReasonCode = "sequence.never_open"
 )
 
 // defaultValidity is how long after its planned moment a message may leave when its step does not say.
@@ -30,7 +39,7 @@ func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *punt
 		return m, nil
 	}
 	if desired.After(b.horizon) {
-		b.stepFault(i, "timing", beyondHorizon(desired))
+		b.stepReason(i, "timing", beyondHorizon(desired))
 		return m, nil
 	}
 	due, reason, ok := b.due(i, t, desired)
@@ -69,7 +78,7 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	if t.At != "" {
 		at, err := puntuale.ParseTimeOfDay(t.At)
 		if err != nil {
-			b.stepFault(i, "timing.at", err.Error())
+			b.stepFault(i, "timing.at", faultQuotedNotTime, strconv.Quote(t.At))
 			return time.Time{}, false
 		}
 		t.at = at
@@ -172,7 +181,7 @@ func local(t time.Time, loc *time.Location) (puntuale.Date, time.Duration) {
 func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reason string, ok bool) {
 	due, ok = t.fit(desired)
 	if !ok {
-		b.stepFault(i, "timing.window", "does not open in the next two years")
+		b.stepFault(i, "timing.window", faultSequenceNeverOpen)
 		return due, "", false
 	}
 	if !due.Before(b.now) {
@@ -188,7 +197,7 @@ func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reaso
 		reason = SaysAnchorPast
 	}
 	if t.IfPast == puntuale.PastReject {
-		b.stepFault(i, "timing", "the moment "+due.Format(time.RFC3339)+" has passed")
+		b.stepFault(i, "timing", faultSequenceMomentPassed, due.Format(time.RFC3339))
 		return due, "", false
 	}
 	return due, reason, true
@@ -257,6 +266,6 @@ func (t *timing) validUntil(due time.Time) time.Time {
 	return until
 }
 
-func beyondHorizon(moment time.Time) string {
-	return moment.Format(time.RFC3339) + " lies beyond the horizon of 5 years"
+func beyondHorizon(moment time.Time) puntuale.Reason {
+	return puntuale.Because(faultSequenceBeyondHorizon, moment.Format(time.RFC3339))
 }

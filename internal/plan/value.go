@@ -2,10 +2,11 @@ package plan
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"puntuale"
 )
 
 // Kind tells what a field of the call held.
@@ -63,14 +64,14 @@ func (v Value) blank() bool {
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
+const faultMustNotHoldNUL puntuale.ReasonCode = "fault.must_not_hold_nul"
+
 func hasNUL(text string) bool { return strings.IndexByte(text, 0) >= 0 }
 
 // tooLong reports text of more than limit characters.
 func tooLong(text string, limit int) bool {
 	return len(text) > limit && utf8.RuneCountInString(text) > limit
 }
-
-func tooLongText(limit int) string { return fmt.Sprintf("is longer than %d characters", limit) }
 
 // stepLocation names a part of a step: "steps[2].text" after a prefix.
 func stepLocation(prefix string, step int, part string) string {

@@ -2,7 +2,38 @@ package roster
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+
+	"puntuale"
+)
+
+// Faults of this file.
+const (
+	faultListAtColumn       puntuale.ReasonCode = "list.at_column"
+	faultListAtLine         puntuale.ReasonCode = "list.at_line"
+	faultListBadCell        puntuale.ReasonCode = "list.bad_cell"
+	faultListBadEncoding    puntuale.ReasonCode = "list.bad_encoding"
+	faultListBareQuote      puntuale.ReasonCode = "list.bare_quote"
+	faultListCellTooLong    puntuale.ReasonCode = "list.cell_too_long"
+	faultListDamaged        puntuale.ReasonCode = "list.damaged"
+	faultListDamagedFrom    puntuale.ReasonCode = "list.damaged_from"
+	faultListEncrypted      puntuale.ReasonCode = "list.encrypted"
+	faultListErrorValue     puntuale.ReasonCode = "list.error_value"
+	faultListFormula        puntuale.ReasonCode = "list.formula"
+	faultListLineTooLong    puntuale.ReasonCode = "list.line_too_long"
+	faultListNoHeader       puntuale.ReasonCode = "list.no_header"
+	faultListNotAList       puntuale.ReasonCode = "list.not_a_list"
+	faultListNULByte        puntuale.ReasonCode = "list.nul_byte"
+	faultListOldXLS         puntuale.ReasonCode = "list.old_xls"
+	faultListOpenQuote      puntuale.ReasonCode = "list.open_quote"
+	faultListPhoneHeader    puntuale.ReasonCode = "list.phone_header"
+	faultListTooLarge       puntuale.ReasonCode = "list.too_large"
+	faultListTooManyCells   puntuale.ReasonCode = "list.too_many_cells"
+	faultListTooManyColumns puntuale.ReasonCode = "list.too_many_columns"
+	faultListTooManyRows    puntuale.ReasonCode = "list.too_many_rows"
+	faultListUnknownFormat  puntuale.ReasonCode = "list.unknown_format"
+	faultListZipBomb        puntuale.ReasonCode = "list.zip_bomb"
 )
 
 // Problem is a code for a fault of a list or of one row. Programs may compare it; it never changes.
@@ -37,32 +68,32 @@ const (
 	Damaged        Problem = "damaged"
 )
 
-var sentences = map[Problem]string{
-	TooManyCells:   "the row has a value to the right of the last column that the header names",
-	CellTooLong:    fmt.Sprintf("a cell is longer than %d bytes", MaxCell),
-	LineTooLong:    fmt.Sprintf("the row is longer than %d bytes", MaxLine),
-	NULByte:        "the row has a NUL byte, which no text has",
-	BadEncoding:    "the row is not in the encoding of the rows above; save the list as UTF-8",
-	BareQuote:      "text follows a closing quotation mark; inside of a quoted cell a quotation mark is written twice",
-	OpenQuote:      fmt.Sprintf("a quotation mark opens a cell and none closes it within %d bytes", MaxLine),
-	Formula:        "a cell has a formula without its result; open the workbook and save it again, or replace formulas with their values",
-	ErrorValue:     "a formula gives an error, such as #N/A, instead of a value",
-	BadCell:        "a cell of the workbook cannot be read",
-	UnknownFormat:  "the file is neither CSV (text/csv) nor XLSX",
-	NotAList:       "this is neither text nor an XLSX workbook",
-	NoHeader:       "the list has no header; its first row must name the columns",
-	PhoneHeader:    "the header holds a phone number; put a row above it that names the columns",
-	TooManyColumns: fmt.Sprintf("the list has more than %d columns", MaxColumns),
-	TooManyRows:    fmt.Sprintf("the list has more than %d rows", MaxRows),
-	TooLarge:       fmt.Sprintf("the list is larger than %d MiB", MaxBytes>>20),
-	ZipBomb:        fmt.Sprintf("the workbook unpacks to more than %d MiB, or to more than %d times its size", maxUnpacked>>20, maxRatio),
-	Encrypted:      "the workbook is protected by a password; save it without one",
-	OldXLS:         "this is a workbook of the old form .xls; save it as .xlsx or CSV",
-	Damaged:        "the workbook is damaged or was cut off",
+var reasons = map[Problem]puntuale.Reason{
+	TooManyCells:   puntuale.Because(faultListTooManyCells),
+	CellTooLong:    puntuale.Because(faultListCellTooLong, strconv.Itoa(MaxCell)),
+	LineTooLong:    puntuale.Because(faultListLineTooLong, strconv.Itoa(MaxLine)),
+	NULByte:        puntuale.Because(faultListNULByte),
+	BadEncoding:    puntuale.Because(faultListBadEncoding),
+	BareQuote:      puntuale.Because(faultListBareQuote),
+	OpenQuote:      puntuale.Because(faultListOpenQuote, strconv.Itoa(MaxLine)),
+	Formula:        puntuale.Because(faultListFormula),
+	ErrorValue:     puntuale.Because(faultListErrorValue),
+	BadCell:        puntuale.Because(faultListBadCell),
+	UnknownFormat:  puntuale.Because(faultListUnknownFormat),
+	NotAList:       puntuale.Because(faultListNotAList),
+	NoHeader:       puntuale.Because(faultListNoHeader),
+	PhoneHeader:    puntuale.Because(faultListPhoneHeader),
+	TooManyColumns: puntuale.Because(faultListTooManyColumns, strconv.Itoa(MaxColumns)),
+	TooManyRows:    puntuale.Because(faultListTooManyRows, strconv.Itoa(MaxRows)),
+	TooLarge:       puntuale.Because(faultListTooLarge, strconv.Itoa(MaxBytes>>20)),
+	ZipBomb:        puntuale.Because(faultListZipBomb, strconv.Itoa(maxUnpacked>>20), strconv.Itoa(maxRatio)),
+	Encrypted:      puntuale.Because(faultListEncrypted),
+	OldXLS:         puntuale.Because(faultListOldXLS),
+	Damaged:        puntuale.Because(faultListDamaged),
 }
 
-// Sentence names the fault. Where the remedy is not obvious, it names that, too.
-func (p Problem) Sentence() string { return sentences[p] }
+// Reason names the fault.
+func (p Problem) Reason() puntuale.Reason { return reasons[p] }
 
 // faulty begins a cell that was not read; its problem follows. It is no character, and lists have none that begin so.
 const faulty = "\uffff"
@@ -71,7 +102,7 @@ const faulty = "\uffff"
 // its row where nothing asks for its column.
 func CellProblem(cell string) Problem {
 	rest, ok := strings.CutPrefix(cell, faulty)
-	if p := Problem(rest); ok && sentences[p] != "" {
+	if p := Problem(rest); ok && !reasons[p].IsZero() {
 		return p
 	}
 	return ""
@@ -84,10 +115,15 @@ type RowError struct {
 	Problem Problem
 }
 
-func (e *RowError) Error() string { return place(e.Line, e.Column) + e.Problem.Sentence() }
+func (e *RowError) Error() string { return place(e.Line, e.Column) + string(e.Problem) }
 
-// Message is the error without the line.
-func (e *RowError) Message() string { return place(0, e.Column) + e.Problem.Sentence() }
+// Reason is the error without the line.
+func (e *RowError) Reason() puntuale.Reason {
+	if e.Column == 0 {
+		return e.Problem.Reason()
+	}
+	return puntuale.Because(faultListAtColumn, strconv.Itoa(e.Column), e.Problem.Reason().Stored())
+}
 
 // FileError is the fault of a list as a whole: it cannot be read, or not any further.
 type FileError struct {
@@ -98,9 +134,21 @@ type FileError struct {
 
 func (e *FileError) Error() string {
 	if e.Problem == Damaged && e.Line > 0 {
-		return fmt.Sprintf("from line %d on: %s", e.Line, e.Problem.Sentence())
+		return fmt.Sprintf("from line %d on: %s", e.Line, e.Problem)
 	}
-	return place(e.Line, 0) + e.Problem.Sentence()
+	return place(e.Line, 0) + string(e.Problem)
+}
+
+// Reason is what is wrong, with the line.
+func (e *FileError) Reason() puntuale.Reason {
+	switch {
+	case e.Line == 0:
+		return e.Problem.Reason()
+	case e.Problem == Damaged:
+		return puntuale.Because(faultListDamagedFrom, strconv.Itoa(e.Line))
+	default:
+		return puntuale.Because(faultListAtLine, strconv.Itoa(e.Line), e.Problem.Reason().Stored())
+	}
 }
 
 // TooLarge reports whether the list is refused for its size.

@@ -1,7 +1,6 @@
 package roster
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,6 +9,18 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"puntuale"
+)
+
+// Faults of this file.
+const (
+	faultListColumnTwice   puntuale.ReasonCode = "list.column_twice"
+	faultListFieldTwice    puntuale.ReasonCode = "list.field_twice"
+	faultListHasColumns    puntuale.ReasonCode = "list.has_columns"
+	faultListMappingFaults puntuale.ReasonCode = "list.mapping_faults"
+	faultListNoColumn      puntuale.ReasonCode = "list.no_column"
+	faultListNotMapping    puntuale.ReasonCode = "list.not_mapping"
 )
 
 // Words that name a column of phone numbers, folded, the surest first. A weak word counts only where the column holds phone
@@ -102,50 +113,65 @@ func folded(text string) string {
 }
 
 // ParseMapping reads "phone:Telefono,nome:Nome": each field with its column. A column is named by its header or by its number
-// from 1, as in "phone:2". The error names every fault.
+// from 1, as in "phone:2". The error is a [*MappingError] that names every fault.
 func ParseMapping(text string, columns []string) (map[string]int, error) {
 	found := map[string]int{}
-	var faults []string
+	var faults []puntuale.Reason
 	for part := range strings.SplitSeq(text, ",") {
 		field, column, ok := strings.Cut(part, ":")
 		field, column = strings.TrimSpace(field), strings.TrimSpace(column)
 		if !ok || field == "" || column == "" {
-			faults = append(faults, fmt.Sprintf("%q is not a field and its column, such as phone:Telefono", part))
+			faults = append(faults, puntuale.Because(faultListNotMapping, strconv.Quote(part)))
 			continue
 		}
 		if _, twice := found[field]; twice {
-			faults = append(faults, fmt.Sprintf("names %s twice", field))
+			faults = append(faults, puntuale.Because(faultListFieldTwice, field))
 			continue
 		}
-		at, says := columnAt(column, columns)
-		if says != "" {
-			faults = append(faults, says)
+		at, wrong := columnAt(column, columns)
+		if !wrong.IsZero() {
+			faults = append(faults, wrong)
 		}
 		found[field] = at
 	}
-	if unknown := slices.ContainsFunc(faults, func(f string) bool { return strings.HasPrefix(f, noColumn) }); unknown {
-		faults = append(faults, "it has "+Named(columns))
+	if unknown := slices.ContainsFunc(faults, func(f puntuale.Reason) bool { return f.Code == faultListNoColumn }); unknown {
+		faults = append(faults, puntuale.Because(faultListHasColumns, Named(columns)))
 	}
 	if len(faults) > 0 {
-		return nil, errors.New(strings.Join(faults, "; "))
+		return nil, &MappingError{faults}
 	}
 	return found, nil
 }
 
-const noColumn = "the list has no column "
+// MappingError is what is wrong with a mapping.
+type MappingError struct{ faults []puntuale.Reason }
 
-func columnAt(column string, columns []string) (at int, says string) {
+func (e *MappingError) Error() string { return e.Reason().String() }
+
+// Reason names every fault.
+func (e *MappingError) Reason() puntuale.Reason {
+	if len(e.faults) == 1 {
+		return e.faults[0]
+	}
+	all := make([]string, len(e.faults))
+	for i, f := range e.faults {
+		all[i] = f.Stored()
+	}
+	return puntuale.Because(faultListMappingFaults, all...)
+}
+
+func columnAt(column string, columns []string) (at int, wrong puntuale.Reason) {
 	same := func(c string) bool { return strings.EqualFold(c, column) }
 	if at := slices.IndexFunc(columns, same); at >= 0 {
 		if slices.IndexFunc(columns[at+1:], same) >= 0 {
-			return 0, fmt.Sprintf("the list has two columns %q; name one by its number", column)
+			return 0, puntuale.Because(faultListColumnTwice, strconv.Quote(column))
 		}
-		return at, ""
+		return at, puntuale.Reason{}
 	}
 	if n, err := strconv.Atoi(column); err == nil && n >= 1 && n <= len(columns) {
-		return n - 1, ""
+		return n - 1, puntuale.Reason{}
 	}
-	return 0, noColumn + strconv.Quote(column)
+	return 0, puntuale.Because(faultListNoColumn, strconv.Quote(column))
 }
 
 // Named names a list's columns in about 1,000 bytes at most.

@@ -1,11 +1,13 @@
 package roster_test
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"puntuale/internal/catalogue"
 	"puntuale/internal/roster"
 )
 
@@ -80,7 +82,8 @@ func TestParseMapping(t *testing.T) {
 		"phone:1,a:zz,b:yy": `"zz"; the list has no column "yy"; it has "Telefono"`,
 		"phone:Note, varie": `no column "Note"`,
 	} {
-		if _, err := roster.ParseMapping(text, columns); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := roster.ParseMapping(text, columns)
+		if e, ok := errors.AsType[*roster.MappingError](err); !ok || !strings.Contains(catalogue.Message(e.Reason()), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

@@ -109,7 +109,7 @@ func csvOf(t testing.TB, text string) outcome {
 func expectProblem(t testing.TB, err error, want roster.Problem) {
 	t.Helper()
 	f, ok := errors.AsType[*roster.FileError](err)
-	if !ok || f.Problem != want || !strings.HasSuffix(err.Error(), want.Sentence()) || want.Sentence() == "" {
+	if !ok || f.Problem != want || !strings.HasSuffix(err.Error(), string(want)) || want.Reason().IsZero() {
 		t.Errorf("error %v, want %s", err, want)
 		if f != nil {
 			t.Logf("the reason is %v", f.Err)

@@ -126,10 +126,21 @@ func (m *Manager) complain(ctx context.Context, what string, c puntuale.Command,
 	}
 }
 
+// Faults of this file.
+const (
+	faultCommandServerStopped    puntuale.ReasonCode = "command.server_stopped"
+	faultCommandUnknown          puntuale.ReasonCode = "command.unknown"
+	faultSessionConnectsItself   puntuale.ReasonCode = "session.connects_itself"
+	faultSessionMoving           puntuale.ReasonCode = "session.moving"
+	faultSessionNetworkSilent    puntuale.ReasonCode = "session.network_silent"
+	faultSessionNotLinkedBecause puntuale.ReasonCode = "session.not_linked_because"
+	faultSessionNotTestable      puntuale.ReasonCode = "session.not_testable"
+)
+
 // carryOut does what a command says. Its error is for the caller who gave it.
 func (m *Manager) carryOut(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) error {
 	if c.Taken != 0 && c.Taken != node && !c.Harmless() {
-		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "the server that was linking the session stopped; try again", RetryAfter: time.Second}
+		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultCommandServerStopped), RetryAfter: time.Second}
 	}
 	switch c.Verb {
 	case puntuale.CommandPair:
@@ -159,7 +170,7 @@ func (m *Manager) carryOut(ctx context.Context, p *place, node puntuale.NodeID, 
 	case puntuale.CommandReconnect:
 		return m.reconnect(ctx, p)
 	}
-	return puntuale.Conflict("the server that sends for the session does not know this command") // of a later version
+	return puntuale.Conflict(faultCommandUnknown) // of a later version
 }
 
 // read opens a command's detail.
@@ -201,7 +212,7 @@ func (m *Manager) pair(ctx context.Context, p *place, order puntuale.PairOrder) 
 		return p.told > before && p.stored == p.told && (end.State != puntuale.LinkPairing || code)
 	})
 	if err == nil && end.State == puntuale.LinkUnlinked {
-		return puntuale.Conflict("the session could not be linked: " + end.Detail)
+		return puntuale.Conflict(faultSessionNotLinkedBecause, end.Detail)
 	}
 	return err
 }
@@ -255,7 +266,7 @@ func (m *Manager) test(ctx context.Context, p *place) error {
 	tester, can := linker.(puntuale.Tester)
 	switch {
 	case !can:
-		return puntuale.Conflict("sessions of this type cannot be tested")
+		return puntuale.Conflict(faultSessionNotTestable)
 	case !open:
 		return errMoved
 	}
@@ -278,7 +289,7 @@ func (m *Manager) reconnect(ctx context.Context, p *place) error {
 	reconnector, can := linker.(puntuale.Reconnector)
 	switch {
 	case !can:
-		return puntuale.Conflict("sessions of this type connect by themselves")
+		return puntuale.Conflict(faultSessionConnectsItself)
 	case !open:
 		return errMoved
 	}
@@ -302,7 +313,7 @@ func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.T
 	case <-quiet:
 		return nil
 	case <-ctx.Done():
-		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages of the session are just being sent; try again", RetryAfter: 2 * time.Second}
+		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(puntuale.FaultSessionSending), RetryAfter: 2 * time.Second}
 	}
 }
 
@@ -335,7 +346,7 @@ func inTime(ctx context.Context, err error) error {
 }
 
 // errSlow says that the network did not answer in time.
-var errSlow = &puntuale.Error{Code: puntuale.CodeBusy, Message: "the network has not answered yet; try again", RetryAfter: 2 * time.Second}
+var errSlow = &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultSessionNetworkSilent), RetryAfter: 2 * time.Second}
 
 // errMoved says that another node owns the session now.
-var errMoved = &puntuale.Error{Code: puntuale.CodeBusy, Message: "the session is going to another server; try again", RetryAfter: time.Second}
+var errMoved = &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultSessionMoving), RetryAfter: time.Second}

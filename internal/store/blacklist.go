@@ -98,7 +98,7 @@ func (t tenant) BlacklistEntry(ctx context.Context, id int64) (puntuale.Blacklis
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select phone, reason, added_at from blacklist where client_id = $1 and id = $2 and id > 0`, []any{t.id, id},
 		&e.Phone, &e.Reason, engine.ScanTime(&e.Added))
 	hideMark(&e)
-	return e, engine.FoundOr(found, err, "blacklist entry")
+	return e, engine.FoundOr(found, err, puntuale.NoBlacklist)
 }
 
 // mostBlacklisted is how many entries one transaction adds.
@@ -123,7 +123,7 @@ func (t tenant) RemoveBlacklistEntry(ctx context.Context, id int64) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `delete from blacklist where client_id = $1 and id = $2 and id > 0`, t.id, id)
 		if err == nil && n == 0 {
-			return puntuale.NotFound("blacklist entry")
+			return puntuale.NotFound(puntuale.NoBlacklist)
 		}
 		return err
 	})

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -66,18 +67,20 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 	return id, err
 }
 
+const faultCampaignTooMany puntuale.ReasonCode = "campaign.too_many"
+
 // campaignRoom locks the client and refuses one campaign too many.
 func (t tenant) campaignRoom(ctx context.Context, a engine.Querier) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
-	if err := engine.ThereOr(found, err, "client"); err != nil {
+	if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 		return err
 	}
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from campaign where client_id = $1 and state < 7`, []any{t.id}, &n); err != nil {
 		return fmt.Errorf("count campaigns: %w", err)
 	}
 	if n >= puntuale.MaxOpenCampaigns {
-		return &puntuale.Error{Code: puntuale.CodeQuotaReached, Message: fmt.Sprintf("the client has %d campaigns that have not ended", n)}
+		return &puntuale.Error{Code: puntuale.CodeQuotaReached, Reason: puntuale.Because(faultCampaignTooMany, strconv.FormatInt(n, 10))}
 	}
 	return nil
 }
@@ -107,18 +110,18 @@ func (t tenant) UpdateCampaign(ctx context.Context, c puntuale.Campaign) error {
 func (t tenant) lockCampaign(ctx context.Context, a engine.Querier, id puntuale.CampaignID, may func(puntuale.CampaignState) bool) (c puntuale.Campaign, err error) {
 	found, err := engine.QueryOne(ctx, a, `select c.id, c.state, c.list_id, c.checked_at, c.paused_at, c.resumed_at, c.started_at from campaign c
  where c.client_id = $1 and c.id = $2 for no key update`, []any{t.id, id}, &c.ID, &c.State, &c.List, engine.ScanTime(&c.Alive), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Started))
-	if err := engine.ThereOr(found, err, "campaign"); err != nil {
+	if err := engine.ThereOr(found, err, puntuale.NoCampaign); err != nil {
 		return c, err
 	}
 	if !may(c.State) {
-		return c, puntuale.Conflict("the campaign is " + c.State.String())
+		return c, puntuale.Conflict(puntuale.FaultCampaignWrongState, c.State.String())
 	}
 	return c, nil
 }
 
 func (t tenant) Campaign(ctx context.Context, id puntuale.CampaignID) (c puntuale.Campaign, err error) {
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+campaignColumns+fromCampaigns+` where c.client_id = $1 and c.id = $2`, []any{t.id, id}, campaignFields(&c)...)
-	return c, engine.FoundOr(found, err, "campaign")
+	return c, engine.FoundOr(found, err, puntuale.NoCampaign)
 }
 
 // listedCampaigns leave out what is sent, which may be long.
@@ -238,7 +241,7 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 	err = t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.Writes, func(ctx context.Context, a engine.Querier) error {
 		var begun puntuale.Campaign
 		found, err := engine.QueryOne(ctx, a, `select started_at, checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, engine.ScanTime(&begun.Started), optionalJSON{&begun.Checked})
-		if err := engine.ThereOr(found, err, "campaign"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoCampaign); err != nil {
 			return err
 		}
 		if !begun.Started.IsZero() && begun.Checked.Digest == c.Digest {
@@ -261,10 +264,10 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 		}
 		switch {
 		case check.Digest == "" || check.Digest != c.Digest:
-			return puntuale.Conflict("the campaign was changed since its check")
+			return puntuale.Conflict(puntuale.FaultCampaignChangedSinceCheck)
 		case over:
 			t.s.Config.Meter.CapRefused(1)
-			return &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &u}
+			return &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &u}
 		}
 		if _, err := a.Exec(ctx, `update campaign set state = 3, session_id = $3, frozen = $4, started_at = $5, reason = '' where client_id = $1 and id = $2`,
 			t.id, id, c.Session, frozen, engine.Micros(c.Now)); err != nil {
@@ -290,7 +293,7 @@ func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.DayOf)
 	}
 	c, ok := counts[day]
 	if !ok {
-		return u, false, puntuale.NotFound("client")
+		return u, false, puntuale.NotFound(puntuale.NoClient)
 	}
 	return c.Usage(c.Used - c.Prev), c.Used == c.Prev, nil
 }

@@ -41,7 +41,7 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone st
 	if len(refs) == 0 { // else the sequence is, or was, there
 		var id int64
 		found, err := engine.QueryOne(ctx, t.s.CallReads, `select id from sequence where client_id = $1 and id = $2`, []any{t.id, sequence}, &id)
-		if err := engine.FoundOr(found, err, "sequence"); err != nil {
+		if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
 			return puntuale.Stopped{}, err
 		}
 	}
@@ -140,7 +140,7 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 			return fmt.Errorf("look for messages to cancel: %w", err)
 		}
 		if faults := missing(ids, func(id *puntuale.MessageID) (puntuale.MessageID, bool) { return *id, slices.Contains(there, *id) }); len(faults) > 0 {
-			return notFound("message", faults)
+			return notFound(puntuale.NoMessage, faults)
 		}
 		done, err = queue.CancelOpen(ctx, a, refs, now)
 		return err

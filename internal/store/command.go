@@ -36,10 +36,12 @@ func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.C
 	return puntuale.CommandID(id), err
 }
 
+const faultCommandTooMany puntuale.ReasonCode = "command.too_many"
+
 // commandable refuses a command for a session that is not there, or has too many.
 func (t tenant) commandable(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	if session == 0 {
-		return puntuale.NotFound("session")
+		return puntuale.NotFound(puntuale.NoSession)
 	}
 	if err := t.sessionThere(ctx, a, session); err != nil {
 		return err
@@ -50,7 +52,7 @@ func (t tenant) commandable(ctx context.Context, a engine.Querier, session puntu
 		return fmt.Errorf("count commands: %w", err)
 	}
 	if n >= waitingMost {
-		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "too many calls for this session are under way", RetryAfter: 5 * time.Second}
+		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultCommandTooMany), RetryAfter: 5 * time.Second}
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func (t tenant) CommandAnswer(ctx context.Context, id puntuale.CommandID, now ti
 	var answer []byte
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select answered_at, answer from command where id = $1 and client_id = $2 and expires_at > $3`,
 		[]any{id, t.id, engine.Micros(now)}, &at, &answer)
-	if err := engine.FoundOr(found, err, "command"); err != nil || at == 0 {
+	if err := engine.FoundOr(found, err, puntuale.NoCommand); err != nil || at == 0 {
 		return nil, err
 	}
 	return answer, nil

@@ -4,12 +4,23 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/queue"
+)
+
+// Faults of this file.
+const (
+	faultSequenceOnePending  puntuale.ReasonCode = "sequence.one_pending"
+	faultSequencePending     puntuale.ReasonCode = "sequence.pending"
+	faultSessionDefaultStays puntuale.ReasonCode = "session.default_stays"
+	faultSessionHasCampaign  puntuale.ReasonCode = "session.has_campaign"
+	faultSessionOnePending   puntuale.ReasonCode = "session.one_pending"
+	faultSessionPending      puntuale.ReasonCode = "session.pending"
 )
 
 // DeleteClient makes the client unreachable in one transaction: from then on nothing of it is started, claimed or
@@ -30,7 +41,7 @@ func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, n
 func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
 	if _, found, err := p.ClientIn(ctx, a, id); !found {
-		return engine.ThereOr(found, err, "client")
+		return engine.ThereOr(found, err, puntuale.NoClient)
 	}
 	if err := t.lockDays(ctx, a, now); err != nil {
 		return err
@@ -124,7 +135,7 @@ func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time
 		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 			d.now = present()
 			locked, err := d.lockSessions(ctx, a, id)
-			if err := engine.ThereOr(len(locked) > 0, err, "session"); err != nil {
+			if err := engine.ThereOr(len(locked) > 0, err, puntuale.NoSession); err != nil {
 				return err
 			}
 			if err := d.noHold(ctx, a, id, d.now); err != nil {
@@ -172,11 +183,11 @@ func (d *departure) check(ctx context.Context, a engine.Querier) error {
 	}
 	switch i := place(d.id); {
 	case i < 0:
-		return puntuale.NotFound("session")
+		return puntuale.NotFound(puntuale.NoSession)
 	case locked[i].isDefault:
-		return puntuale.Conflict("the default session cannot be deleted")
+		return puntuale.Conflict(faultSessionDefaultStays)
 	case d.moveTo != 0 && (d.moveTo == d.id || place(d.moveTo) < 0):
-		return notFound("session", []puntuale.Fault{{Location: "query.move_to", Message: "session not found", Value: d.moveTo.String()}})
+		return notFound(puntuale.NoSession, []puntuale.Fault{{Location: "query.move_to", Code: puntuale.NoSession, Value: d.moveTo.String()}})
 	}
 	if err := d.noHold(ctx, a, d.id, d.now); err != nil {
 		return err
@@ -189,14 +200,14 @@ func (d *departure) check(ctx context.Context, a engine.Querier) error {
 		return fmt.Errorf("count campaigns: %w", err)
 	}
 	if n > 0 {
-		return puntuale.Conflict("the session has a campaign that has not ended")
+		return puntuale.Conflict(faultSessionHasCampaign)
 	}
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from message where client_id + 0 = $1 and session_id = $2 and state = 0`,
 		[]any{d.tenant.id, d.id}, &n); err != nil {
 		return fmt.Errorf("count pending messages: %w", err)
 	}
 	if n > 0 {
-		return stillPending("session", n)
+		return stillPending(n, faultSessionOnePending, faultSessionPending)
 	}
 	return nil
 }
@@ -325,7 +336,7 @@ func (d *departure) settle(ctx context.Context, a engine.Querier, open []openMes
 		case m.uncertain:
 			lost = append(lost, m)
 		default:
-			return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages of the session are just being sent; try again", RetryAfter: 2 * time.Second}
+			return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(puntuale.FaultSessionSending), RetryAfter: 2 * time.Second}
 		}
 	}
 	if err := d.giveUp(ctx, a, lost); err != nil {
@@ -356,9 +367,9 @@ update message set session_id = $1::bigint from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent = 0`
 
 // stillPending refuses a deletion because of messages.
-func stillPending(what string, n int) error {
+func stillPending(n int, one, many puntuale.ReasonCode) error {
 	if n == 1 {
-		return puntuale.Conflict("the " + what + " has 1 pending message")
+		return puntuale.Conflict(one)
 	}
-	return puntuale.Conflict(fmt.Sprintf("the %s has %d pending messages", what, n))
+	return puntuale.Conflict(many, strconv.Itoa(n))
 }

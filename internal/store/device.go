@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -21,7 +22,7 @@ func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sea
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, session)
 		if err == nil && !s.ByDevice() {
-			err = puntuale.NotFound("session")
+			err = puntuale.NotFound(puntuale.NoSession)
 		}
 		if err == nil {
 			err = t.roomForDevice(ctx, a, session)
@@ -37,6 +38,13 @@ func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sea
 	})
 }
 
+// Faults of this file.
+const (
+	faultDeviceMessagesHeld puntuale.ReasonCode = "device.messages_held"
+	faultDeviceNotLinked    puntuale.ReasonCode = "device.not_linked"
+	faultDeviceTooMany      puntuale.ReasonCode = "device.too_many"
+)
+
 // roomForDevice refuses one device more than a session may have. The session is locked.
 func (t tenant) roomForDevice(ctx context.Context, a engine.Querier, session puntuale.SessionID) error {
 	var n int
@@ -44,7 +52,7 @@ func (t tenant) roomForDevice(ctx context.Context, a engine.Querier, session pun
 		return fmt.Errorf("count devices: %w", err)
 	}
 	if n >= puntuale.MaxDevices {
-		return puntuale.Conflict(fmt.Sprintf("the session has %d devices, as many as it may: unlink one first", n))
+		return puntuale.Conflict(faultDeviceTooMany, strconv.Itoa(n))
 	}
 	return nil
 }
@@ -70,7 +78,7 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 	if mark != "" {
 		found, err = engine.QueryOne(ctx, s.CallReads, offered, []any{mark, engine.Micros(now)}, &d.Client, &d.Session)
 	}
-	if err := engine.FoundOr(found, err, "code"); err != nil {
+	if err := engine.FoundOr(found, err, puntuale.NoCode); err != nil {
 		return d, err
 	}
 	t := tenant{s: s, id: d.Client}
@@ -80,7 +88,7 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 			return err
 		}
 		found, err := engine.QueryOne(ctx, a, offered, []any{mark, engine.Micros(now)}, &d.Client, &d.Session)
-		if err := engine.ThereOr(found, err, "code"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoCode); err != nil {
 			return err
 		}
 		if err := t.roomForDevice(ctx, a, d.Session); err != nil {
@@ -113,12 +121,12 @@ func (t tenant) setDeviceLink(ctx context.Context, a engine.Querier, session pun
 func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		locked, err := t.lockSessions(ctx, a, session)
-		if err := engine.ThereOr(len(locked) > 0, err, "session"); err != nil {
+		if err := engine.ThereOr(len(locked) > 0, err, puntuale.NoSession); err != nil {
 			return err
 		}
 		gone, err := engine.QueryAll(ctx, a, `select id from device where client_id = $1 and session_id = $2 and (id = $3 or $3 = 0)`,
 			[]any{t.id, session, device}, engine.ScanOne[puntuale.DeviceID])
-		if err := engine.ThereOr(len(gone) > 0 || device == 0, err, "device"); err != nil {
+		if err := engine.ThereOr(len(gone) > 0 || device == 0, err, puntuale.NoDevice); err != nil {
 			return err
 		}
 		for _, id := range gone {
@@ -160,11 +168,11 @@ func (t tenant) KeepPush(ctx context.Context, device puntuale.DeviceID, sealed [
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update device set push = $3, push_after = case when push_failures > 0 then 0 else push_after end, push_failures = 0
  where client_id = $1 and id = $2`, t.id, device, sealed)
-		return engine.ThereOr(n > 0, err, "device")
+		return engine.ThereOr(n > 0, err, puntuale.NoDevice)
 	})
 }
 
-var errUnknownDevice = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "the device is not linked, or no longer"}
+var errUnknownDevice = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(faultDeviceNotLinked)}
 
 func (s *Store) DeviceOf(ctx context.Context, token puntuale.KeyHash) (puntuale.Client, puntuale.Device, error) {
 	var c puntuale.Client
@@ -202,7 +210,7 @@ func (t tenant) noHold(ctx context.Context, a engine.Querier, session puntuale.S
 		return fmt.Errorf("look for holds: %w", err)
 	}
 	if n > 0 {
-		return &puntuale.Error{Code: puntuale.CodeBusy, Message: fmt.Sprintf("devices hold %d messages of the session", n)}
+		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultDeviceMessagesHeld, strconv.Itoa(n))}
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (t tenant) lockedDevice(ctx context.Context, a engine.Querier, session punt
 	}
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from device where client_id = $1 and id = $2 and session_id = $3`, []any{t.id, device, session}, &n)
-	return engine.ThereOr(found, err, "device")
+	return engine.ThereOr(found, err, puntuale.NoDevice)
 }
 
 // reported is a device's attempt as its report finds it.

@@ -189,7 +189,7 @@ func TestPostgresCommitInDoubt(t *testing.T) {
 		}
 		p.cut.Store(cut)
 		_, err = c.Stop(ctx, c.Sequence, number, storetest.Day, now)
-		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || !strings.Contains(err.Error(), "may have been done") {
+		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || !strings.Contains(err.Error(), "store.in_doubt") {
 			t.Fatalf("stop, cut %d: %v", cut, err)
 		}
 		if used := w.Int("select used from api_usage"); used != int64(2*i+1)+int64(cut-cutBefore) {

@@ -37,7 +37,7 @@ func (t tenant) SessionLoad(ctx context.Context, id puntuale.SessionID, since ti
 	var kind puntuale.ConnectionType
 	found, err := engine.QueryOne(ctx, t.lists(), `select s.type, coalesce(o.reach_limit, 0) from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
  where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &kind, &l.Portfolio)
-	if err := engine.FoundOr(found, err, "session"); err != nil {
+	if err := engine.FoundOr(found, err, puntuale.NoSession); err != nil {
 		return l, err
 	}
 	args := []any{t.id, id, engine.Micros(since)}

@@ -40,7 +40,7 @@ end $$`)
 	}
 	for range starts {
 		err := <-answers
-		if puntuale.CodeOf(err) != puntuale.CodeStoreFull || strings.Contains(err.Error(), "may have been done") {
+		if puntuale.CodeOf(err) != puntuale.CodeStoreFull || strings.Contains(err.Error(), "store.in_doubt") {
 			t.Errorf("a start: %v", err)
 		}
 	}

@@ -25,10 +25,12 @@ func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark stri
 	return id, err
 }
 
+const faultGatewayNumberTaken puntuale.ReasonCode = "gateway.number_taken"
+
 // sameNumber says what a repeated network_mark means.
 func sameNumber(err error) error {
 	if engine.Repeated(err) {
-		return puntuale.Conflict("another session has this number at the gateway")
+		return puntuale.Conflict(faultGatewayNumberTaken)
 	}
 	return err
 }

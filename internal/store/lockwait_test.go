@@ -73,7 +73,7 @@ func TestCallersDeadline(t *testing.T) {
 			defer cancel()
 			_, err := w.Due(ctx, []puntuale.Place{{Session: 1}}, storetest.Begin, 1)
 			e, ok := errors.AsType[*puntuale.Error](err)
-			if !ok || e.Code != puntuale.CodeUnavailable || e.Message != "the call ended before the store could answer" {
+			if !ok || e.Code != puntuale.CodeUnavailable || e.Reason.Code != "call.ended_early" {
 				t.Errorf("due: %v", err)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
@@ -71,6 +72,8 @@ func (d *details) fit() (n, bytes int) {
 	return len(d.all), bytes
 }
 
+const faultMessageRequestsTooLong puntuale.ReasonCode = "message.requests_too_long"
+
 func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntuale.MessageDetail, error) {
 	d, err := t.details(ctx, ids)
 	if err != nil {
@@ -79,7 +82,7 @@ func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntua
 	n, bytes := d.fit()
 	if n < len(d.all) {
 		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.message_ids",
-			Message: fmt.Sprintf("names messages whose requests are too long for one answer; ask for %d at a time", n)})
+			Code: faultMessageRequestsTooLong, Args: []string{strconv.Itoa(n)}})
 	}
 	if err := engine.TakeRoom(ctx, n, bytes); err != nil {
 		return nil, err

@@ -191,7 +191,7 @@ func (t tenant) NetworkTemplates(ctx context.Context, id puntuale.SessionID, p p
 	found, err := engine.QueryOne(ctx, t.lists(), `select coalesce(o.number, ''), coalesce(o.account, ''), coalesce(o.synced_at, 0), coalesce(o.problem, '')
  from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
  where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &about.Number, &about.Account, engine.ScanTime(&about.Synced), &about.Problem)
-	if err := engine.FoundOr(found, err, "session"); err != nil {
+	if err := engine.FoundOr(found, err, puntuale.NoSession); err != nil {
 		return about, nil, "", err
 	}
 	all, err = engine.QueryAll(ctx, t.lists(), `select `+networkTemplateColumns+` from network_template n

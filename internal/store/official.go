@@ -19,7 +19,7 @@ func (t tenant) SetKeys(ctx context.Context, id puntuale.SessionID, sealed []byt
 	}
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2 and deleted_at = 0`, t.id, id, sealed)
-		return engine.ThereOr(n > 0, err, "session")
+		return engine.ThereOr(n > 0, err, puntuale.NoSession)
 	})
 }
 
@@ -27,7 +27,7 @@ func (t tenant) ChangeKeys(ctx context.Context, id puntuale.SessionID, change pu
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var old []byte
 		found, err := engine.QueryOne(ctx, a, `select s.keys from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0 for update of s`, []any{t.id, id}, &old)
-		if err := engine.ThereOr(found, err, "session"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoSession); err != nil {
 			return err
 		}
 		if len(old) == 0 {
@@ -52,7 +52,7 @@ func (s *Store) SealedKeys(ctx context.Context, id puntuale.SessionID) (puntuale
 func (s *Store) sealedKeys(ctx context.Context, id puntuale.SessionID, of puntuale.ConnectionType) (client puntuale.ClientID, sealed []byte, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select s.client_id, s.keys from session s where s.id = $1 and s.type = $2 and s.sandbox = 0 and s.deleted_at = 0`,
 		[]any{id, of}, &client, &sealed)
-	if err := engine.FoundOr(found, err, "session"); err != nil {
+	if err := engine.FoundOr(found, err, puntuale.NoSession); err != nil {
 		return 0, nil, err
 	}
 	if len(sealed) == 0 {

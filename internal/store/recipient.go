@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -40,6 +41,13 @@ const insertRecipients = `
 insert into recipient (client_id, list_id, n, line, phone, cells)
 select $1, $2, u.n, u.l, u.p, u.c from $u(n bigint, l bigint, p text, c text)`
 
+// Faults of this file.
+const (
+	faultCampaignCheckRuns     puntuale.ReasonCode = "campaign.check_runs"
+	faultListChanged           puntuale.ReasonCode = "list.changed"
+	faultListTooManyRecipients puntuale.ReasonCode = "list.too_many_recipients"
+)
+
 func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, rows []puntuale.Recipient, now time.Time) error {
 	if len(rows) > puntuale.MaxInline {
 		return fmt.Errorf("%d recipients at once", len(rows))
@@ -62,10 +70,10 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 			return err
 		}
 		if stored.Size != l.Size {
-			return puntuale.Conflict("the list was changed meanwhile")
+			return puntuale.Conflict(faultListChanged)
 		}
 		if l.Size+len(rows) > puntuale.MaxRecipients {
-			return puntuale.Invalid(puntuale.Fault{Location: "body", Message: fmt.Sprintf("makes more than %d recipients", puntuale.MaxRecipients)})
+			return puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultListTooManyRecipients, Args: []string{strconv.Itoa(puntuale.MaxRecipients)}})
 		}
 		n := make([]int64, len(rows))
 		for i := range n {
@@ -92,7 +100,7 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 // lockList locks the list's campaign, which must be editable where the list is its current one.
 func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.ListID) (l puntuale.RecipientList, current bool, err error) {
 	found, err := engine.QueryOne(ctx, a, `select id, campaign_id, size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.ID, &l.Campaign, &l.Size)
-	if err := engine.ThereOr(found, err, "list"); err != nil {
+	if err := engine.ThereOr(found, err, puntuale.NoList); err != nil {
 		return l, false, err
 	}
 	c, err := t.lockCampaign(ctx, a, l.Campaign, func(s puntuale.CampaignState) bool { return true })
@@ -100,7 +108,7 @@ func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.List
 		return l, false, err
 	}
 	if current = c.List == id; current && !c.State.Editable() {
-		return l, false, puntuale.Conflict("the campaign is " + c.State.String())
+		return l, false, puntuale.Conflict(puntuale.FaultCampaignWrongState, c.State.String())
 	}
 	// Behind the lock nobody else adds to the list.
 	_, err = engine.QueryOne(ctx, a, `select size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.Size)
@@ -114,7 +122,7 @@ func (t tenant) UseList(ctx context.Context, id puntuale.CampaignID, list puntua
 			return err
 		}
 		if l.Campaign != id {
-			return puntuale.NotFound("list")
+			return puntuale.NotFound(puntuale.NoList)
 		}
 		if _, err := t.lockCampaign(ctx, a, id, puntuale.CampaignState.Editable); err != nil {
 			return err
@@ -147,7 +155,7 @@ func (t tenant) countRecipients(ctx context.Context, a engine.Querier, id puntua
 func (t tenant) RecipientList(ctx context.Context, id puntuale.ListID) (l puntuale.RecipientList, err error) {
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select id, campaign_id, columns, mapping, size from campaign_list where client_id = $1 and id = $2`,
 		[]any{t.id, id}, &l.ID, &l.Campaign, engine.ScanJSON(&l.Columns), &l.Mapping, &l.Size)
-	return l, engine.FoundOr(found, err, "list")
+	return l, engine.FoundOr(found, err, puntuale.NoList)
 }
 
 const (
@@ -187,7 +195,7 @@ func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntu
 			return err
 		}
 		if !c.Alive.Equal(p.Alive) {
-			return puntuale.Conflict("another check runs")
+			return puntuale.Conflict(faultCampaignCheckRuns)
 		}
 		if err := t.changeRecipients(ctx, a, c.List, p.Changed); err != nil {
 			return err

@@ -72,7 +72,7 @@ func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 	answer := puntuale.Resent{IDs: make([]puntuale.MessageID, len(b.Messages)), Usage: usage}
 	if over {
 		b.t.s.Config.Meter.CapRefused(1)
-		return puntuale.Resent{}, &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &answer.Usage}
+		return puntuale.Resent{}, &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &answer.Usage}
 	}
 	for i := range answer.IDs {
 		answer.IDs[i] = puntuale.MessageID(b.first + int64(i))
@@ -146,18 +146,28 @@ func (b *resend) lockRuns(ctx context.Context) error {
 	return nil
 }
 
+// Faults of this file.
+const (
+	faultMessageBeingSent      puntuale.ReasonCode = "message.being_sent"
+	faultMessageContentRemoved puntuale.ReasonCode = "message.content_removed"
+	faultMessageNotPending     puntuale.ReasonCode = "message.not_pending"
+	faultMessageNotSentAgain   puntuale.ReasonCode = "message.not_sent_again"
+	faultMessageNotUnfinished  puntuale.ReasonCode = "message.not_unfinished"
+	faultMessageSentAgain      puntuale.ReasonCode = "message.sent_again"
+)
+
 // refuse names every message that cannot be sent again.
 func (b *resend) refuse(ctx context.Context) error {
 	if faults := missing(b.Messages, func(m *puntuale.ResendMessage) (puntuale.MessageID, bool) {
 		_, ok := b.found[m.ID]
 		return m.ID, ok
 	}); len(faults) > 0 {
-		return notFound("message", faults)
+		return notFound(puntuale.NoMessage, faults)
 	}
 	var sent []puntuale.MessageRef
 	for _, m := range b.Messages {
 		if b.found[m.ID].session == 0 {
-			return puntuale.NotFound("session") // the client is being deleted
+			return puntuale.NotFound(puntuale.NoSession) // the client is being deleted
 		}
 		if b.found[m.ID].state == puntuale.Rescheduled {
 			sent = append(sent, puntuale.MessageRef{Client: b.t.id, ID: m.ID})
@@ -169,27 +179,27 @@ func (b *resend) refuse(ctx context.Context) error {
 	}
 	var faults []puntuale.Fault
 	for i, m := range b.Messages {
-		f := puntuale.Fault{Location: bodyID(i), Value: m.ID.String()}
+		var reason puntuale.Reason
 		switch found := b.found[m.ID]; {
 		case found.state == puntuale.Rescheduled:
-			f.Message = "was sent again as message " + next[m.ID].String()
+			reason = puntuale.Because(faultMessageSentAgain, next[m.ID].String())
 		case b.Unknown && !b.unknown(m.ID):
-			f.Message = "is not among those that a restore left unknown"
+			reason = puntuale.Because(faultMessageNotUnfinished)
 		case found.intent > 0 && !b.Unknown:
-			f.Message = "is being sent, or its outcome is uncertain"
+			reason = puntuale.Because(faultMessageBeingSent)
 		case !b.said[found.run]:
-			f.Message = "cannot be sent again: its content was removed"
+			reason = puntuale.Because(faultMessageContentRemoved)
 		case b.Move && found.state != puntuale.Pending:
-			f.Message = "is not pending any more"
+			reason = puntuale.Because(faultMessageNotPending)
 		default:
 			continue
 		}
-		faults = append(faults, f)
+		faults = append(faults, reason.At(bodyID(i), m.ID.String()))
 	}
 	if len(faults) == 0 {
 		return nil
 	}
-	return &puntuale.Error{Code: puntuale.CodeConflict, Message: "messages cannot be sent again", Faults: faults}
+	return &puntuale.Error{Code: puntuale.CodeConflict, Reason: puntuale.Because(faultMessageNotSentAgain), Faults: faults}
 }
 
 // unknown tells whether a person has still to decide about a message.
@@ -270,7 +280,7 @@ func missing[T any](asked []T, found func(*T) (puntuale.MessageID, bool)) []punt
 	var faults []puntuale.Fault
 	for i := range asked {
 		if id, ok := found(&asked[i]); !ok {
-			faults = append(faults, puntuale.Fault{Location: bodyID(i), Message: "message not found", Value: id.String()})
+			faults = append(faults, puntuale.Fault{Location: bodyID(i), Code: puntuale.NoMessage, Value: id.String()})
 		}
 	}
 	return faults
@@ -278,8 +288,8 @@ func missing[T any](asked []T, found func(*T) (puntuale.MessageID, bool)) []punt
 
 func bodyID(i int) string { return fmt.Sprintf("body.id[%d]", i) }
 
-func notFound(noun string, faults []puntuale.Fault) error {
-	err := puntuale.NotFound(noun)
+func notFound(missing puntuale.ReasonCode, faults []puntuale.Fault) error {
+	err := puntuale.NotFound(missing)
 	err.Faults = faults
 	return err
 }

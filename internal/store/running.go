@@ -27,6 +27,8 @@ select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c b
 where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
+const faultSequenceRunning puntuale.ReasonCode = "sequence.running"
+
 // decideRunning asks what is running for calls that care, and does what if_running says. The client's usage row is
 // locked since count, so nobody else can start for the same recipient until we have committed.
 func (b *startBatch) decideRunning(ctx context.Context) error {
@@ -67,7 +69,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 		switch {
 		case len(st.running) == 0:
 		case st.IfRunning == puntuale.IfRunningReject:
-			t.Refused = puntuale.Conflict("the sequence is already running for this recipient")
+			t.Refused = puntuale.Conflict(faultSequenceRunning)
 		case st.IfRunning == puntuale.IfRunningSkip:
 			st.answer.IDs = engine.Column(st.running, func(m *runningMessage) puntuale.MessageID { return m.ID })
 		case st.IfRunning == puntuale.IfRunningRestart:

@@ -59,7 +59,7 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 		n, err := a.Exec(ctx, `update sequence set name = $3, session_id = $4, if_running = $5, stop_on_reply = $6,
  steps = $7, updated_at = $8 where client_id = $1 and id = $2 and deleted_at = 0`,
 			t.id, q.ID, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Updated))
-		if err := engine.ThereOr(n > 0, err, "sequence"); err != nil {
+		if err := engine.ThereOr(n > 0, err, puntuale.NoSequence); err != nil {
 			return err
 		}
 		return account.Changed(ctx, a, t.id)
@@ -74,7 +74,7 @@ func (t tenant) sameSequence(ctx context.Context, a engine.Querier, id puntuale.
 	var stored puntuale.Sequence
 	found, err := engine.QueryOne(ctx, a, `select `+sequenceColumns+` from sequence q
  where q.client_id = $1 and q.id = $2 and q.deleted_at = 0 for update`, []any{t.id, id}, sequenceFields(&stored)...)
-	if err := engine.ThereOr(found, err, "sequence"); err != nil {
+	if err := engine.ThereOr(found, err, puntuale.NoSequence); err != nil {
 		return err
 	}
 	return puntuale.CheckVersion(stored.Version(), known)
@@ -84,7 +84,7 @@ func (t tenant) Sequence(ctx context.Context, id puntuale.SequenceID) (puntuale.
 	var q puntuale.Sequence
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+sequenceColumns+` from sequence q
  where q.client_id = $1 and q.id = $2 and q.deleted_at = 0`, []any{t.id, id}, sequenceFields(&q)...)
-	if err := engine.FoundOr(found, err, "sequence"); err != nil {
+	if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
 		return q, err
 	}
 	return q, engine.TakeRoom(ctx, 0, lengthOf(q.Steps))
@@ -167,7 +167,7 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
   and (s.id = q.session_id or q.session_id = 0 and s.is_default = 1)
  where q.client_id = $1 and q.id = $2 and q.deleted_at = 0`,
 		[]any{t.id, id}, append(sequenceFields(&q), fleet.SessionFields(&s)...)...)
-	if err := engine.FoundOr(found, err, "sequence"); err != nil {
+	if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
 		return q, s, err
 	}
 	return q, s, engine.TakeRoom(ctx, 0, lengthOf(q.Steps))
@@ -196,7 +196,7 @@ func (t tenant) deleteSequence(ctx context.Context, a engine.Querier, id puntual
 	}
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from sequence where client_id = $1 and id = $2 and deleted_at = 0 for update`, []any{t.id, id}, &n)
-	if err := engine.ThereOr(found, err, "sequence"); err != nil {
+	if err := engine.ThereOr(found, err, puntuale.NoSequence); err != nil {
 		return false, err
 	}
 	if !keep {
@@ -221,7 +221,7 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 		var q puntuale.Sequence
 		found, err := engine.QueryOne(ctx, a, `select `+sequenceColumns+` from sequence q
  where q.client_id = $1 and q.id = $2 and q.deleted_at > 0 and q.deleted_at >= $3 for update`, []any{t.id, id, engine.Micros(since)}, sequenceFields(&q)...)
-		if err := engine.ThereOr(found, err, "sequence"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoSequence); err != nil {
 			return err
 		}
 		if err := t.namedThere(ctx, a, q); err != nil {
@@ -243,6 +243,8 @@ select m.client_id, m.id, m.intent from session s cross join message m cross joi
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1
  and r.client_id = m.client_id and r.id = m.run_id and r.sequence_id = $2`
 
+const faultSequenceHasCampaign puntuale.ReasonCode = "sequence.has_campaign"
+
 // endSequence cancels a chunk of what is pending of a sequence and reports whether there may be more, or refuses because
 // something is pending.
 func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, cancel bool, now time.Time) (more bool, err error) {
@@ -252,13 +254,13 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 			return false, fmt.Errorf("count campaigns: %w", err)
 		}
 		if n > 0 {
-			return false, puntuale.Conflict("the sequence has a campaign that has not ended")
+			return false, puntuale.Conflict(faultSequenceHasCampaign)
 		}
 		if _, err := engine.QueryOne(ctx, a, `select count(*) from (`+sequencePending+`) as pending`, []any{t.id, id}, &n); err != nil {
 			return false, fmt.Errorf("count pending messages: %w", err)
 		}
 		if n > 0 {
-			return false, stillPending("sequence", n)
+			return false, stillPending(n, faultSequenceOnePending, faultSequencePending)
 		}
 		return false, nil
 	}

@@ -47,7 +47,7 @@ func (t tenant) Session(ctx context.Context, id puntuale.SessionID) (puntuale.Se
 	var s puntuale.Session
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+fleet.ShownColumns+` from session s
  where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, fleet.LinkedFields(&s)...)
-	return s, engine.FoundOr(found, err, "session")
+	return s, engine.FoundOr(found, err, puntuale.NoSession)
 }
 
 func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Session, string, error) {
@@ -82,18 +82,18 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 			id   puntuale.SequenceID
 		}{{"body.start", start}, {"body.stop", stop}} {
 			if side.id != 0 && !slices.Contains(there, side.id) {
-				faults = append(faults, puntuale.Fault{Location: side.name, Message: "sequence not found", Value: side.id.String()})
+				faults = append(faults, puntuale.Fault{Location: side.name, Code: puntuale.NoSequence, Value: side.id.String()})
 			}
 		}
 		if len(faults) > 0 {
-			return notFound("sequence", faults)
+			return notFound(puntuale.NoSequence, faults)
 		}
 		if err := puntuale.CheckVersion(s.PairVersion(), known); err != nil {
 			return err
 		}
 		n, err := a.Exec(ctx, `update session set start_sequence = $3, stop_sequence = $4 where client_id = $1 and id = $2 and deleted_at = 0`,
 			t.id, id, start, stop)
-		return engine.ThereOr(n > 0, err, "session")
+		return engine.ThereOr(n > 0, err, puntuale.NoSession)
 	})
 }
 
@@ -121,10 +121,10 @@ func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p punt
 // lockedSession reads a session once its row is locked: what is read stays until this transaction has committed.
 func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale.SessionID) (s puntuale.Session, err error) {
 	if locked, err := t.lockSessions(ctx, a, id); err != nil || len(locked) == 0 {
-		return s, engine.ThereOr(false, err, "session")
+		return s, engine.ThereOr(false, err, puntuale.NoSession)
 	}
 	found, err := engine.QueryOne(ctx, a, `select `+fleet.SessionColumns+` from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, fleet.SessionFields(&s)...)
-	return s, engine.ThereOr(found, err, "session")
+	return s, engine.ThereOr(found, err, puntuale.NoSession)
 }
 
 // sessionThere refuses a session that is not the client's; 0, the default one, always is. It is not deleted before this
@@ -135,7 +135,7 @@ func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.
 	}
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from session where client_id = $1 and id = $2 and deleted_at = 0 for key share`, []any{t.id, id}, &n)
-	return engine.ThereOr(found, err, "session")
+	return engine.ThereOr(found, err, puntuale.NoSession)
 }
 
 // lockSessions locks those of the sessions that are there, in order, and returns them.

@@ -189,9 +189,9 @@ func (b *startBatch) findStale(ctx context.Context) error {
 		case !current:
 			asked[i].gone = puntuale.ErrStale
 		case !sequence:
-			asked[i].gone = puntuale.NotFound("sequence")
+			asked[i].gone = puntuale.NotFound(puntuale.NoSequence)
 		default:
-			asked[i].gone = puntuale.NotFound("session")
+			asked[i].gone = puntuale.NotFound(puntuale.NoSession)
 		}
 		return nil
 	})
@@ -209,7 +209,7 @@ func (b *startBatch) pass(context.Context) error {
 		c, ok := b.counts[d]
 		if !ok {
 			for _, t := range tasks {
-				t.Refused = puntuale.NotFound("client")
+				t.Refused = puntuale.NotFound(puntuale.NoClient)
 			}
 			continue
 		}
@@ -230,6 +230,8 @@ func (b *startBatch) pass(context.Context) error {
 	}
 	return nil
 }
+
+const faultCallerCapReached puntuale.ReasonCode = "caller.cap_reached"
 
 // settleCounts takes back what was counted for refused calls, and gives every other call its position.
 func (b *startBatch) settleCounts(ctx context.Context) error {
@@ -265,7 +267,7 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 				continue
 			}
 			u := c.Usage(c.Used - c.Prev)
-			t.Refused = &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &u}
+			t.Refused = &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &u}
 			b.capRefused++
 		}
 	}

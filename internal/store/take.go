@@ -270,6 +270,12 @@ type taking struct {
 	taken  []puntuale.Held
 }
 
+// Faults of this file.
+const (
+	faultDeviceNotNow      puntuale.ReasonCode = "device.not_now"
+	faultStoreNobodyJoined puntuale.ReasonCode = "store.nobody_joined"
+)
+
 func (b *taking) run(ctx context.Context, a engine.Querier) error {
 	b.before, b.taken = nil, nil
 	if err := b.s.dealtWith(ctx, a); err != nil {
@@ -281,7 +287,7 @@ func (b *taking) run(ctx context.Context, a engine.Querier) error {
 	}
 	var dedupes bool
 	found, err := engine.QueryOne(ctx, a, `select dedupes from device where client_id = $1 and id = $2 and session_id = $3`, []any{b.tenant.id, b.k.Device, b.k.Session}, engine.ScanBool(&dedupes))
-	if err := engine.ThereOr(found, err, "device"); err != nil {
+	if err := engine.ThereOr(found, err, puntuale.NoDevice); err != nil {
 		return err
 	}
 	if b.before, err = b.takenBy(ctx, a, b.k); err != nil || len(b.before) > 0 {
@@ -303,7 +309,7 @@ func (b *taking) run(ctx context.Context, a engine.Querier) error {
 		}
 	}
 	if b.k.Message != 0 && len(b.taken) == 0 {
-		return puntuale.Conflict("the message cannot be taken now: it is not due, another one comes first, or it is another device's")
+		return puntuale.Conflict(faultDeviceNotNow)
 	}
 	return nil
 }
@@ -398,7 +404,7 @@ func (s *Store) dealtWith(ctx context.Context, a engine.Querier) error {
 		return fmt.Errorf("read the timeline: %w", err)
 	}
 	if !found {
-		return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Message: "no server has joined since the database failed over"}
+		return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Reason: puntuale.Because(faultStoreNobodyJoined)}
 	}
 	return nil
 }

@@ -40,7 +40,13 @@ func scanTemplate(rows engine.Row, t *puntuale.Template) error {
 	return rows.Scan(templateFields(t)...)
 }
 
-var errTemplateName = puntuale.Conflict("the client has a template of this name")
+// Faults of this file.
+const (
+	faultTemplateInUse     puntuale.ReasonCode = "template.in_use"
+	faultTemplateNameTaken puntuale.ReasonCode = "template.name_taken"
+)
+
+var errTemplateName = puntuale.Conflict(faultTemplateNameTaken)
 
 func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *puntuale.Idempotency) (id puntuale.TemplateID, err error) {
 	err = t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
@@ -119,7 +125,7 @@ func (t tenant) Template(ctx context.Context, id puntuale.TemplateID) (puntuale.
 	var m puntuale.Template
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2`,
 		[]any{t.id, id}, templateFields(&m)...)
-	return m, engine.FoundOr(found, err, "template")
+	return m, engine.FoundOr(found, err, puntuale.NoTemplate)
 }
 
 func (t tenant) Templates(ctx context.Context, p puntuale.Page) ([]puntuale.Template, string, error) {
@@ -160,7 +166,7 @@ func (t tenant) TemplatesNamed(ctx context.Context, names []string) (map[string]
 func (t tenant) lockTemplate(ctx context.Context, a engine.Querier, id puntuale.TemplateID) (m puntuale.Template, err error) {
 	found, err := engine.QueryOne(ctx, a, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2 for update`,
 		[]any{t.id, id}, templateFields(&m)...)
-	return m, engine.ThereOr(found, err, "template")
+	return m, engine.ThereOr(found, err, puntuale.NoTemplate)
 }
 
 // templatesThere refuses steps whose template is not there. The templates stay until this transaction has committed.
@@ -183,7 +189,7 @@ func (t tenant) templatesThere(ctx context.Context, a engine.Querier, steps []pu
 	var faults []puntuale.Fault
 	for i, step := range steps {
 		if step.Template != "" && !slices.Contains(there, step.Template) {
-			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].template", i), Message: "names no template of the client", Value: step.Template})
+			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].template", i), Code: puntuale.FaultNotOwnTemplate, Value: step.Template})
 		}
 	}
 	if len(faults) > 0 {
@@ -205,7 +211,7 @@ func (t tenant) unnamed(ctx context.Context, a engine.Querier, template string) 
 			return fmt.Errorf("read a sequence's steps: %w", err)
 		}
 		if slices.ContainsFunc(steps, func(s puntuale.Step) bool { return s.Template == template }) {
-			return puntuale.Conflict("a sequence names the template")
+			return puntuale.Conflict(faultTemplateInUse)
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased,
 func (t tenant) roomFor(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
-	if err := engine.ThereOr(found, err, "client"); err != nil {
+	if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 		return err
 	}
 	return account.Room(ctx, a, t.id, q)

@@ -45,12 +45,12 @@ func (s *site) createAccount(v *visit) error {
 		return err
 	}
 	if taken { // said beside all other faults, of which a call to the API gets to know first
-		asked.Faults = []puntuale.Fault{{Location: "body.email", Message: "the partner has a login with this e-mail"}}
+		asked.Faults = []puntuale.Fault{{Location: "body.email", Code: puntuale.FaultUserEmailTaken}}
 	}
 	created, err := v.partner.CreateClient(v.ctx(), asked, control.Once[account.CreatedClient]{})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
-			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Message: "the partner has a login with this e-mail"})
+			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Code: puntuale.FaultUserEmailTaken})
 		}
 		return v.again(err, f, view.AccountNewForm(f), view.AccountNew(f), "name", "email", "password", "phone", "account_type")
 	}
@@ -167,7 +167,7 @@ func (s *site) changeAccount(v *visit) error {
 	change.Known = known(f)
 	if v.endsAtOnce(c, change) && !f.Is("past", "on") {
 		f.Values.Set("past", "ask")
-		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.expiration_date", Message: "has passed"})
+		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.expiration_date", Code: puntuale.FaultHasPassed})
 	}
 	if _, err := v.partner.ChangeClient(v.ctx(), v.path("id"), change); err != nil {
 		fields := []string{"name", "phone", "profile", "credits", "refill_period", "daily_api_cap", "expiration_date", "timezone", "region", "active_features", "holidays"}
@@ -257,7 +257,7 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 		}
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
-			r.Faults = append(r.Faults, puntuale.Fault{Location: "body." + name, Message: "is not a whole number"})
+			r.Faults = append(r.Faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultNotWhole})
 		}
 		into.To = &n
 	}
@@ -300,7 +300,7 @@ func (s *site) addCredits(v *visit) error {
 	var change account.ClientChange
 	n, err := strconv.ParseInt(strings.TrimSpace(f.Value("credits_add")), 10, 64)
 	if err != nil {
-		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.credits_add", Message: "is not a whole number"})
+		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.credits_add", Code: puntuale.FaultNotWhole})
 	}
 	change.CreditsAdd = puntuale.Change[int64]{Set: true, To: n}
 	c, err := v.partner.ChangeClient(v.ctx(), v.path("id"), change)
@@ -346,7 +346,7 @@ func (s *site) deleteAccount(v *visit) error {
 		return err
 	}
 	if strings.TrimSpace(f.Value("confirm")) != strings.TrimSpace(a.Name) {
-		err := puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Message: "does not match the name"})
+		err := puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Code: puntuale.FaultNameDiffers})
 		return v.again(err, f, view.ConfirmForm(f, view.DeleteQuestion(v.frame, a.Client)), view.AccountDelete(f, a.Client), "confirm")
 	}
 	if err := v.partner.DeleteClient(v.ctx(), v.path("id")); err != nil {

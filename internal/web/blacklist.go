@@ -91,6 +91,8 @@ func (s *site) askForNumbers(v *visit) error {
 	return v.show(view.ImportNumbers(view.NewForm(), nil))
 }
 
+const faultListNotCSV puntuale.ReasonCode = "list.not_csv"
+
 // importNumbers takes a list from a file, or as it was pasted: all of it, or nothing where a line is wrong.
 func (s *site) importNumbers(v *visit) error {
 	f, err := v.form()
@@ -108,14 +110,14 @@ func (s *site) importNumbers(v *visit) error {
 	var faults []view.LineFault
 	added, different := 0, 0
 	if lines == nil && len(wrong) > 0 {
-		err = puntuale.Invalid(puntuale.Fault{Location: "body.file", Message: "cannot be read as a CSV file"})
+		err = puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: faultListNotCSV})
 	} else {
 		added, different, err = v.client.ImportBlacklist(v.ctx(), lines)
 	}
 	if e, _ := refusal(err); e != nil {
 		faults = v.lineFaults(e, wrong, lines)
 		if len(faults) > 0 {
-			err = &puntuale.Error{Code: e.Code, Message: "nothing was added: mend these lines and try again"}
+			err = &puntuale.Error{Code: e.Code, Reason: puntuale.Because(puntuale.FaultListNothingAdded)}
 		}
 		return v.again(err, f, view.ImportForm(f, faults), view.ImportNumbers(f, faults), "file", "numbers")
 	}
@@ -129,9 +131,9 @@ func (s *site) importNumbers(v *visit) error {
 
 // lineFaults says line by line what is wrong with a list: one fault each.
 func (v *visit) lineFaults(e *puntuale.Error, wrong []csvFault, lines []control.BlacklistLine) []view.LineFault {
-	at := map[int]string{}
+	at := map[int]puntuale.ReasonCode{}
 	for _, w := range wrong {
-		at[w.line] = w.message
+		at[w.line] = w.code
 	}
 	var all []view.LineFault
 	for _, fault := range e.Faults {
@@ -141,15 +143,15 @@ func (v *visit) lineFaults(e *puntuale.Error, wrong []csvFault, lines []control.
 		if !ours || err != nil || len(all) > 0 && all[len(all)-1].Line == line {
 			continue
 		}
-		message := fault.Message
+		reason := fault.Reason()
 		if known := at[line]; known != "" {
-			message = known
+			reason = puntuale.Because(known)
 		}
-		all = append(all, view.LineFault{Line: line, Says: v.frame.Language.Fault(message)})
+		all = append(all, view.LineFault{Line: line, Says: v.frame.Language.Fault(reason)})
 	}
 	if lines == nil {
 		for _, w := range wrong {
-			all = append(all, view.LineFault{Line: w.line, Says: v.frame.Language.Fault(w.message)})
+			all = append(all, view.LineFault{Line: w.line, Says: v.frame.Language.Fault(puntuale.Because(w.code))})
 		}
 	}
 	texts := make(map[int]string, len(lines))

@@ -228,7 +228,7 @@ func (v *visit) exportedRecipient(r puntuale.Recipient) []string {
 	if r.Run != 0 {
 		message = puntuale.MessageID(r.Run).String()
 	}
-	return []string{strconv.Itoa(r.Line), inert(r.Phone), v.t("campaign.recipient." + r.State.String()), reason, inert(r.Value), message}
+	return []string{strconv.Itoa(r.Line), inert(r.Phone), v.t("campaign.recipient." + r.State.String()), reason, inert(v.frame.Language.Reason(r.Refused())), message}
 }
 
 // campaignChoices are the newest campaigns, and the chosen one; none where the client has none.

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/connector/official/graphtest"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
@@ -247,7 +248,7 @@ func TestCampaignCells(t *testing.T) {
 		var all []string
 		if e, ok := errors.AsType[*puntuale.Error](err); ok {
 			for _, f := range e.Faults {
-				all = append(all, f.Location+" "+f.Message)
+				all = append(all, f.Location+" "+catalogue.Message(f.Reason()))
 			}
 		}
 		return strings.Join(all, "; ")

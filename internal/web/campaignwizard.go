@@ -81,11 +81,11 @@ func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	before := call.Step
 	call.Sequence, call.Step = "", nil
 	if call.Purpose == "" {
-		call.Faults = append(call.Faults, puntuale.Fault{Location: "body.purpose", Message: "is required"})
+		call.Faults = append(call.Faults, puntuale.Fault{Location: "body.purpose", Code: puntuale.FaultRequired})
 	}
 	need := func(name string) {
 		if strings.TrimSpace(f.Value(name)) == "" {
-			call.Faults = append(call.Faults, puntuale.Fault{Location: "body." + name, Message: "is required"})
+			call.Faults = append(call.Faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultRequired})
 		}
 	}
 	switch f.Value("what") {
@@ -274,7 +274,7 @@ func (s *site) uploadPeople(v *visit) error {
 	for {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
-			return v.listRefused(puntuale.Invalid(puntuale.Fault{Location: "body.file", Message: "is required"}))
+			return v.listRefused(puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired}))
 		}
 		if err != nil {
 			return unreadable(err)
@@ -324,11 +324,11 @@ func (v *visit) listRefused(err error) error {
 	for _, fault := range e.Faults {
 		if text, ok := strings.CutPrefix(fault.Location, "body.line["); ok {
 			line, _ := strconv.Atoi(strings.TrimSuffix(text, "]"))
-			p.Faults = append(p.Faults, view.LineFault{Line: line, Says: v.frame.Language.Fault(fault.Message)})
+			p.Faults = append(p.Faults, view.LineFault{Line: line, Says: v.frame.Language.Fault(fault.Reason())})
 		}
 	}
 	if len(p.Faults) > 0 {
-		shown.Faults, shown.Message = nil, "nothing was added: mend these lines and try again"
+		shown.Faults, shown.Reason = nil, puntuale.Because(puntuale.FaultListNothingAdded)
 	}
 	return v.again(&shown, p.Form, view.PeopleUpload(p), view.CampaignPeople(p), "file")
 }
@@ -356,7 +356,7 @@ func (s *site) mapPeople(v *visit) error {
 	if v.quiet = same; !same {
 		p.Columned = f
 		if f.Value("column.phone") == "" {
-			err = puntuale.Invalid(puntuale.Fault{Location: "body.column.phone", Message: "is required"})
+			err = puntuale.Invalid(puntuale.Fault{Location: "body.column.phone", Code: puntuale.FaultRequired})
 		} else {
 			_, err = v.client.MapRecipients(v.ctx(), v.path("id"), strings.Join(pairs, ","))
 		}
@@ -480,7 +480,7 @@ func (s *site) changeWhen(v *visit) error {
 	call.Window, call.IfRunning, call.StartAt = readWindow(f, "window"), f.Value("if_running"), ""
 	if f.Value("begin") == "date" {
 		if call.StartAt = f.Value("start_at"); call.StartAt == "" {
-			call.Faults = append(call.Faults, puntuale.Fault{Location: "body.start_at", Message: "is required"})
+			call.Faults = append(call.Faults, puntuale.Fault{Location: "body.start_at", Code: puntuale.FaultRequired})
 		}
 	}
 	call.PerMinute = wholeOr(&call.Faults, f, "per_minute", 0, puntuale.MaxCampaignRate)
@@ -512,7 +512,7 @@ func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most in
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > most {
-		*faults = append(*faults, puntuale.Fault{Location: "body." + name, Message: fmt.Sprintf("is not 0 to %d", most)})
+		*faults = append(*faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultNotInRange, Args: []string{"0", strconv.Itoa(most)}})
 		return other
 	}
 	return n
@@ -537,7 +537,7 @@ func (s *site) startCampaign(v *visit) error {
 			return failed
 		}
 		if _, changed := errors.AsType[*control.Changed](err); changed {
-			err = puntuale.Conflict("the campaign was changed since its check")
+			err = puntuale.Conflict(puntuale.FaultCampaignChangedSinceCheck)
 		}
 		return v.again(err, p.Form, view.CampaignStartForm(p), view.CampaignStart(p))
 	}

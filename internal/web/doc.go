@@ -41,7 +41,7 @@
 //
 // Form. [view.Form] holds what was typed and what is wrong with it. v.again shows it again: the form alone to htmx, the
 // whole page to a browser without scripts. A fault at "body.name" stands beside the field "name", and the first gets the
-// focus. The service's faults are English; language/text/fault.*.toml says them to people (bring fault-NOUN.*.toml). A
+// focus. The service's faults are codes; internal/catalogue says them to people (bring text/fault-NOUN.toml). A
 // template writes
 //
 //	@FormTag(f, action) {

@@ -169,8 +169,8 @@ type stepReader struct {
 func (s stepReader) text(part string) string { return s.f.Value(s.at + part) }
 func (s stepReader) word(part string) string { return strings.TrimSpace(s.text(part)) }
 
-func (s stepReader) refuse(part, message string) {
-	*s.faults = append(*s.faults, puntuale.Fault{Location: "body." + s.at + part, Message: message})
+func (s stepReader) refuse(part string, code puntuale.ReasonCode) {
+	*s.faults = append(*s.faults, puntuale.Fault{Location: "body." + s.at + part, Code: code})
 }
 
 func (s stepReader) number(part string) int {
@@ -180,10 +180,12 @@ func (s stepReader) number(part string) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		s.refuse(part, "is not a whole number")
+		s.refuse(part, puntuale.FaultNotWhole)
 	}
 	return n
 }
+
+const faultNotNumber puntuale.ReasonCode = "fault.not_number"
 
 func (s stepReader) degrees(part string) *float64 {
 	text := strings.Replace(s.word(part), ",", ".", 1)
@@ -192,7 +194,7 @@ func (s stepReader) degrees(part string) *float64 {
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		s.refuse(part, "is not a number")
+		s.refuse(part, faultNotNumber)
 	}
 	return &x
 }
@@ -213,7 +215,7 @@ func (s stepReader) step() puntuale.Step {
 		step.Latitude, step.Longitude = s.location(".")
 	case "template":
 		if step.Template = s.word(".template"); step.Template == "" {
-			s.refuse(".template", "is required")
+			s.refuse(".template", puntuale.FaultRequired)
 		}
 	}
 	step.Timing = s.timing()
@@ -223,7 +225,7 @@ func (s stepReader) step() puntuale.Step {
 // media reads a file's address and name; before stands before the names of its fields.
 func (s stepReader) media(before string) (address, name string) {
 	if address = s.word(before + "media"); address == "" {
-		s.refuse(before+"media", "is required")
+		s.refuse(before+"media", puntuale.FaultRequired)
 	}
 	return address, s.word(before + "media_name")
 }
@@ -236,7 +238,7 @@ func (s stepReader) location(before string) (latitude, longitude *float64) {
 	}
 	latitude, longitude = s.degrees(before+"latitude"), s.degrees(before+"longitude")
 	if latitude == nil && longitude == nil {
-		s.refuse(before+"latitude", "is required")
+		s.refuse(before+"latitude", puntuale.FaultRequired)
 	}
 	return latitude, longitude
 }
@@ -256,7 +258,7 @@ func (s stepReader) timing() puntuale.Timing {
 	} else {
 		t.Offset = puntuale.Offset{Amount: s.number(".timing.offset.amount"), Unit: unit, Direction: puntuale.Direction(direction)}
 		if s.word(".timing.offset.amount") == "" {
-			s.refuse(".timing.offset.amount", "is required")
+			s.refuse(".timing.offset.amount", puntuale.FaultRequired)
 		}
 	}
 	switch t.Offset.Unit {
@@ -286,7 +288,7 @@ func (s stepReader) anchor() string {
 	}
 	name := strings.Trim(s.word(".timing.anchor_new"), "{} ")
 	if name == "" {
-		s.refuse(".timing.anchor_new", "is required")
+		s.refuse(".timing.anchor_new", puntuale.FaultRequired)
 		return puntuale.AnchorStart
 	}
 	return name

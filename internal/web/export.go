@@ -78,15 +78,17 @@ func (s *site) importSequence(v *visit) error {
 	return v.to(v.sequenceURL(made.ID))
 }
 
+const faultSequenceNotExported puntuale.ReasonCode = "sequence.not_exported"
+
 // readExported reads what was exported. A member that there is not is refused, and a step must say when it leaves: else
 // a slip of a pen would send at once.
 func readExported(text string) (in exported, faults []puntuale.Fault, err error) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "\uFEFF")
 	if text == "" {
-		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Message: "is required"})
+		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Code: puntuale.FaultRequired})
 	}
 	if httpkit.TooManyValues([]byte(text)) {
-		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Message: "is not a sequence as it was exported"})
+		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Code: faultSequenceNotExported})
 	}
 	var raw struct {
 		Steps []map[string]json.RawMessage `json:"steps"`
@@ -94,7 +96,7 @@ func readExported(text string) (in exported, faults []puntuale.Fault, err error)
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	if d.Decode(&in) != nil || d.More() || json.Unmarshal([]byte(text), &raw) != nil {
-		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Message: "is not a sequence as it was exported"})
+		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Code: faultSequenceNotExported})
 	}
 	if len(in.Steps) > puntuale.MaxSteps {
 		return in, nil, nil // their number is what is refused
@@ -102,7 +104,7 @@ func readExported(text string) (in exported, faults []puntuale.Fault, err error)
 	for i := range in.Steps {
 		in.Steps[i].Timing.Anchor = or(in.Steps[i].Timing.Anchor, puntuale.AnchorStart)
 		if _, says := raw.Steps[i]["timing"]; !says {
-			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].timing", i), Message: "is required"})
+			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].timing", i), Code: puntuale.FaultRequired})
 		}
 	}
 	return in, faults, nil

@@ -17,20 +17,28 @@ import (
 	"puntuale/internal/web/view"
 )
 
+// Faults of this file.
+const (
+	faultCallerRole     puntuale.ReasonCode = "caller.role"
+	faultFormCrossSite  puntuale.ReasonCode = "form.cross_site"
+	faultFormTooLarge   puntuale.ReasonCode = "form.too_large"
+	faultFormUnreadable puntuale.ReasonCode = "form.unreadable"
+)
+
 // What only pages refuse.
 var (
-	errSignIn = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "nobody is signed in"}
-	errRole   = &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the role does not allow it"}
-	errCross  = &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the request comes from another site"}
-	errNoPage = puntuale.NotFound("page")
-	errMethod = &puntuale.Error{Code: httpkit.CodeMethod, Message: "this path does not take the method"}
+	errSignIn = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(puntuale.FaultSigninNobody)}
+	errRole   = &puntuale.Error{Code: puntuale.CodeForbidden, Reason: puntuale.Because(faultCallerRole)}
+	errCross  = &puntuale.Error{Code: puntuale.CodeForbidden, Reason: puntuale.Because(faultFormCrossSite)}
+	errNoPage = puntuale.NotFound(puntuale.NoPage)
+	errMethod = &puntuale.Error{Code: httpkit.CodeMethod, Reason: puntuale.Because(puntuale.FaultCallMethod)}
 )
 
 func unreadable(err error) error {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "what was sent is too large", Err: err}
+		return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultFormTooLarge), Err: err}
 	}
-	return &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "what was sent cannot be read", Err: err}
+	return &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultFormUnreadable), Err: err}
 }
 
 // refusal returns an error that a form can show, with its status; nil for any other.
@@ -98,17 +106,14 @@ func (v *visit) fail(err error) {
 		v.w.Header().Set("Retry-After", after)
 	}
 	kind, detail := errorKind(p.Status), ""
-	if kind == "422" || kind == "409" {
-		detail = v.frame.Language.Fault(p.Detail)
-		if len(p.Errors) > 0 {
-			detail = v.frame.Language.Fault(p.Errors[0].Message)
-		}
-		kind = "409"
+	e, _ := errors.AsType[*puntuale.Error](err)
+	if e != nil && (kind == "422" || kind == "409") {
+		detail, kind = v.frame.Language.Fault(said(e)), "409"
 	}
 	if errors.Is(err, errCross) {
 		kind = "cross"
-	} else if puntuale.CodeOf(err) == puntuale.CodeForbidden && !errors.Is(err, errRole) {
-		detail = v.frame.Language.Fault(p.Detail)
+	} else if e != nil && e.Code == puntuale.CodeForbidden && !errors.Is(err, errRole) {
+		detail = v.frame.Language.Fault(e.Reason)
 	}
 	if v.partial() { // the page stays, and says it
 		text := v.t("error." + kind + ".heading")

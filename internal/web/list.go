@@ -15,10 +15,16 @@ import (
 	"puntuale/internal/control"
 )
 
+// Faults of this file.
+const (
+	faultListNotCSVLine puntuale.ReasonCode = "list.not_csv_line"
+	faultListRounded    puntuale.ReasonCode = "list.rounded"
+)
+
 // csvFault is what is wrong with a line of a list.
 type csvFault struct {
-	line    int
-	message string // English, to be said by language.Fault
+	line int
+	code puntuale.ReasonCode
 }
 
 // readNumbers reads a list of numbers as spreadsheets save it: separated by commas, semicolons or tabs, in UTF-8, UTF-16 or
@@ -35,7 +41,7 @@ func readNumbers(content []byte) (lines []control.BlacklistLine, faults []csvFau
 			return lines, faults
 		}
 		if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-			return nil, append(faults, csvFault{parse.Line, "cannot be read as a line of a CSV file"})
+			return nil, append(faults, csvFault{parse.Line, faultListNotCSVLine})
 		}
 		line, _ := r.FieldPos(0)
 		if first {
@@ -49,7 +55,7 @@ func readNumbers(content []byte) (lines []control.BlacklistLine, faults []csvFau
 		}
 		l := control.BlacklistLine{Line: line, Phone: cell(cells, phone), Reason: cell(cells, reason)}
 		if rounded.MatchString(l.Phone) {
-			faults = append(faults, csvFault{line, "was rounded by a spreadsheet: format the column as text and save it again"})
+			faults = append(faults, csvFault{line, faultListRounded})
 		}
 		lines = append(lines, l)
 	}

@@ -224,7 +224,7 @@ func resendCall(f *view.Form, ids ...string) control.ResendCall {
 	if f.Value("when") == "date" {
 		call.Date, call.Time = f.Value("date"), f.Value("time")
 		if call.Date == "" {
-			call.Faults = []puntuale.Fault{{Location: "body.date", Message: "is required"}}
+			call.Faults = []puntuale.Fault{{Location: "body.date", Code: puntuale.FaultRequired}}
 		}
 	}
 	return call
@@ -264,6 +264,8 @@ func (s *site) moveMessage(v *visit) error {
 	return v.to(next)
 }
 
+const faultNotMoment puntuale.ReasonCode = "fault.not_moment"
+
 // moveBack takes a move back.
 func (s *site) moveBack(v *visit) error {
 	at, err := strconv.ParseInt(v.query("at"), 10, 64)
@@ -271,7 +273,7 @@ func (s *site) moveBack(v *visit) error {
 		if _, missing := v.client.Story(v.ctx(), v.path("id")); missing != nil {
 			return missing
 		}
-		return puntuale.Invalid(puntuale.Fault{Location: "query.at", Message: "is not a moment"})
+		return puntuale.Invalid(puntuale.Fault{Location: "query.at", Code: faultNotMoment})
 	}
 	moved, err := v.client.MoveTo(v.ctx(), v.path("id"), time.UnixMicro(at))
 	if err != nil {
@@ -294,11 +296,11 @@ func (v *visit) calendarPage(address string) string {
 }
 
 // said is the first that is wrong.
-func said(e *puntuale.Error) string {
+func said(e *puntuale.Error) puntuale.Reason {
 	if len(e.Faults) > 0 {
-		return e.Faults[0].Message
+		return e.Faults[0].Reason()
 	}
-	return e.Message
+	return e.Reason
 }
 
 // exportRows is how many messages are read at a time, exportAllows how long each time may take to be sent.

@@ -127,7 +127,7 @@ func (s *site) changeBrand(v *visit) error {
 			return readErr
 		}
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
-			err = puntuale.Invalid(puntuale.Fault{Location: "body.host", Message: "another partner has this host name"})
+			err = puntuale.Invalid(puntuale.Fault{Location: "body.host", Code: puntuale.FaultPartnerHostTaken})
 		}
 		if v.compare(err, f, l.Host.Brand.Version(), "/partner/brand") {
 			v.differ(f, brandForm(l.Host.Brand), label{"name", "brand.name"}, label{"colour", "brand.colour"}, label{"host", "brand.host"})

@@ -266,9 +266,9 @@ func atTexts(err error) error {
 	moved.Faults = slices.Clone(e.Faults)
 	for i, f := range moved.Faults {
 		missing := slices.ContainsFunc(e.Faults, func(o puntuale.Fault) bool {
-			return strings.HasPrefix(o.Location, f.Location+".") && o.Message == "is required"
+			return strings.HasPrefix(o.Location, f.Location+".") && o.Code == puntuale.FaultRequired
 		})
-		if strings.HasPrefix(f.Message, "has nothing to show") && !missing { // a file or a place that is missing says more
+		if (f.Code == puntuale.FaultSequenceNothingToShow || f.Code == puntuale.FaultSequenceNothingToShowOrTemplate) && !missing { // a file or a place that is missing says more
 			moved.Faults[i].Location += ".text"
 		}
 	}

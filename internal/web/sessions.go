@@ -284,7 +284,7 @@ func (s *site) setPace(v *visit) error {
 	} {
 		n, err := strconv.Atoi(strings.TrimSpace(f.Value(name)))
 		if err != nil {
-			r.Faults = append(r.Faults, puntuale.Fault{Location: "body.pace." + name, Message: "is not a whole number"})
+			r.Faults = append(r.Faults, puntuale.Fault{Location: "body.pace." + name, Code: puntuale.FaultNotWhole})
 			continue
 		}
 		*to = &n
@@ -351,7 +351,7 @@ func (s *site) deleteSession(v *visit) error {
 	if f.Value("pending") == "cancel" {
 		pending, moveTo = "cancel", ""
 	}
-	err = puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Message: "does not match the name"})
+	err = puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Code: puntuale.FaultNameDiffers})
 	if strings.TrimSpace(f.Value("confirm")) == strings.TrimSpace(found.Name) {
 		err = v.client.DeleteSession(v.ctx(), found.ID.String(), pending, moveTo)
 	}

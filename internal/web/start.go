@@ -147,7 +147,7 @@ func (v *visit) notYet(err error, page view.Starting, fields []string) error {
 	faults := view.NewForm()
 	if named, ok := errors.AsType[*puntuale.Error](fielded(err)); ok {
 		faults.Take(v.frame.Language, named, fields...)
-		page.Wrong = !slices.ContainsFunc(named.Faults, func(f puntuale.Fault) bool { return f.Message == "is required" })
+		page.Wrong = !slices.ContainsFunc(named.Faults, func(f puntuale.Fault) bool { return f.Code == puntuale.FaultRequired })
 	}
 	page.NotYet = faults
 	return v.show(view.StartPreview(page))

@@ -80,7 +80,7 @@ func (s *site) createUser(v *visit) error {
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			e, _ := refusal(err)
-			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Message: e.Message})
+			err = puntuale.Invalid(e.Reason.At("body.email", nil))
 		}
 		return v.again(err, f, view.UserNewForm(f, crew), view.UserNew(f, crew), "email", "name", "role")
 	}

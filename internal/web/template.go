@@ -145,7 +145,7 @@ func readTemplate(f *view.Form) control.NewTemplate {
 		r.Latitude, r.Longitude = s.location("")
 	default:
 		if strings.TrimSpace(r.Text) == "" {
-			s.refuse("text", "is required")
+			s.refuse("text", puntuale.FaultRequired)
 		}
 	}
 	if name, language, ok := strings.Cut(f.Value("official"), "|"); ok {
@@ -226,7 +226,7 @@ func (s *site) templateRefused(v *visit, err error, f *view.Form) error {
 		return failed
 	}
 	if refused.Code == puntuale.CodeConflict { // only names clash
-		err = puntuale.Invalid(puntuale.Fault{Location: "body.name", Message: refused.Message})
+		err = puntuale.Invalid(refused.Reason.At("body.name", nil))
 	}
 	return v.again(err, f, view.TemplateForm(e), view.TemplateEdit(e), templateFields(f)...)
 }

@@ -96,7 +96,7 @@ var unfinished = map[puntuale.UnfinishedKind]struct {
 			_, err := w.accounts.Redeem(context.Background(), puntuale.UnfinishedInvitation, text)
 			return err == nil, answer{}
 		}
-	}, "too much time has passed, or the password was changed"},
+	}, "signin.too_late"},
 }
 
 // TestUnfinishedSteps: each step works before its deadline. After it, after a change of the password, and after the user was

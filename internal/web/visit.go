@@ -131,6 +131,8 @@ func (v *visit) body() (content []byte, err error) {
 	return content, err
 }
 
+const faultFormTooManyFields puntuale.ReasonCode = "form.too_many_fields"
+
 // form reads what was sent. Codes: as body.
 func (v *visit) form() (*view.Form, error) {
 	content, err := v.body()
@@ -138,7 +140,7 @@ func (v *visit) form() (*view.Form, error) {
 		return nil, err
 	}
 	if bytes.Count(content, []byte("&")) >= mostFields {
-		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "the form has too many fields"}
+		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultFormTooManyFields)}
 	}
 	v.r.Body = io.NopCloser(bytes.NewReader(content))
 	if strings.HasPrefix(v.r.Header.Get("Content-Type"), "multipart/form-data") {

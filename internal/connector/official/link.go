@@ -55,9 +55,11 @@ func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	}
 }
 
+const faultSessionOfficialHasKeys puntuale.ReasonCode = "session.official_has_keys"
+
 // Pair refuses: an Official number is linked by its keys.
 func (c *Connector) Pair(context.Context, puntuale.SessionID, puntuale.PairMethod, string) error {
-	return puntuale.Conflict("an Official session is not paired with a phone: give it its keys with PUT /api/sessions/{id}/official")
+	return puntuale.Conflict(faultSessionOfficialHasKeys)
 }
 
 // Unlink forgets the keys.

@@ -141,7 +141,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "the body is too large", Err: err}
+		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(puntuale.FaultCallBodyTooLarge), Err: err}
 	}
 	return body, err
 }

@@ -94,7 +94,7 @@ func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method p
 // Reconnect has nothing to do: a linked session of the simulated network is always online.
 func (c *Connector) Reconnect(_ context.Context, session puntuale.SessionID) error {
 	if !c.Online(session) {
-		return puntuale.Conflict("the session is not linked; link it with POST /api/sessions/{id}/pair")
+		return puntuale.Conflict(puntuale.FaultSessionNotLinked)
 	}
 	return nil
 }

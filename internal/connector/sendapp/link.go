@@ -322,6 +322,8 @@ func (c *Connector) unseal(session puntuale.SessionID, sealed []byte) (*puntuale
 	return keys, nil
 }
 
+const faultGatewayKeysReplaced puntuale.ReasonCode = "gateway.keys_replaced"
+
 // keepInstance stores the instance in keys that were read before. Codes: conflict (another session has the instance), busy
 // (the keys were replaced meanwhile).
 func (c *Connector) keepInstance(ctx context.Context, a *account, k puntuale.GatewayKeys) error {
@@ -331,7 +333,7 @@ func (c *Connector) keepInstance(ctx context.Context, a *account, k puntuale.Gat
 		case err != nil:
 			return nil, "", err
 		case now == nil || now.BaseURL != k.BaseURL || now.AccessToken != k.AccessToken:
-			return nil, "", &puntuale.Error{Code: puntuale.CodeBusy, Message: "the keys were replaced meanwhile: try again"}
+			return nil, "", &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultGatewayKeysReplaced)}
 		}
 		return c.cfg.Seal(puntuale.SealedGateway, a.session.SealPlace(), k.JSON()), k.Mark(c.cfg.Mark), nil
 	})

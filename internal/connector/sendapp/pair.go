@@ -30,6 +30,15 @@ const (
 	saysPairAgain = "Il gateway non è riuscito a collegare il numero: riprova"
 )
 
+// Faults of this file.
+const (
+	faultGatewayLinksAnother puntuale.ReasonCode = "gateway.links_another"
+	faultGatewayNoInstance   puntuale.ReasonCode = "gateway.no_instance"
+	faultGatewayNoKeys       puntuale.ReasonCode = "gateway.no_keys"
+	faultGatewayQrOnly       puntuale.ReasonCode = "gateway.qr_only"
+	faultGatewaySilent       puntuale.ReasonCode = "gateway.silent"
+)
+
 // Pair begins to link the gateway's number with a phone. The gateway shows QR codes only. Keys of an instance that is
 // linked already need no code.
 func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method puntuale.PairMethod, _ string) error {
@@ -38,7 +47,7 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 	case a == nil:
 		return fmt.Errorf("session %d is not open", session)
 	case method != puntuale.PairQR:
-		return puntuale.Conflict("a gateway links numbers by QR code only")
+		return puntuale.Conflict(faultGatewayQrOnly)
 	}
 	a.endPairing()
 	a.asking.Lock()
@@ -48,7 +57,7 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 	case err != nil:
 		return err
 	case keys == nil:
-		return puntuale.Conflict("the session has no gateway keys")
+		return puntuale.Conflict(faultGatewayNoKeys)
 	}
 	if keys.InstanceID == "" {
 		if err := c.newInstance(ctx, a, keys); err != nil {
@@ -75,14 +84,14 @@ func (c *Connector) newInstance(ctx context.Context, a *account, k *puntuale.Gat
 	switch {
 	case err != nil:
 		a.log.Info("a gateway makes no instance", "error", err)
-		return puntuale.Conflict("the gateway does not answer")
+		return puntuale.Conflict(faultGatewaySilent)
 	case answered.Status != success || answered.Instance == "":
-		return puntuale.Conflict("the gateway makes no instance: " + storable(answered.text(), 200))
+		return puntuale.Conflict(faultGatewayNoInstance, storable(answered.text(), 200))
 	}
 	k.InstanceID = answered.Instance
 	err = c.keepInstance(ctx, a, *k)
 	if puntuale.CodeOf(err) == puntuale.CodeConflict {
-		return puntuale.Conflict("another number of this gateway account is being linked: link one at a time")
+		return puntuale.Conflict(faultGatewayLinksAnother)
 	}
 	return err
 }

@@ -76,7 +76,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "the body is too large", Err: err}
+		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(puntuale.FaultCallBodyTooLarge), Err: err}
 	}
 	return body, err
 }

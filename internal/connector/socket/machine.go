@@ -161,13 +161,15 @@ func (m *machine) passkey() { m.set(puntuale.LinkPairing, puntuale.NeedsPasskey,
 // limit notes until when cold contacts wait; zero: not at all.
 func (m *machine) limit(until time.Time) { m.link.Limited = until }
 
+const faultSessionBanned puntuale.ReasonCode = "session.banned"
+
 // mayReconnect says whether a person may ask for a login now.
 func (m *machine) mayReconnect(now time.Time) error {
 	switch {
 	case m.link.State != puntuale.LinkLinked && m.link.State != puntuale.LinkOnline:
-		return puntuale.Conflict("the session is not linked; link it with POST /api/sessions/{id}/pair")
+		return puntuale.Conflict(puntuale.FaultSessionNotLinked)
 	case m.link.Condition == puntuale.Banned && now.Before(m.link.Until):
-		return puntuale.Conflict("WhatsApp does not let the number in before the end of its ban")
+		return puntuale.Conflict(faultSessionBanned)
 	}
 	return nil
 }

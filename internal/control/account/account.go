@@ -113,17 +113,17 @@ func (r NewClient) check() (puntuale.AccountType, error) {
 	f.Required("body.name", r.Name, puntuale.MaxName)
 	f.Required("body.email", r.Email, maxEmail)
 	if strings.TrimSpace(r.Email) != "" && !hasAt(r.Email) {
-		f.Add("body.email", "has no @ between two parts", r.Email)
+		f.Add("body.email", puntuale.FaultNotEmail, r.Email)
 	}
 	if r.Password == "" && !r.Invite {
-		f.Add("body.password", "is required", nil)
+		f.Add("body.password", puntuale.FaultRequired, nil)
 	}
 	if !f.At("body.phone") {
 		f.Required("body.phone", r.Phone, puntuale.MaxName)
 	}
 	kind, err := puntuale.ParseAccountType(r.Type)
 	if err != nil {
-		f.Add("body.account_type", "is not one of test, baby, full", r.Type)
+		f.Add("body.account_type", puntuale.FaultNotOneOf, r.Type, "test, baby, full")
 	}
 	return kind, f.Err()
 }

@@ -62,8 +62,6 @@ func New(cfg Config) *Accounts {
 	return c
 }
 
-func unauthorized(message string) error {
-	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: message}
+func unauthorized(code puntuale.ReasonCode, args ...string) error {
+	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(code, args...)}
 }
-
-const saysNoZone = request.SaysNoZone

@@ -7,11 +7,12 @@ import (
 	"image"
 	_ "image/jpeg" // a logo's form
 	_ "image/png"  // likewise
-	"puntuale/internal/control/request"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // Bounds of a logo.
@@ -36,6 +37,14 @@ var colourShape = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
 // Host returns the partner and its looks.
 func (p *Partner) Host(ctx context.Context) (puntuale.Host, error) { return p.tenant.Host(ctx) }
 
+// Faults of this file.
+const (
+	faultLargerThanKB     puntuale.ReasonCode = "fault.larger_than_kb"
+	faultLargerThanPixels puntuale.ReasonCode = "fault.larger_than_pixels"
+	faultNotColour        puntuale.ReasonCode = "fault.not_colour"
+	faultNotPicture       puntuale.ReasonCode = "fault.not_picture"
+)
+
 // SetBrand changes the looks. Another host name than before waits to be confirmed. Codes: invalid; conflict when the name
 // is another partner's; precondition_failed.
 func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
@@ -43,7 +52,7 @@ func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 	var f request.Faults
 	f.Text("body.name", b.Name, puntuale.MaxName)
 	if b.Colour != "" && !colourShape.MatchString(b.Colour) {
-		f.Add("body.colour", "is not a colour such as #1f6feb", r.Colour)
+		f.Add("body.colour", faultNotColour, r.Colour)
 	}
 	b.Host = p.accounts.askedHost(&f, r.Host)
 	b.Logo, b.LogoKind = logo(&f, r.Logo)
@@ -68,16 +77,16 @@ func logo(f *request.Faults, content []byte) ([]byte, string) {
 		return nil, ""
 	}
 	if len(content) > MaxLogo {
-		f.Add("body.logo", fmt.Sprintf("is larger than %d KB", MaxLogo>>10), nil)
+		f.Add("body.logo", faultLargerThanKB, nil, strconv.Itoa(MaxLogo>>10))
 		return nil, ""
 	}
 	config, form, err := image.DecodeConfig(bytes.NewReader(content))
 	if err != nil || form != "png" && form != "jpeg" {
-		f.Add("body.logo", "is neither a PNG nor a JPEG picture", nil)
+		f.Add("body.logo", faultNotPicture, nil)
 		return nil, ""
 	}
 	if config.Width > maxLogoSide || config.Height > maxLogoSide {
-		f.Add("body.logo", fmt.Sprintf("is larger than %d by %d pixels", maxLogoSide, maxLogoSide), nil)
+		f.Add("body.logo", faultLargerThanPixels, nil, strconv.Itoa(maxLogoSide), strconv.Itoa(maxLogoSide))
 		return nil, ""
 	}
 	return content, "image/" + form

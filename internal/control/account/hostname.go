@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"puntuale/internal/control/request"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // A partner's pages are served at a host name of its own once the name is confirmed. A DNS record that only the name's
@@ -61,6 +61,14 @@ func ownHost(public string) string {
 	return name
 }
 
+// Faults of this file.
+const (
+	faultHostDNSSilent  puntuale.ReasonCode = "host.dns_silent"
+	faultHostNoRecord   puntuale.ReasonCode = "host.no_record"
+	faultHostNotHost    puntuale.ReasonCode = "host.not_host"
+	faultHostOwnAddress puntuale.ReasonCode = "host.own_address"
+)
+
 // askedHost reads the host name that a partner asks for; "" is none.
 func (c *Accounts) askedHost(f *request.Faults, text string) string {
 	if strings.TrimSpace(text) == "" {
@@ -69,9 +77,9 @@ func (c *Accounts) askedHost(f *request.Faults, text string) string {
 	name, ok := hostName(text)
 	switch {
 	case !ok:
-		f.Add("body.host", "is not a host name such as messages.example.com", text)
+		f.Add("body.host", faultHostNotHost, text)
 	case name == c.ownHost:
-		f.Add("body.host", "is this service's own address", text)
+		f.Add("body.host", faultHostOwnAddress, text)
 	}
 	return name
 }
@@ -92,7 +100,7 @@ func (p *Partner) ProveHost(ctx context.Context) error {
 	name := h.Brand.Host
 	switch {
 	case name == "":
-		return puntuale.NotFound("host name")
+		return puntuale.NotFound(puntuale.NoHost)
 	case h.Brand.Confirmed:
 		return nil
 	}
@@ -119,10 +127,10 @@ func (c *Accounts) askDNS(ctx context.Context, proof HostProof) error {
 	defer cancel()
 	texts, err := c.resolver.LookupTXT(ctx, proof.Name+".") // as a whole: no search list of the server's is tried
 	if failed, ok := errors.AsType[*net.DNSError](err); err != nil && (!ok || !failed.IsNotFound) {
-		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "DNS did not answer; try again", Err: err}
+		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultHostDNSSilent), Err: err}
 	}
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.TrimSpace(text) == proof.Text }) {
-		return puntuale.Invalid(puntuale.Fault{Location: "body.host", Message: "has no such DNS record yet; a new one can take an hour to be seen"})
+		return puntuale.Invalid(puntuale.Fault{Location: "body.host", Code: faultHostNoRecord})
 	}
 	return nil
 }
@@ -133,9 +141,9 @@ func (c *Accounts) ConfirmHost(ctx context.Context, partner puntuale.PartnerID, 
 	name, ok := hostName(text)
 	switch {
 	case !ok:
-		return puntuale.Invalid(puntuale.Fault{Location: "confirm", Message: "is not a host name such as messages.example.com"})
+		return puntuale.Invalid(puntuale.Fault{Location: "confirm", Code: faultHostNotHost})
 	case name == c.ownHost:
-		return puntuale.Invalid(puntuale.Fault{Location: "confirm", Message: "is this service's own address"})
+		return puntuale.Invalid(puntuale.Fault{Location: "confirm", Code: faultHostOwnAddress})
 	}
 	if err := c.tenants.Partner(partner).ConfirmHost(ctx, name); err != nil {
 		return fmt.Errorf("confirm the host name of partner %d: %w", partner, err)

@@ -61,8 +61,10 @@ func (t *Team) Uninvite(ctx context.Context, id string) error {
 	return nil
 }
 
+const faultInvitationSpent puntuale.ReasonCode = "invitation.spent"
+
 // errSpent is the one answer to an invitation that is used, withdrawn, too old, or never was.
-func errSpent() error { return unauthorized("the link is worth nothing any more") }
+func errSpent() error { return unauthorized(faultInvitationSpent) }
 
 // Invited returns who a valid invitation is for. Codes: unauthorized.
 func (c *Accounts) Invited(ctx context.Context, secret string) (*Person, error) {

@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -99,6 +100,8 @@ func (o owned) create(ctx context.Context, name string, once *control.Keyed[Issu
 	return result(id), nil
 }
 
+const faultNotInSeconds puntuale.ReasonCode = "fault.not_in_seconds"
+
 // RotateKey makes a key of the same name in the place of another. The old key stays valid for the grace period in
 // seconds; nil is a day. found are faults that the caller found in the request itself. Codes: not_found, invalid,
 // quota_reached.
@@ -119,7 +122,7 @@ func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int6
 	wait := keyGrace
 	if grace != nil {
 		if *grace < 0 || *grace > int64(maxKeyGrace/time.Second) {
-			f.Add("body.grace", fmt.Sprintf("is not 0 to %d seconds", int64(maxKeyGrace/time.Second)), *grace)
+			f.Add("body.grace", faultNotInSeconds, *grace, "0", strconv.Itoa(int(maxKeyGrace/time.Second)))
 		} else {
 			wait = time.Duration(*grace) * time.Second
 		}
@@ -181,7 +184,7 @@ func (o owned) key(ctx context.Context, key string) (puntuale.Key, error) {
 			return k, nil
 		}
 	}
-	return puntuale.Key{}, puntuale.NotFound("key")
+	return puntuale.Key{}, puntuale.NotFound(puntuale.NoKey)
 }
 
 // A partner's own keys, as its owner sees them in the dashboard. Keys do not make keys: who holds one cannot outlive it.

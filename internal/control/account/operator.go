@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,23 +55,25 @@ func (r NewPartner) check() error {
 	f.Required("name", r.Name, puntuale.MaxName)
 	f.Required("email", r.Email, maxEmail)
 	if strings.TrimSpace(r.Email) != "" && !hasAt(r.Email) {
-		f.Add("email", "has no @ between two parts", r.Email)
+		f.Add("email", puntuale.FaultNotEmail, r.Email)
 	}
 	if r.Password == "" {
-		f.Add("password", "is required", nil)
+		f.Add("password", puntuale.FaultRequired, nil)
 	}
 	return f.Err()
 }
+
+const faultNotInHours puntuale.ReasonCode = "fault.not_in_hours"
 
 // RotateKey makes a new key for the owner of an old one, which stays valid for the grace period. Codes: unauthorized
 // when the old key is nobody's; invalid where the grace period is not 0 to 90 days.
 func (c *Accounts) RotateKey(ctx context.Context, old string, grace time.Duration) (string, error) {
 	if grace < 0 || grace > maxKeyGrace {
-		return "", puntuale.Invalid(puntuale.Fault{Location: "grace", Message: fmt.Sprintf("is not 0 to %d hours", int(maxKeyGrace.Hours()))})
+		return "", puntuale.Invalid(puntuale.Fault{Location: "grace", Code: faultNotInHours, Args: []string{"0", strconv.Itoa(int(maxKeyGrace.Hours()))}})
 	}
 	hash, side, ok := auth.ParseKey(old)
 	if !ok {
-		return "", unauthorized("the API key is not valid")
+		return "", unauthorized(puntuale.FaultCallerKeyNotValid)
 	}
 	now := c.clock.Now()
 	plain, next, err := auth.NewKey(side, firstKey, now)

@@ -84,6 +84,12 @@ func (p *Partner) Quotas(ctx context.Context, clients ...puntuale.Client) (map[p
 	return all, nil
 }
 
+// Faults of this file.
+const (
+	faultPartnerNotAClient    puntuale.ReasonCode = "partner.not_a_client"
+	faultPartnerNotAllClients puntuale.ReasonCode = "partner.not_all_clients"
+)
+
 // Expirations returns the clients of a list of ids that location names, in the order asked, each once. found are faults
 // that the caller found in the request itself. Codes: not_found naming each id that is none of the partner's clients;
 // invalid.
@@ -100,13 +106,13 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	if err != nil {
 		return nil, fmt.Errorf("read clients: %w", err)
 	}
-	missing := &puntuale.Error{Code: puntuale.CodeNotFound, Message: "not every id is one of the partner's clients"}
+	missing := &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(faultPartnerNotAllClients)}
 	accounts := make([]puntuale.Client, 0, len(wanted))
 	seen := map[puntuale.ClientID]bool{}
 	for i, id := range wanted {
 		account, ok := byID[id]
 		if !ok {
-			missing.Faults = append(missing.Faults, puntuale.Fault{Location: request.At(location, i), Message: "is none of the partner's clients", Value: number(ids[i])})
+			missing.Faults = append(missing.Faults, puntuale.Fault{Location: request.At(location, i), Code: faultPartnerNotAClient, Value: number(ids[i])})
 			continue
 		}
 		if !seen[id] {
@@ -145,7 +151,7 @@ func (p *Partner) DeleteClient(ctx context.Context, id string) error {
 func clientID(text string) (puntuale.ClientID, error) {
 	id, err := puntuale.ParseID[puntuale.ClientID](text)
 	if err != nil {
-		return 0, puntuale.NotFound("client")
+		return 0, puntuale.NotFound(puntuale.NoClient)
 	}
 	return id, nil
 }

@@ -3,13 +3,14 @@ package account
 import (
 	"context"
 	"fmt"
-	"puntuale/internal/control/request"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nyaruka/phonenumbers"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
 // Bounds of what a partner sets.
@@ -79,7 +80,7 @@ func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time)
 	}
 	if r.Zone.Set && r.Zone.To != account.Zone { // a name that was stored before it was refused may stay
 		if _, err := c.zones.Named(r.Zone.To); err != nil {
-			f.Add("body.timezone", saysNoZone, r.Zone.To)
+			f.Add("body.timezone", puntuale.FaultNotZone, r.Zone.To)
 		}
 	}
 	if r.Expires.Set {
@@ -96,7 +97,7 @@ func lastDay(f *request.Faults, text string) puntuale.Date {
 	}
 	day, err := puntuale.ParseDate(strings.TrimSpace(text))
 	if err != nil || day.Year < 1970 {
-		f.Add("body.expiration_date", "is not a day of the form YYYY-MM-DD", text)
+		f.Add("body.expiration_date", puntuale.FaultNotDay, text)
 	}
 	return day
 }
@@ -115,7 +116,7 @@ func (r *ClientChange) checkTexts(f *request.Faults) {
 		f.Word("body.refill_period", r.Refill.To, puntuale.RefillNone, puntuale.RefillMonthly, puntuale.RefillYearly)
 	}
 	if len(r.Features.To) > maxFeatures {
-		f.Add("body.active_features", fmt.Sprintf("has more than %d entries", maxFeatures), nil)
+		f.Add("body.active_features", puntuale.FaultMoreEntries, nil, strconv.Itoa(maxFeatures))
 		return
 	}
 	for i, feature := range r.Features.To {
@@ -123,10 +124,17 @@ func (r *ClientChange) checkTexts(f *request.Faults) {
 	}
 }
 
+// Faults of this file.
+const (
+	faultClientAddsToUnlimited puntuale.ReasonCode = "client.adds_to_unlimited"
+	faultClientNotWithCredits  puntuale.ReasonCode = "client.not_with_credits"
+	faultNotCountry            puntuale.ReasonCode = "fault.not_country"
+)
+
 func (r *ClientChange) checkCredits(f *request.Faults, account puntuale.Client) {
 	bounded := func(location string, n, least, most int64) {
 		if n < least || n > most {
-			f.Add(location, fmt.Sprintf("is not %d to %d", least, most), n)
+			f.Add(location, puntuale.FaultNotInRange, n, strconv.FormatInt(least, 10), strconv.FormatInt(most, 10))
 		}
 	}
 	if r.Cap.Set && r.Cap.To != nil {
@@ -142,9 +150,9 @@ func (r *ClientChange) checkCredits(f *request.Faults, account puntuale.Client) 
 		bounded("body.credits_add", r.CreditsAdd.To, -maxCredits, maxCredits)
 		switch {
 		case r.Credits.Set:
-			f.Add("body.credits_add", "cannot go with credits", nil)
+			f.Add("body.credits_add", faultClientNotWithCredits, nil)
 		case account.Credits == nil:
-			f.Add("body.credits_add", "adds to unlimited credits", nil)
+			f.Add("body.credits_add", faultClientAddsToUnlimited, nil)
 		}
 	}
 }
@@ -152,7 +160,7 @@ func (r *ClientChange) checkCredits(f *request.Faults, account puntuale.Client) 
 func (r *ClientChange) checkQuotas(f *request.Faults) {
 	for _, q := range puntuale.AllQuotas {
 		if most := r.Quotas[q]; most != nil && (*most < 0 || *most > q.Most()) {
-			f.Add("body.quotas."+string(q), fmt.Sprintf("is not 0 to %d", q.Most()), *most)
+			f.Add("body.quotas."+string(q), puntuale.FaultNotInRange, *most, "0", strconv.FormatInt(q.Most(), 10))
 		}
 	}
 }
@@ -193,7 +201,7 @@ func (r *ClientChange) refillTo(kind puntuale.AccountType) puntuale.Change[int64
 func region(f *request.Faults, text string) string {
 	text = strings.ToUpper(strings.TrimSpace(text))
 	if _, known := phonenumbers.GetSupportedRegions()[text]; !known {
-		f.Add("body.region", "is not a country of two letters, such as IT", text)
+		f.Add("body.region", faultNotCountry, text)
 	}
 	return text
 }
@@ -201,14 +209,14 @@ func region(f *request.Faults, text string) string {
 // holidays reads a client's own holidays.
 func holidays(f *request.Faults, texts []string) []puntuale.Date {
 	if len(texts) > maxOwnHolidays {
-		f.Add("body.holidays", fmt.Sprintf("has more than %d entries", maxOwnHolidays), nil)
+		f.Add("body.holidays", puntuale.FaultMoreEntries, nil, strconv.Itoa(maxOwnHolidays))
 		return nil
 	}
 	days := make([]puntuale.Date, len(texts))
 	for i, text := range texts {
 		day, err := puntuale.ParseDate(strings.TrimSpace(text))
 		if err != nil {
-			f.Add(request.At("body.holidays", i), "is not a day of the form YYYY-MM-DD", text)
+			f.Add(request.At("body.holidays", i), puntuale.FaultNotDay, text)
 		}
 		days[i] = day
 	}

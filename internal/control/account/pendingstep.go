@@ -14,8 +14,8 @@ import (
 // ErrOver says that a step was begun and can no longer be finished: see [puntuale.Unfinished].
 var ErrOver = errors.New("the step is over")
 
-func over(message string) error {
-	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: message, Err: ErrOver}
+func over(code puntuale.ReasonCode) error {
+	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(code), Err: ErrOver}
 }
 
 // Begin begins a step as the person.
@@ -23,12 +23,18 @@ func (p *Person) Begin(kind puntuale.UnfinishedKind) puntuale.Unfinished {
 	return kind.Begin(p.user, p.accounts.clock.Now())
 }
 
+// Faults of this file.
+const (
+	faultInvitationUsed puntuale.ReasonCode = "invitation.used"
+	faultSigninTooLate  puntuale.ReasonCode = "signin.too_late"
+)
+
 // Resume returns the person who began a step, as long as it can be finished. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Resume(ctx context.Context, kind puntuale.UnfinishedKind, s puntuale.Unfinished) (*Person, error) {
 	user, host, err := c.door.Users.UserByID(ctx, s.User)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && !s.Open(kind, user, c.clock.Now()):
-		return nil, over("too much time has passed, or the password was changed meanwhile")
+		return nil, over(faultSigninTooLate)
 	case err != nil:
 		return nil, fmt.Errorf("read a user: %w", err)
 	}
@@ -63,7 +69,7 @@ func (c *Accounts) Redeem(ctx context.Context, kind puntuale.UnfinishedKind, pla
 func (c *Accounts) holder(ctx context.Context, kind puntuale.UnfinishedKind, plain string, read func(context.Context, string, puntuale.UnfinishedKind) (puntuale.Unfinished, error)) (*Person, error) {
 	s, err := read(ctx, ticketHash(plain), kind)
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return nil, over("the link was used, or there is no such link")
+		return nil, over(faultInvitationUsed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read a ticket: %w", err)

@@ -29,7 +29,7 @@ func (c *Accounts) Person(ctx context.Context, id puntuale.LoginID, stamp int64)
 	user, host, err := c.door.Users.UserByID(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user.Stamp != stamp:
-		return nil, unauthorized("nobody is signed in")
+		return nil, unauthorized(puntuale.FaultSigninNobody)
 	case err != nil:
 		return nil, fmt.Errorf("read a user: %w", err)
 	}
@@ -54,7 +54,7 @@ func (p *Person) Host() puntuale.Host { return p.host }
 // Partner returns what a partner's user may reach. Codes: not_found for a client's user, who has no such thing.
 func (p *Person) Partner() (*Partner, error) {
 	if p.user.Client != 0 {
-		return nil, puntuale.NotFound("page")
+		return nil, puntuale.NotFound(puntuale.NoPage)
 	}
 	return p.reseller(), nil
 }
@@ -74,10 +74,10 @@ func (p *Person) Client(ctx context.Context, id string) (*control.Client, error)
 	}
 	if own := p.user.Client; own != 0 {
 		if own != account.ID {
-			return nil, puntuale.NotFound("client")
+			return nil, puntuale.NotFound(puntuale.NoClient)
 		}
 		if account.Suspended {
-			return nil, &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the account is suspended", Err: ErrSuspended}
+			return nil, &puntuale.Error{Code: puntuale.CodeForbidden, Reason: puntuale.Because(puntuale.FaultCallerSuspended), Err: ErrSuspended}
 		}
 	}
 	return p.accounts.control.ClientFor(account, puntuale.Actor{User: p.user.ID, Who: p.user.Email, Entry: p.user.Client == 0}), nil
@@ -132,6 +132,13 @@ func (p *Person) EndVisits(ctx context.Context) (stamp int64, err error) {
 	return p.user.Stamp, nil
 }
 
+// Faults of this file.
+const (
+	faultSigninNotPassword     puntuale.ReasonCode = "signin.not_password"
+	faultSigninTooManyAttempts puntuale.ReasonCode = "signin.too_many_attempts"
+	faultSigninWeakPassword    puntuale.ReasonCode = "signin.weak_password"
+)
+
 // confirm asks for the present password again, before what it guards is changed.
 func (p *Person) confirm(ctx context.Context, location, password string) error {
 	mark := p.accounts.mark("confirm", p.user.ID.String())
@@ -143,7 +150,7 @@ func (p *Person) confirm(ctx context.Context, location, password string) error {
 		return err
 	}
 	if !same {
-		return puntuale.Invalid(puntuale.Fault{Location: location, Message: "is not the present password"})
+		return puntuale.Invalid(puntuale.Fault{Location: location, Code: faultSigninNotPassword})
 	}
 	return p.accounts.forget(ctx, mark)
 }
@@ -162,11 +169,11 @@ func (p *Person) change(ctx context.Context, patch puntuale.UserPatch, when func
 func checkPassword(f *request.Faults, location, plain string, about ...string) {
 	switch {
 	case plain == "":
-		f.Add(location, "is required", nil)
+		f.Add(location, puntuale.FaultRequired, nil)
 	case len(plain) > auth.MaxPassword:
-		f.Add(location, fmt.Sprintf("is longer than %d bytes", auth.MaxPassword), nil)
+		f.Add(location, puntuale.FaultLongerThanBytes, nil, strconv.Itoa(auth.MaxPassword))
 	case auth.Weak(plain, about...):
-		f.Add(location, fmt.Sprintf("is too easy to guess: take at least %d characters, and no well-known word alone", auth.MinPassword), nil)
+		f.Add(location, faultSigninWeakPassword, nil, strconv.Itoa(auth.MinPassword))
 	}
 }
 
@@ -187,7 +194,7 @@ func (c *Accounts) try(ctx context.Context, tries ...puntuale.Try) error {
 		return fmt.Errorf("count an attempt: %w", err)
 	}
 	if wait > 0 {
-		return &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many attempts; try again later", RetryAfter: wait}
+		return &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultSigninTooManyAttempts), RetryAfter: wait}
 	}
 	return nil
 }

@@ -19,9 +19,17 @@ const sealedSecond = "second factor"
 
 func (p *Person) place() string { return "user " + p.user.ID.String() }
 
+// Faults of this file.
+const (
+	faultSecondExists    puntuale.ReasonCode = "second.exists"
+	faultSecondNone      puntuale.ReasonCode = "second.none"
+	faultSecondUsed      puntuale.ReasonCode = "second.used"
+	faultSecondWrongCode puntuale.ReasonCode = "second.wrong_code"
+)
+
 // errCode is the one answer to a code that does not fit.
 func errCode() error {
-	return puntuale.Invalid(puntuale.Fault{Location: "body.code", Message: "is not the code of this moment"})
+	return puntuale.Invalid(puntuale.Fault{Location: "body.code", Code: faultSecondWrongCode})
 }
 
 // NewSecond makes the secret of a second factor, which is asked for only after [Person.SetSecond].
@@ -70,7 +78,7 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 	return codes, p.accounts.forget(ctx, mark)
 }
 
-var errSecondIsOn = puntuale.Conflict("there is a second factor already; end it first")
+var errSecondIsOn = puntuale.Conflict(faultSecondExists)
 
 // EndSecond asks for no second factor any more. code is one of the second factor, or a recovery code. Codes: invalid (the
 // password, the code), conflict where there is no second factor, rate_limited.
@@ -85,7 +93,7 @@ func (p *Person) EndSecond(ctx context.Context, password, code string) error {
 // used up, only after the right password.
 func (p *Person) confirmBoth(ctx context.Context, password, code string) error {
 	if !p.user.Second.On() {
-		return puntuale.Conflict("there is no second factor")
+		return puntuale.Conflict(faultSecondNone)
 	}
 	if err := p.confirm(ctx, "body.present", password); err != nil {
 		return err
@@ -162,7 +170,7 @@ func (p *Person) SignInSecond(ctx context.Context, code string, from netip.Addr)
 	return err
 }
 
-var errMeanwhile = puntuale.Conflict("the second factor was used or changed meanwhile")
+var errMeanwhile = puntuale.Conflict(faultSecondUsed)
 
 // sameSecond refuses to change a second factor that somebody else used meanwhile.
 func (p *Person) sameSecond() func(puntuale.User) error {

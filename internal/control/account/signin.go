@@ -63,6 +63,12 @@ func (c *Accounts) attempt(r SignIn, users []puntuale.User) attempt {
 		{Mark: ofPair, Free: triesOfPair}}, []string{ofAccount, ofPair}, []string{ofAddress}}
 }
 
+// Faults of this file.
+const (
+	faultSigninPasswordToChange puntuale.ReasonCode = "signin.password_to_change"
+	faultSigninWrong            puntuale.ReasonCode = "signin.wrong"
+)
+
 // SignIn returns the users whose e-mail and password these are: usually one, several where an e-mail is known to more
 // than one partner, never none. It takes as long for an e-mail that nobody has. Codes: unauthorized, the same for each
 // reason. rate_limited, with the time to wait, after too many attempts or while too many others sign in. forbidden,
@@ -97,14 +103,14 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 		if err := c.fail(ctx, a.tries[0].Mark, users, "password", r.Address); err != nil {
 			return nil, err
 		}
-		return nil, unauthorized("e-mail or password is wrong")
+		return nil, unauthorized(faultSigninWrong)
 	}
 	if err := c.door.Tries.Forget(ctx, a.forget, a.giveBack); err != nil {
 		return nil, fmt.Errorf("forget attempts: %w", err)
 	}
 	strong := slices.DeleteFunc(slices.Clone(people), func(p *Person) bool { return auth.Weak(r.Password, p.user.Email, p.user.Name) })
 	if len(strong) == 0 {
-		return nil, &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the password is too easy to guess; somebody must set another", Err: ErrWeak}
+		return nil, &puntuale.Error{Code: puntuale.CodeForbidden, Reason: puntuale.Because(faultSigninPasswordToChange), Err: ErrWeak}
 	}
 	return strong, nil
 }
@@ -168,14 +174,14 @@ func (p *Person) Arrived(ctx context.Context) error {
 // The host of the service's own address is no partner's, whatever is stored. Codes: not_found.
 func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
 	if c.door.Users == nil || !kept(slug) {
-		return puntuale.Host{}, puntuale.NotFound("partner")
+		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
 	}
 	if slug != "" {
 		return c.door.Users.HostSlug(ctx, slug)
 	}
 	name, ok := hostName(host)
 	if !ok || name == c.ownHost {
-		return puntuale.Host{}, puntuale.NotFound("partner")
+		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
 	}
 	return c.door.Users.HostNamed(ctx, name)
 }

@@ -88,7 +88,7 @@ func (t *Team) newUser(r NewUser) (puntuale.User, error) {
 	var f request.Faults
 	f.Required("body.email", u.Email, maxEmail)
 	if u.Email != "" && !hasAt(u.Email) {
-		f.Add("body.email", "has no @ between two parts", u.Email)
+		f.Add("body.email", puntuale.FaultNotEmail, u.Email)
 	}
 	f.Text("body.name", u.Name, puntuale.MaxName)
 	f.Word("body.language", r.Language, "it", "en", "")
@@ -99,7 +99,7 @@ func (t *Team) newUser(r NewUser) (puntuale.User, error) {
 func role(f *request.Faults, text string) puntuale.Role {
 	r, err := puntuale.ParseRole(text)
 	if err != nil {
-		f.Add("body.role", "is not one of reader, staff, owner", text)
+		f.Add("body.role", puntuale.FaultNotOneOf, text, "reader, staff, owner")
 	}
 	return r
 }
@@ -159,7 +159,7 @@ func (t *Team) Delete(ctx context.Context, id string) error {
 func loginID(text string) (puntuale.LoginID, error) {
 	id, err := puntuale.ParseID[puntuale.LoginID](text)
 	if err != nil {
-		return 0, puntuale.NotFound("user")
+		return 0, puntuale.NotFound(puntuale.NoUser)
 	}
 	return id, nil
 }

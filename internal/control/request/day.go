@@ -22,9 +22,6 @@ var zoneNames string
 
 var sortedZones = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })
 
-// SaysNoZone is what is wrong with a name that [Zones.Named] refuses.
-const SaysNoZone = "is not the name of a time zone, such as Europe/Rome"
-
 // Named returns the zone of an IANA name as a caller gives it.
 func (z *Zones) Named(name string) (*time.Location, error) {
 	if _, known := slices.BinarySearch(sortedZones(), name); !known {

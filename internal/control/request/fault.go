@@ -2,7 +2,6 @@ package request
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +14,14 @@ import (
 // Faults gathers all that is wrong with a request, so that it is answered at once.
 type Faults []puntuale.Fault
 
-func (f *Faults) Add(location, message string, value any) {
-	*f = append(*f, puntuale.Fault{Location: location, Message: message, Value: value})
+// Add notes a fault.
+func (f *Faults) Add(location string, code puntuale.ReasonCode, value any, args ...string) {
+	*f = append(*f, puntuale.Fault{Location: location, Code: code, Args: args, Value: value})
+}
+
+// Because notes a fault whose reason somebody else found.
+func (f *Faults) Because(location string, reason puntuale.Reason, value any) {
+	*f = append(*f, reason.At(location, value))
 }
 
 // At reports whether something is wrong there already.
@@ -44,7 +49,7 @@ func (f *Faults) Take(err error) error {
 // Text checks a text of at most limit characters.
 func (f *Faults) Text(location, text string, limit int) {
 	if utf8.RuneCountInString(text) > limit {
-		f.Add(location, fmt.Sprintf("is longer than %d characters", limit), nil)
+		f.Add(location, puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(limit))
 	}
 	f.NoNUL(location, text)
 }
@@ -52,21 +57,27 @@ func (f *Faults) Text(location, text string, limit int) {
 // Request checks the bytes of a call that are kept as they came.
 func (f *Faults) Request(body []byte) {
 	if len(body) > puntuale.MaxRequest {
-		f.Add("body", fmt.Sprintf("is longer than %d bytes", puntuale.MaxRequest), nil)
+		f.Add("body", puntuale.FaultLongerThanBytes, nil, strconv.Itoa(puntuale.MaxRequest))
 	}
 }
+
+// Faults of this file.
+const (
+	faultBeyondHorizon puntuale.ReasonCode = "fault.beyond_horizon"
+	faultNUL           puntuale.ReasonCode = "fault.nul"
+)
 
 // Horizon checks a moment that a message is to leave at: none lies more than five years ahead.
 func (f *Faults) Horizon(location string, moment, now time.Time) {
 	if moment.After(now.AddDate(puntuale.HorizonYears, 0, 0)) {
-		f.Add(location, fmt.Sprintf("lies beyond the horizon of %d years", puntuale.HorizonYears), nil)
+		f.Add(location, faultBeyondHorizon, nil, strconv.Itoa(puntuale.HorizonYears))
 	}
 }
 
 // Entries checks that a list is not longer than most.
 func (f *Faults) Entries(location string, n, most int) bool {
 	if n > most {
-		f.Add(location, fmt.Sprintf("has more than %d entries", most), nil)
+		f.Add(location, puntuale.FaultMoreEntries, nil, strconv.Itoa(most))
 	}
 	return n <= most
 }
@@ -74,21 +85,21 @@ func (f *Faults) Entries(location string, n, most int) bool {
 // Word checks a text that must be one of a few.
 func (f *Faults) Word(location, text string, words ...string) {
 	if !slices.Contains(words, text) {
-		f.Add(location, "is not one of "+strings.Join(words, ", "), text)
+		f.Add(location, puntuale.FaultNotOneOf, text, strings.Join(words, ", "))
 	}
 }
 
 // NoNUL refuses what PostgreSQL cannot keep in a text.
 func (f *Faults) NoNUL(location, text string) {
 	if strings.ContainsRune(text, 0) {
-		f.Add(location, "holds a NUL character", nil)
+		f.Add(location, faultNUL, nil)
 	}
 }
 
 // Required checks a text that must not be blank.
 func (f *Faults) Required(location, text string, limit int) {
 	if strings.TrimSpace(text) == "" {
-		f.Add(location, "is required", nil)
+		f.Add(location, puntuale.FaultRequired, nil)
 		return
 	}
 	f.Text(location, text, limit)
@@ -101,8 +112,8 @@ func FaultsOf(err error) []puntuale.Fault {
 	switch {
 	case !ok:
 		return nil
-	case len(e.Faults) == 0: // said in words only
-		return []puntuale.Fault{{Message: e.Message}}
+	case len(e.Faults) == 0: // of no place
+		return []puntuale.Fault{e.Reason.At("", nil)}
 	}
 	return e.Faults
 }

@@ -1,7 +1,6 @@
 package request
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -28,7 +27,7 @@ func (p Page) read() (puntuale.Page, error) {
 	if p.Limit != "" {
 		n, err := strconv.Atoi(p.Limit)
 		if err != nil || n < 1 || n > MaxPageRows || strings.Trim(p.Limit, "0123456789") != "" {
-			f.Add("query.limit", fmt.Sprintf("is not a whole number from 1 to %d", MaxPageRows), p.Limit)
+			f.Add("query.limit", puntuale.FaultNotWholeInRange, p.Limit, "1", strconv.Itoa(MaxPageRows))
 		}
 		rows = n
 	}

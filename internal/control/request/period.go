@@ -20,17 +20,25 @@ type Bound struct{ Name, Text string }
 // outcomeLayout is the contract's form: dd/mm/YYYY HH:ii.
 const outcomeLayout = "02/01/2006 15:04"
 
+// Faults of this file.
+const (
+	faultCallNotSameAs puntuale.ReasonCode = "call.not_same_as"
+	faultAfterEnd      puntuale.ReasonCode = "fault.after_end"
+	faultNotDate       puntuale.ReasonCode = "fault.not_date"
+	faultNotMinute     puntuale.ReasonCode = "fault.not_minute"
+)
+
 // Strict reads a period whose bounds are both needed and have the contract's form. An end before the start is a fault.
 func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound, name string) (Bound, plan.Moment) {
 		bound, ok := one(f, bounds)
 		if !ok {
-			f.Add("query."+name, "is required", nil)
+			f.Add("query."+name, puntuale.FaultRequired, nil)
 			return bound, plan.Moment{}
 		}
 		wall, err := time.Parse(outcomeLayout, strings.TrimSpace(bound.Text))
 		if err != nil {
-			f.Add("query."+bound.Name, "is not a moment of the form dd/mm/YYYY HH:MM", bound.Text)
+			f.Add("query."+bound.Name, faultNotMinute, bound.Text)
 		}
 		return bound, plan.Moment{Date: puntuale.DateOf(wall), Time: TimeOfDay(wall), HasTime: true}
 	}
@@ -41,7 +49,7 @@ func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	}
 	from, to = first(start, loc), last(end, loc)
 	if backwards(start, end, from, to) {
-		f.Add("query."+bound.Name, saysAfterEnd, bound.Text)
+		f.Add("query."+bound.Name, faultAfterEnd, bound.Text)
 	}
 	return from, to
 }
@@ -55,7 +63,7 @@ func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 		}
 		m, err := plan.ParseMoment(strings.TrimSpace(bound.Text))
 		if err != nil {
-			f.Add("query."+bound.Name, "is not a date, such as 20/11/2026 10:30 or 2026-11-20", bound.Text)
+			f.Add("query."+bound.Name, faultNotDate, bound.Text)
 		}
 		return bound, m, err == nil
 	}
@@ -68,12 +76,10 @@ func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 		to = last(end, loc)
 	}
 	if begins && ends && backwards(start, end, from, to) {
-		f.Add("query."+bound.Name, saysAfterEnd, bound.Text)
+		f.Add("query."+bound.Name, faultAfterEnd, bound.Text)
 	}
 	return from, to
 }
-
-const saysAfterEnd = "is after the end of the period"
 
 // backwards reports a start after the end. A period may be empty only when all of it is skipped by the clocks.
 func backwards(start, end plan.Moment, from, to time.Time) bool {
@@ -147,7 +153,7 @@ func one(f *Faults, bounds []Bound) (Bound, bool) {
 	}
 	for _, other := range bounds[1:] {
 		if strings.TrimSpace(other.Text) != strings.TrimSpace(bounds[0].Text) {
-			f.Add("query."+other.Name, "is not the same as "+bounds[0].Name, other.Text)
+			f.Add("query."+other.Name, faultCallNotSameAs, other.Text, bounds[0].Name)
 		}
 	}
 	return bounds[0], true

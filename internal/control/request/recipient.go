@@ -1,7 +1,6 @@
 package request
 
 import (
-	"errors"
 	"regexp"
 	"strings"
 	"unicode"
@@ -9,6 +8,17 @@ import (
 	"github.com/nyaruka/phonenumbers"
 
 	"puntuale"
+)
+
+// Faults of this file.
+const (
+	faultRecipientExtension   puntuale.ReasonCode = "recipient.extension"
+	faultRecipientLetters     puntuale.ReasonCode = "recipient.letters"
+	faultRecipientNotValid    puntuale.ReasonCode = "recipient.not_valid"
+	faultRecipientPlusSign    puntuale.ReasonCode = "recipient.plus_sign"
+	faultRecipientPremiumRate puntuale.ReasonCode = "recipient.premium_rate"
+	faultRecipientSharedCost  puntuale.ReasonCode = "recipient.shared_cost"
+	faultRecipientTooLong     puntuale.ReasonCode = "recipient.too_long"
 )
 
 // groupShapes are the contract's three forms of a group id. What has one of them is used exactly as given.
@@ -20,11 +30,10 @@ const maxRecipient = puntuale.MaxPersonID
 // ParseRecipient reads a recipient. A group id or a person's id at the network comes back untouched, a phone number as
 // "+…". A number that is valid in the region (two letters) is taken so; any other is its digits after a "+". A number
 // with a country's code ("+" or "00") only needs a length that the country has: ranges are opened faster than lists of
-// them. Landlines and toll-free numbers pass, premium-rate and shared-cost ones do not. The error says why in one
-// sentence.
+// them. Landlines and toll-free numbers pass, premium-rate and shared-cost ones do not. The error is a [*RecipientError].
 func ParseRecipient(text, region string) (string, error) {
 	if len(text) > maxRecipient {
-		return "", errors.New("is too long for a phone number or a group id")
+		return "", &RecipientError{faultRecipientTooLong}
 	}
 	if groupShapes.MatchString(text) || puntuale.IsPersonID(text) || puntuale.IsNetworkGroup(text) {
 		return text, nil
@@ -42,22 +51,26 @@ func ParseRecipient(text, region string) (string, error) {
 	case kind == phonenumbers.UNKNOWN && withCountry && isPossible(number):
 		return "+" + digits, nil
 	case kind == phonenumbers.UNKNOWN:
-		return "", ErrNeither
+		return "", &RecipientError{faultRecipientNotValid}
 	case kind == phonenumbers.PREMIUM_RATE:
-		return "", errors.New("is a premium-rate number")
+		return "", &RecipientError{faultRecipientPremiumRate}
 	case kind == phonenumbers.SHARED_COST:
-		return "", errors.New("is a shared-cost number")
+		return "", &RecipientError{faultRecipientSharedCost}
 	case number.GetExtension() != "":
-		return "", errors.New("has an extension")
+		return "", &RecipientError{faultRecipientExtension}
 	}
 	return phonenumbers.Format(number, phonenumbers.E164), nil
 }
 
-// What is neither a number nor a group.
-var (
-	ErrNeither = errors.New("is not a valid phone number or group id")
-	ErrLetters = errors.New("has letters or signs that no phone number has, and not the shape of a group id")
-)
+// RecipientError says why a text is no recipient.
+type RecipientError struct{ Code puntuale.ReasonCode }
+
+func (e *RecipientError) Error() string { return string(e.Code) }
+
+// Neither reports a text that is neither a number nor a group.
+func (e *RecipientError) Neither() bool {
+	return e.Code == faultRecipientNotValid || e.Code == faultRecipientLetters
+}
 
 // parsePhone reads a number and what kind it is. UNKNOWN is exactly what the library finds not valid. The number is nil
 // where the library finds none.
@@ -101,7 +114,7 @@ func phoneText(text string) (string, error) {
 		case unicode.IsDigit(r), unicode.IsSpace(r), unicode.Is(unicode.Pd, r), strings.ContainsRune("+＋.()/", r):
 			kept.WriteRune(r)
 		default:
-			return "", ErrLetters
+			return "", &RecipientError{faultRecipientLetters}
 		}
 	}
 	number := strings.TrimSpace(kept.String())
@@ -111,7 +124,7 @@ func phoneText(text string) (string, error) {
 		}
 	}
 	if strings.LastIndexAny(number, "+＋") > 0 {
-		return "", errors.New("has a plus sign that is not at its beginning")
+		return "", &RecipientError{faultRecipientPlusSign}
 	}
 	return number, nil
 }

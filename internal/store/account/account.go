@@ -12,6 +12,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
+const faultPartnerSlugTaken puntuale.ReasonCode = "partner.slug_taken"
+
 // CreatePartner creates the partner, its login and its key. Codes: conflict (another partner has the slug).
 func (s *Accounts) CreatePartner(ctx context.Context, p puntuale.Partner, l puntuale.Login, k puntuale.Key) (puntuale.PartnerID, error) {
 	var id int64
@@ -23,7 +25,7 @@ func (s *Accounts) CreatePartner(ctx context.Context, p puntuale.Partner, l punt
 		if _, err = a.Exec(ctx, `insert into partner (id, name, slug, created_at) values ($1, $2, $3, $4)`,
 			id, p.Name, p.Slug, engine.Micros(p.Created)); err != nil {
 			if engine.Repeated(err) {
-				return puntuale.Conflict("another partner has this slug")
+				return puntuale.Conflict(faultPartnerSlugTaken)
 			}
 			return fmt.Errorf("insert a partner: %w", err)
 		}
@@ -45,7 +47,7 @@ func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *punt
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var there int64
 		found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1`, []any{p.id}, &there)
-		if err := engine.ThereOr(found, err, "partner"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoPartner); err != nil {
 			return nil, err
 		}
 		// Counters are raised in the order of their names, by everybody.

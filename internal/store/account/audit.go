@@ -15,7 +15,7 @@ func (p Partner) AddAudit(ctx context.Context, e puntuale.AuditEntry) error {
 		if e.Client != 0 { // also one that was just deleted
 			var n int64
 			found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2`, []any{p.id, e.Client}, &n)
-			if err := engine.ThereOr(found, err, "client"); err != nil {
+			if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 				return err
 			}
 		}

@@ -22,7 +22,7 @@ func (p Partner) Logo(ctx context.Context) (logo []byte, kind string, err error)
 	return logo, kind, nil
 }
 
-var errOthersHost = puntuale.Conflict("another partner has this host name")
+var errOthersHost = puntuale.Conflict(puntuale.FaultPartnerHostTaken)
 
 func (p Partner) SetBrand(ctx context.Context, b puntuale.Brand, known ...puntuale.Version) error {
 	sum := sha256.Sum256(append([]byte(b.Colour+"\n"+b.LogoKind+"\n"), b.Logo...))
@@ -36,7 +36,7 @@ func (p Partner) SetBrand(ctx context.Context, b puntuale.Brand, known ...puntua
 		}
 		var h puntuale.Host
 		found, err := engine.QueryOne(ctx, a, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where p.id = $1`, []any{p.id}, hostFields(&h)...)
-		if err := engine.ThereOr(found, err, "partner"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoPartner); err != nil {
 			return err
 		}
 		if err := puntuale.CheckVersion(h.Brand.Version(), known); err != nil {
@@ -66,14 +66,14 @@ func (p Partner) ConfirmHost(ctx context.Context, name string) error {
 		if engine.Repeated(err) {
 			return errOthersHost
 		}
-		return engine.ThereOr(n > 0, err, "host name")
+		return engine.ThereOr(n > 0, err, puntuale.NoHost)
 	})
 }
 
 func (p Partner) WithdrawHost(ctx context.Context) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update brand set confirmed = '' where partner_id = $1 and confirmed <> ''`, p.id)
-		return engine.ThereOr(n > 0, err, "host name")
+		return engine.ThereOr(n > 0, err, puntuale.NoHost)
 	})
 }
 

@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -14,7 +15,7 @@ func scanClient(rows engine.Row, c *puntuale.Client) error { return rows.Scan(Cl
 
 func (p Partner) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
 	c, found, err := p.ClientIn(ctx, p.s.CallReads, id)
-	return c, engine.FoundOr(found, err, "client")
+	return c, engine.FoundOr(found, err, puntuale.NoClient)
 }
 
 func (p Partner) ClientIn(ctx context.Context, a engine.Querier, id puntuale.ClientID) (c puntuale.Client, found bool, err error) {
@@ -69,7 +70,7 @@ func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch p
 	var c puntuale.Client
 	err := p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		old, found, err := p.lockedClient(ctx, a, id)
-		if err := engine.ThereOr(found, err, "client"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 			return err
 		}
 		if err := puntuale.CheckVersion(old.Version(), patch.Known); err != nil {
@@ -90,6 +91,15 @@ func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch p
 	return c, nil
 }
 
+// Faults of this file.
+const (
+	faultClientCreditsUnlimited puntuale.ReasonCode = "client.credits_unlimited"
+	faultClientTakesTooMany     puntuale.ReasonCode = "client.takes_too_many"
+	faultClientWithCredits      puntuale.ReasonCode = "client.with_credits"
+	faultBelowZero              puntuale.ReasonCode = "fault.below_zero"
+	faultTooLarge               puntuale.ReasonCode = "fault.too_large"
+)
+
 // patched is the client with the changes.
 func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error) {
 	p.Cap.Apply(&c.Cap)
@@ -109,24 +119,24 @@ func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error)
 		c = p.Derive(c)
 	}
 	if p.Credits.Set && c.Credits != nil && *c.Credits < 0 {
-		return c, puntuale.Invalid(puntuale.Fault{Location: "body.credits", Message: "is below zero", Value: *c.Credits})
+		return c, puntuale.Invalid(puntuale.Fault{Location: "body.credits", Code: faultBelowZero, Value: *c.Credits})
 	}
 	if !p.CreditsAdd.Set {
 		return c, nil
 	}
 	n := p.CreditsAdd.To
-	refused := func(why string) error {
-		return puntuale.Invalid(puntuale.Fault{Location: "body.credits_add", Message: why, Value: n})
+	refused := func(code puntuale.ReasonCode, args ...string) error {
+		return puntuale.Invalid(puntuale.Because(code, args...).At("body.credits_add", n))
 	}
 	switch {
 	case p.Credits.Set:
-		return c, refused("cannot be given together with credits")
+		return c, refused(faultClientWithCredits)
 	case c.Credits == nil:
-		return c, refused("the client's credits are not limited")
+		return c, refused(faultClientCreditsUnlimited)
 	case *c.Credits+n < 0 && n < 0:
-		return c, refused(fmt.Sprintf("takes more than the %d credits that the client has", *c.Credits))
+		return c, refused(faultClientTakesTooMany, strconv.FormatInt(*c.Credits, 10))
 	case *c.Credits+n < 0:
-		return c, refused("is too large")
+		return c, refused(faultTooLarge)
 	}
 	c.Credits = new(*c.Credits + n)
 	return c, nil

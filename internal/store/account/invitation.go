@@ -30,7 +30,7 @@ func (p Partner) Invite(ctx context.Context, client puntuale.ClientID, id puntua
 			return err
 		}
 		_, found, err := p.user(ctx, a, client, id)
-		if err := engine.ThereOr(found, err, "user"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoUser); err != nil {
 			return err
 		}
 		return storeInvitation(ctx, a, id, i)
@@ -43,7 +43,7 @@ func (p Partner) Uninvite(ctx context.Context, client puntuale.ClientID, id punt
 			return err
 		}
 		u, found, err := p.user(ctx, a, client, id)
-		if err := engine.ThereOr(found && !u.Invited.IsZero(), err, "invitation"); err != nil {
+		if err := engine.ThereOr(found && !u.Invited.IsZero(), err, puntuale.NoInvitation); err != nil {
 			return err
 		}
 		return endInvitation(ctx, a, id)
@@ -52,7 +52,7 @@ func (p Partner) Uninvite(ctx context.Context, client puntuale.ClientID, id punt
 
 func (s *Accounts) Invited(ctx context.Context, hash string, now time.Time) (user puntuale.LoginID, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select login_id from invitation where hash = $1 and expires_at > $2`, []any{hash, engine.Micros(now)}, &user)
-	return user, engine.FoundOr(found, err, "invitation")
+	return user, engine.FoundOr(found, err, puntuale.NoInvitation)
 }
 
 // TakeInvitation locks what changes of the user lock, so that none of them stores the user as it was before.
@@ -62,7 +62,7 @@ func (s *Accounts) TakeInvitation(ctx context.Context, hash string, now time.Tim
 		var client puntuale.ClientID
 		found, err := engine.QueryOne(ctx, a, `select l.partner_id, l.client_id from invitation i join login l on l.id = i.login_id where i.hash = $1`,
 			[]any{hash}, &p.id, &client)
-		if err := engine.ThereOr(found, err, "invitation"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoInvitation); err != nil {
 			return err
 		}
 		if err := p.lockUsers(ctx, a, client); err != nil {
@@ -70,7 +70,7 @@ func (s *Accounts) TakeInvitation(ctx context.Context, hash string, now time.Tim
 		}
 		var expires int64
 		found, err = engine.QueryOne(ctx, a, `delete from invitation where hash = $1 returning login_id, expires_at`, []any{hash}, &user, &expires)
-		if err := engine.ThereOr(found && expires > engine.Micros(now), err, "invitation"); err != nil {
+		if err := engine.ThereOr(found && expires > engine.Micros(now), err, puntuale.NoInvitation); err != nil {
 			return err
 		}
 		if _, err := a.Exec(ctx, `update login set password = $2, stamp = stamp + 1 where id = $1`, user, password); err != nil {

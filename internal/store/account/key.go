@@ -3,10 +3,18 @@ package account
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+)
+
+// Faults of this file.
+const (
+	faultKeyExists  puntuale.ReasonCode = "key.exists"
+	faultKeyTooMany puntuale.ReasonCode = "key.too_many"
+	faultKeyUnknown puntuale.ReasonCode = "key.unknown"
 )
 
 func insertKey(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c puntuale.ClientID, k puntuale.Key) (puntuale.KeyID, error) {
@@ -18,14 +26,14 @@ func insertKey(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c pu
  values ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		id, p, c, k.Name, k.Prefix, k.Hash[:], engine.Micros(k.Created), engine.Micros(k.Expires)); err != nil {
 		if engine.Repeated(err) {
-			return 0, puntuale.Conflict("the key exists")
+			return 0, puntuale.Conflict(faultKeyExists)
 		}
 		return 0, fmt.Errorf("insert a key: %w", err)
 	}
 	return puntuale.KeyID(id), nil
 }
 
-var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "the key is unknown or no longer valid"}
+var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(faultKeyUnknown)}
 
 // A client's key, the usual one, costs one query.
 const (
@@ -124,7 +132,7 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 	}
 	var expires int64
 	found, err := engine.QueryOne(ctx, a, `select k.expires_at from api_key k where k.id = $4 and`+validOfClient, []any{p.id, client, engine.Micros(now), old}, &expires)
-	if err := engine.ThereOr(found, err, "key"); err != nil {
+	if err := engine.ThereOr(found, err, puntuale.NoKey); err != nil {
 		return 0, err
 	}
 	if expires != 0 {
@@ -158,7 +166,7 @@ func (p Partner) roomForKey(ctx context.Context, a engine.Querier, client puntua
 		return limit(ctx, a, client, puntuale.QuotaKeys, has)
 	}
 	if has >= puntuale.MaxPartnerKeys {
-		return puntuale.Conflict(fmt.Sprintf("there are %d keys already", puntuale.MaxPartnerKeys))
+		return puntuale.Conflict(faultKeyTooMany, strconv.Itoa(puntuale.MaxPartnerKeys))
 	}
 	return nil
 }
@@ -169,7 +177,7 @@ func (p Partner) RevokeKey(ctx context.Context, client puntuale.ClientID, id pun
 			return err
 		}
 		n, err := a.Exec(ctx, `update api_key as k set revoked_at = $3::bigint where k.id = $4 and`+validOfClient, p.id, client, engine.Micros(now), id)
-		if err := engine.ThereOr(n > 0, err, "key"); err != nil || client == 0 {
+		if err := engine.ThereOr(n > 0, err, puntuale.NoKey); err != nil || client == 0 {
 			return err
 		}
 		return Changed(ctx, a, client)
@@ -180,5 +188,5 @@ func (p Partner) RevokeKey(ctx context.Context, client puntuale.ClientID, id pun
 func (p Partner) LockClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2 and deleted_at = 0 for update`, []any{p.id, id}, &n)
-	return engine.ThereOr(found, err, "client")
+	return engine.ThereOr(found, err, puntuale.NoClient)
 }

@@ -30,7 +30,7 @@ func hostFields(h *puntuale.Host) []any {
 func (s *Accounts) UserByID(ctx context.Context, id puntuale.LoginID) (u puntuale.User, h puntuale.Host, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select `+userColumns+`, `+hostColumns+` from login l join partner p on p.id = l.partner_id
  left join brand b on b.partner_id = p.id where l.id = $1`, []any{id}, append(userFields(&u), hostFields(&h)...)...)
-	return u, h, engine.FoundOr(found, err, "user")
+	return u, h, engine.FoundOr(found, err, puntuale.NoUser)
 }
 
 func (s *Accounts) HostNamed(ctx context.Context, name string) (puntuale.Host, error) {
@@ -44,7 +44,7 @@ func (s *Accounts) HostSlug(ctx context.Context, slug string) (puntuale.Host, er
 func (s *Accounts) host(ctx context.Context, which string, arg any) (h puntuale.Host, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where `+which,
 		[]any{arg}, hostFields(&h)...)
-	return h, engine.FoundOr(found, err, "partner")
+	return h, engine.FoundOr(found, err, puntuale.NoPartner)
 }
 
 // WriteDoor runs a transaction that belongs to no tenant.
@@ -64,7 +64,7 @@ func (s *Accounts) Ticket(ctx context.Context, hash string, kind puntuale.Unfini
 	t := puntuale.Unfinished{Kind: kind}
 	found, err := engine.QueryOne(ctx, s.CallReads, `select login_id, stamp, expires_at from ticket where hash = $1 and kind = $2`,
 		[]any{hash, string(kind)}, &t.User, &t.Stamp, engine.ScanTime(&t.Until))
-	return t, engine.FoundOr(found, err, "ticket")
+	return t, engine.FoundOr(found, err, puntuale.NoTicket)
 }
 
 func (s *Accounts) SpendTicket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (t puntuale.Unfinished, err error) {
@@ -72,7 +72,7 @@ func (s *Accounts) SpendTicket(ctx context.Context, hash string, kind puntuale.U
 		t = puntuale.Unfinished{Kind: kind}
 		found, err := engine.QueryOne(ctx, a, `delete from ticket where hash = $1 and kind = $2 returning login_id, stamp, expires_at`,
 			[]any{hash, string(kind)}, &t.User, &t.Stamp, engine.ScanTime(&t.Until))
-		return engine.ThereOr(found, err, "ticket")
+		return engine.ThereOr(found, err, puntuale.NoTicket)
 	})
 	return t, err
 }

@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -46,7 +47,7 @@ func (p Partner) User(ctx context.Context, client puntuale.ClientID, id puntuale
 		return puntuale.User{}, err
 	}
 	u, found, err := p.user(ctx, p.s.CallReads, client, id)
-	return u, engine.FoundOr(found, err, "user")
+	return u, engine.FoundOr(found, err, puntuale.NoUser)
 }
 
 func (p Partner) user(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.LoginID) (u puntuale.User, found bool, err error) {
@@ -62,7 +63,7 @@ func (p Partner) lockUsers(ctx context.Context, a engine.Querier, client puntual
 	}
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1 for update`, []any{p.id}, &n)
-	return engine.ThereOr(found, err, "partner")
+	return engine.ThereOr(found, err, puntuale.NoPartner)
 }
 
 func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.Invitation) (id puntuale.LoginID, err error) {
@@ -82,6 +83,12 @@ func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.In
 	return id, err
 }
 
+// Faults of this file.
+const (
+	faultUserLastOwner puntuale.ReasonCode = "user.last_owner"
+	faultUserTooMany   puntuale.ReasonCode = "user.too_many"
+)
+
 // roomForUser refuses one user more than a client's quota, or for the partner itself [puntuale.MaxUsers], allows.
 func (p Partner) roomForUser(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
@@ -92,7 +99,7 @@ func (p Partner) roomForUser(ctx context.Context, a engine.Querier, client puntu
 		return fmt.Errorf("count users: %w", err)
 	}
 	if n >= puntuale.MaxUsers {
-		return puntuale.Conflict(fmt.Sprintf("there are %d users already", puntuale.MaxUsers))
+		return puntuale.Conflict(faultUserTooMany, strconv.Itoa(puntuale.MaxUsers))
 	}
 	return nil
 }
@@ -105,7 +112,7 @@ func insertUser(ctx context.Context, a engine.Querier, p puntuale.PartnerID, u p
 	if _, err = a.Exec(ctx, `insert into login (id, partner_id, client_id, email, password, created_at, name, role, language)
  values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, id, p, u.Client, u.Email, u.Password, engine.Micros(u.Created), u.Name, int64(u.Role), u.Language); err != nil {
 		if engine.Repeated(err) {
-			return 0, puntuale.Conflict("the partner has a login with this e-mail")
+			return 0, puntuale.Conflict(puntuale.FaultUserEmailTaken)
 		}
 		return 0, fmt.Errorf("insert a login: %w", err)
 	}
@@ -119,7 +126,7 @@ func (p Partner) UpdateUser(ctx context.Context, client puntuale.ClientID, id pu
 		}
 		var found bool
 		u, found, err = p.user(ctx, a, client, id)
-		if err := engine.ThereOr(found, err, "user"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoUser); err != nil {
 			return err
 		}
 		if when != nil {
@@ -191,7 +198,7 @@ func (p Partner) anotherOwner(ctx context.Context, a engine.Querier, u puntuale.
 		return fmt.Errorf("count owners: %w", err)
 	}
 	if n == 0 {
-		return puntuale.Conflict("somebody must keep the role of an owner")
+		return puntuale.Conflict(faultUserLastOwner)
 	}
 	return nil
 }
@@ -202,7 +209,7 @@ func (p Partner) DeleteUser(ctx context.Context, client puntuale.ClientID, id pu
 			return err
 		}
 		u, found, err := p.user(ctx, a, client, id)
-		if err := engine.ThereOr(found, err, "user"); err != nil {
+		if err := engine.ThereOr(found, err, puntuale.NoUser); err != nil {
 			return err
 		}
 		if err := p.anotherOwner(ctx, a, u); err != nil {

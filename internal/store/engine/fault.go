@@ -141,6 +141,15 @@ func Repeated(err error) bool {
 	return false
 }
 
+// Faults of this file.
+const (
+	faultCallEndedEarly puntuale.ReasonCode = "call.ended_early"
+	faultCannotBeStored puntuale.ReasonCode = "fault.cannot_be_stored"
+	faultTextTooLong    puntuale.ReasonCode = "fault.text_too_long"
+	faultTwinUnderWay   puntuale.ReasonCode = "fault.twin_under_way"
+	faultStoreInDoubt   puntuale.ReasonCode = "store.in_doubt"
+)
+
 // PublicError gives an error the code that crosses the package's border.
 func PublicError(err error) error {
 	if err == nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, puntuale.ErrStale) {
@@ -158,9 +167,9 @@ func PublicError(err error) error {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch p.Code {
 		case "22021", "22P05": // characters that PostgreSQL cannot keep: NUL, invalid UTF-8
-			return &puntuale.Error{Code: puntuale.CodeInvalid, Message: "a text holds a character that cannot be stored", Err: err}
+			return &puntuale.Error{Code: puntuale.CodeInvalid, Reason: puntuale.Because(faultCannotBeStored), Err: err}
 		case "54000": // an index entry of more than a third of a page
-			return &puntuale.Error{Code: puntuale.CodeInvalid, Message: "a text is too long", Err: err}
+			return &puntuale.Error{Code: puntuale.CodeInvalid, Reason: puntuale.Because(faultTextTooLong), Err: err}
 		}
 	}
 	if s, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -172,11 +181,11 @@ func PublicError(err error) error {
 	_, dialling := errors.AsType[*pgconn.ConnectError](err)
 	switch {
 	case errors.Is(err, errTwin):
-		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "a call with the same idempotency key is under way", RetryAfter: time.Second, Err: err}
+		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultTwinUnderWay), RetryAfter: time.Second, Err: err}
 	case errors.Is(err, errAway), dialling:
 		return puntuale.Unavailable(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // before lost: a deadline looks like the network's
-		return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Message: "the call ended before the store could answer", Err: err}
+		return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Reason: puntuale.Because(faultCallEndedEarly), Err: err}
 	case passing(err), lost(err), exhausted(err), tooLong(err):
 		return puntuale.Unavailable(err)
 	}
@@ -186,19 +195,22 @@ func PublicError(err error) error {
 // inDoubt is the answer when the connection broke during COMMIT and nobody can say on which side of it.
 func inDoubt(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),
-		Message: "the store was lost while it accepted this: it may have been done; the same call with the same Idempotency-Key tells"}
+		Reason: puntuale.Because(faultStoreInDoubt)}
 }
 
 // FoundOr makes the one answer for what is missing and for what belongs to another tenant, outside a transaction.
-func FoundOr(found bool, err error, noun string) error { return PublicError(ThereOr(found, err, noun)) }
+func FoundOr(found bool, err error, missing puntuale.ReasonCode) error {
+	return PublicError(ThereOr(found, err, missing))
+}
 
 // ThereOr is foundOr inside a transaction, which may have to run again.
-func ThereOr(found bool, err error, noun string) error {
+func ThereOr(found bool, err error, missing puntuale.ReasonCode) error {
 	switch {
 	case err != nil:
+		noun, _, _ := strings.Cut(string(missing), ".")
 		return fmt.Errorf("read a %s: %w", noun, err)
 	case !found:
-		return puntuale.NotFound(noun)
+		return puntuale.NotFound(missing)
 	}
 	return nil
 }

@@ -17,17 +17,24 @@ const (
 	dispatchLock = ".dispatch" // held by the dispatching process
 )
 
+// Faults of this file.
+const (
+	faultStoreDispatchedByAnother puntuale.ReasonCode = "store.dispatched_by_another"
+	faultStoreFileBeingMoved      puntuale.ReasonCode = "store.file_being_moved"
+	faultStoreFileInUse           puntuale.ReasonCode = "store.file_in_use"
+)
+
 // LockDispatcher keeps a second process from dispatching from the same file.
 // Codes: conflict (another process dispatches).
 func (s *DB) LockDispatcher() (release func() error, err error) {
-	return lockFile(s.File+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, "another process dispatches from this file")
+	return lockFile(s.File+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreDispatchedByAnother)
 }
 
 // ShareFile keeps an export for good, and an import, from a SQLite file until release. Servers without a dispatcher, and
 // commands, hold nothing else.
 // Codes: conflict (one of these is under way).
 func (s *DB) ShareFile() (release func() error, err error) {
-	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, "it is being exported for good, or imported into; try again when that is over")
+	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, faultStoreFileBeingMoved)
 }
 
 // HoldFile keeps everybody else from using a SQLite file until release, but for exports of a copy.
@@ -36,7 +43,7 @@ func (s *DB) HoldFile() (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil
 	}
-	use, err := lockFile(s.File+useLock, syscall.LOCK_EX|syscall.LOCK_NB, "a server or another command works on this file; stop it first")
+	use, err := lockFile(s.File+useLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreFileInUse)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +56,7 @@ func (s *DB) HoldFile() (release func() error, err error) {
 
 // lockFile creates a file and takes its lock, as flock's flags say. Where they say not to wait for others, busy is why
 // it was refused. The file stays: removing it would let two processes hold locks of two files of the same name.
-func lockFile(path string, how int, busy string) (release func() error, err error) {
+func lockFile(path string, how int, busy puntuale.ReasonCode) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
 	}

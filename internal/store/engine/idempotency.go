@@ -39,8 +39,10 @@ func (k KeptAnswer) For(o *puntuale.Idempotency) ([]byte, error) {
 	return k.answer, nil
 }
 
+const faultOtherBody puntuale.ReasonCode = "fault.other_body"
+
 // ErrOtherBody refuses a key that was used for something else.
-var ErrOtherBody = puntuale.Conflict("the idempotency key was used with another body")
+var ErrOtherBody = puntuale.Conflict(faultOtherBody)
 
 // FindAnswer is the answer kept for a call of the owner, nil when there is none.
 func FindAnswer(ctx context.Context, a Querier, owner int64, o *puntuale.Idempotency) ([]byte, error) {

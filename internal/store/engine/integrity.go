@@ -49,7 +49,7 @@ func endedUncleanly(path string) bool {
 	if err != nil || log.Size() == 0 {
 		return false
 	}
-	release, err := lockFile(path+useLock, syscall.LOCK_EX|syscall.LOCK_NB, "it is in use")
+	release, err := lockFile(path+useLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreFileInUse)
 	return err == nil && release() == nil
 }
 

@@ -30,9 +30,11 @@ func ReadCursor(p puntuale.Page, noun string) (last int64, limit int, err error)
 	return 0, 0, BadCursor(p)
 }
 
+const faultNotCursor puntuale.ReasonCode = "fault.not_cursor"
+
 // BadCursor refuses a cursor that is none of the list.
 func BadCursor(p puntuale.Page) error {
-	return puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Message: "is not a cursor of this list", Value: p.Cursor})
+	return puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Code: faultNotCursor, Value: p.Cursor})
 }
 
 // CutPage makes a page of the rows read, one more than it shows, and returns the next page's cursor, "" at the end.

@@ -34,6 +34,8 @@ func LinkedFields(s *puntuale.Session) []any {
 		&s.Link.Condition, engine.ScanTime(&s.Link.Limited))
 }
 
+const faultSessionDefaultExists puntuale.ReasonCode = "session.default_exists"
+
 // InsertSession writes a new session and returns its number. Codes: conflict (the client has a default session already).
 func InsertSession(ctx context.Context, a engine.Querier, client puntuale.ClientID, s puntuale.Session) (puntuale.SessionID, error) {
 	id, err := engine.NextNumber(ctx, a, "session")
@@ -47,7 +49,7 @@ func InsertSession(ctx context.Context, a engine.Querier, client puntuale.Client
 		s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter, string(s.Way))
 	if err != nil {
 		if engine.Repeated(err) {
-			return 0, puntuale.Conflict("the client has a default session already")
+			return 0, puntuale.Conflict(faultSessionDefaultExists)
 		}
 		return 0, fmt.Errorf("insert a session: %w", err)
 	}

@@ -101,7 +101,7 @@ returning cap, prev, used`, []any{d.Client, d.Day.Int(), n}, &c.cap, &c.Prev, &c
 	case err != nil:
 		return puntuale.Usage{}, fmt.Errorf("count a call: %w", err)
 	case !found:
-		return puntuale.Usage{}, puntuale.NotFound("client")
+		return puntuale.Usage{}, puntuale.NotFound(puntuale.NoClient)
 	}
 	return c.Usage(n), nil
 }

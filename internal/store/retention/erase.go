@@ -350,10 +350,12 @@ func (x *erasing) mark(ctx context.Context) error {
 	})
 }
 
+const faultMessageNumberSending puntuale.ReasonCode = "message.number_sending"
+
 // finish counts the call, unless something of the number is left for a repeat.
 func (x *erasing) finish(ctx context.Context) error {
 	if x.busy {
-		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages to this number are just being sent; try again", RetryAfter: 2 * time.Second}
+		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultMessageNumberSending), RetryAfter: 2 * time.Second}
 	}
 	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
 		_, err := queue.CountAlways(ctx, a, queue.DayOf{Client: x.id, Day: x.Day}, x.calls)

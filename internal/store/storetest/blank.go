@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -148,7 +147,7 @@ func testBlankedIsNotResent(t *testing.T, w *World) {
 	used := w.Int("select coalesce(sum(used), 0) from api_usage where client_id = $1", c.ID)
 	_, err := c.Resend(ctx, c.Again(fresh[0], old[0]))
 	e, ok := errors.AsType[*puntuale.Error](err)
-	if !ok || e.Code != puntuale.CodeConflict || len(e.Faults) != 1 || e.Faults[0].Location != "body.id[1]" || !strings.Contains(e.Faults[0].Message, "removed") {
+	if !ok || e.Code != puntuale.CodeConflict || len(e.Faults) != 1 || e.Faults[0].Location != "body.id[1]" || e.Faults[0].Code != "message.content_removed" {
 		t.Fatalf("%v", err)
 	}
 	if d := c.Detail(fresh[0]); d.State != puntuale.Pending {

@@ -36,7 +36,7 @@ func testOfficialKeys(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	has(id, "others")
-	wrong := puntuale.Invalid(puntuale.Fault{Location: "x", Message: "y"})
+	wrong := puntuale.Invalid(puntuale.Fault{Location: "x", Code: "y"})
 	wantCode(t, c.ChangeKeys(ctx, id, func([]byte) ([]byte, string, error) { return []byte("never"), "", wrong }), puntuale.CodeInvalid)
 	has(id, "others")
 	if err := c.ChangeKeys(ctx, id, func(old []byte) ([]byte, string, error) { return append(old, " again"...), "", nil }); err != nil {

@@ -55,7 +55,7 @@ func testUsers(t *testing.T, w *World) {
 		if u.Name != want.Name {
 			t.Errorf("asked about %+v", u)
 		}
-		return puntuale.Conflict(refused.Error())
+		return puntuale.Conflict(puntuale.ReasonCode(refused.Error()))
 	}); puntuale.CodeOf(err) != puntuale.CodeConflict {
 		t.Errorf("refused by its caller: %v", err)
 	}

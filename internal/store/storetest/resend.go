@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -78,7 +77,7 @@ func testResend(t *testing.T, w *World) {
 		t.Errorf("again = %+v", d.Message)
 	}
 	_, err = c.Resend(ctx, c.Again(states["failed"]))
-	if e, ok := errors.AsType[*puntuale.Error](err); !ok || e.Code != puntuale.CodeConflict || len(e.Faults) != 1 || !strings.Contains(e.Faults[0].Message, r.IDs[1].String()) {
+	if e, ok := errors.AsType[*puntuale.Error](err); !ok || e.Code != puntuale.CodeConflict || len(e.Faults) != 1 || !slices.Contains(e.Faults[0].Args, r.IDs[1].String()) {
 		t.Errorf("a re-sent one: %v", err)
 	}
 	due, err := w.Due(ctx, begin(c.Session), Begin.Add(time.Hour), 100)
@@ -101,13 +100,13 @@ func testResendAllOrNone(t *testing.T, w *World) {
 	_, err := c.Resend(ctx, c.Again(states["failed"], foreign, states["flying"], missing))
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || e.Code != puntuale.CodeNotFound || len(e.Faults) != 2 || e.Faults[0].Location != "body.id[1]" || e.Faults[1].Location != "body.id[3]" ||
-		e.Faults[0].Message != e.Faults[1].Message || e.Faults[1].Value != missing.String() || strings.Contains(e.Faults[1].Message, missing.String()) {
+		!e.Faults[0].Reason().Equal(e.Faults[1].Reason()) || e.Faults[1].Value != missing.String() || len(e.Faults[1].Args) > 0 {
 		t.Fatalf("missing: %+v", err)
 	}
 	_, err = c.Resend(ctx, c.Again(states["failed"], states["flying"], resent[0], states["cancelled"]))
 	e, ok = errors.AsType[*puntuale.Error](err)
 	if !ok || e.Code != puntuale.CodeConflict || len(e.Faults) != 2 || e.Faults[0].Location != "body.id[1]" || e.Faults[1].Location != "body.id[2]" ||
-		!strings.Contains(e.Faults[1].Message, successor[0].String()) {
+		!slices.Contains(e.Faults[1].Args, successor[0].String()) {
 		t.Fatalf("conflict: %+v", err)
 	}
 	if d := c.Detail(states["failed"]); d.State != puntuale.Failed {

@@ -86,7 +86,7 @@ func testDeleteSession(t *testing.T, w *World) {
 	}
 	ids := c.mustStartOn(second, 3)
 	err = c.DeleteSession(ctx, second, false, 0, Begin)
-	if puntuale.CodeOf(err) != puntuale.CodeConflict || !strings.Contains(err.Error(), "3 pending") {
+	if puntuale.CodeOf(err) != puntuale.CodeConflict || !strings.Contains(err.Error(), "session.pending 3") {
 		t.Fatalf("with pending messages: %v", err)
 	}
 	if err := c.DeleteSession(ctx, second, true, 0, Begin); err != nil {

@@ -185,7 +185,7 @@ func testStaleStart(t *testing.T, w *World) {
 	} {
 		run := c.Run(phone, Begin, 1)
 		change(&run)
-		missing := name[strings.LastIndex(name, " ")+1:] + " not found"
+		missing := name[strings.LastIndex(name, " ")+1:] + ".not_found"
 		if _, err := c.Start(context.Background(), run); puntuale.CodeOf(err) != puntuale.CodeNotFound || !strings.HasSuffix(err.Error(), ": "+missing) {
 			t.Errorf("%s: error = %v", name, err)
 		}

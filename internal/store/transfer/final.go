@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"puntuale"
@@ -18,6 +19,15 @@ import (
 //   - Of a SQLite file, whoever opens it shares a lock that the export has to itself, and looks at the mark then.
 //   - On PostgreSQL the export sees who is there. Whoever was cut off just then is not, and may come back: so the mark is
 //     looked at on every connection that is to write, once, when it is made.
+
+// Faults of this file.
+const (
+	faultStoreConnectionOpen  puntuale.ReasonCode = "store.connection_open"
+	faultStoreConnectionsOpen puntuale.ReasonCode = "store.connections_open"
+	faultStoreServerSends     puntuale.ReasonCode = "store.server_sends"
+	faultStoreServersRun      puntuale.ReasonCode = "store.servers_run"
+	faultStoreServersSend     puntuale.ReasonCode = "store.servers_send"
+)
 
 // markMoved keeps servers from starting from now on, and refuses while one runs. An installation that is marked already
 // keeps its mark. The caller holds the file.
@@ -72,7 +82,7 @@ func (s *installation) refuseServers(ctx context.Context) error {
 		case nodes+connections == 0:
 			return nil
 		case try == serverTries:
-			return puntuale.Conflict(ServersRun(nodes, connections))
+			return serversRun(nodes, connections)
 		}
 		if err := clock.System().Sleep(ctx, serverPause); err != nil {
 			return fmt.Errorf("wait for servers: %w", err)
@@ -80,16 +90,17 @@ func (s *installation) refuseServers(ctx context.Context) error {
 	}
 }
 
-// ServersRun says what uses an installation.
-func ServersRun(nodes, connections int64) string {
-	send, open := fmt.Sprintf("%d servers send", nodes), fmt.Sprintf("%d connections of servers are", connections)
+// serversRun says what uses an installation.
+func serversRun(nodes, connections int64) error {
+	send := puntuale.Because(faultStoreServersSend, strconv.FormatInt(nodes, 10))
+	open := puntuale.Because(faultStoreConnectionsOpen, strconv.FormatInt(connections, 10))
 	if nodes == 1 {
-		send = "1 server sends"
+		send = puntuale.Because(faultStoreServerSends)
 	}
 	if connections == 1 {
-		open = "1 connection of a server is"
+		open = puntuale.Because(faultStoreConnectionOpen)
 	}
-	return send + " from it and " + open + " open; stop them all first"
+	return puntuale.Conflict(faultStoreServersRun, send.Stored(), open.Stored())
 }
 
 // A process that ended a moment ago may not have been noticed yet.

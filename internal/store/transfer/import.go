@@ -150,6 +150,12 @@ func (m *importer) compareTables(all []archive.Table, whole bool) error {
 	return nil
 }
 
+// Faults of this file.
+const (
+	faultStoreNotEmpty       puntuale.ReasonCode = "store.not_empty"
+	faultStoreSomebodyWrites puntuale.ReasonCode = "store.somebody_writes"
+)
+
 // lock keeps everybody else from writing until the end. SQLite's transaction does that by itself.
 func (m *importer) lock(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
@@ -161,7 +167,7 @@ func (m *importer) lock(ctx context.Context) error {
 	}
 	if _, err := m.link.Exec(ctx, "lock table "+strings.Join(names, ", ")+" in share row exclusive mode"); err != nil {
 		if engine.LockedOut(err) {
-			return puntuale.Conflict("somebody writes to the database; stop every server and command that works on it")
+			return puntuale.Conflict(faultStoreSomebodyWrites)
 		}
 		return fmt.Errorf("lock the tables: %w", err)
 	}
@@ -180,8 +186,7 @@ func (m *importer) refuseFull(ctx context.Context) error {
 			return fmt.Errorf("look whether %s is empty: %w", t.Name, err)
 		}
 		if found {
-			return puntuale.Conflict("the database holds an installation already (its table " + t.Name +
-				" is not empty), so nothing was imported; an import that was interrupted leaves it empty, one that was not is complete")
+			return puntuale.Conflict(faultStoreNotEmpty, t.Name)
 		}
 	}
 	return nil

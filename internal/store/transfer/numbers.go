@@ -167,6 +167,8 @@ func (t tidyRow) Scan(into ...any) error {
 	return nil
 }
 
+const faultStoreHasNumbers puntuale.ReasonCode = "store.has_numbers"
+
 // load fills the empty tables with a backup's, makes them safe to go on with, and counts the linked numbers.
 func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) (linked int64, err error) {
 	from, err := backup.Open(archive.NumbersEntry)
@@ -192,7 +194,7 @@ func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) 
 		if found, err := engine.QueryOne(ctx, n.link, "select 1 from "+t.Name+" limit 1", nil, &there); err != nil {
 			return 0, fmt.Errorf("look whether %s is empty: %w", t.Name, err)
 		} else if found {
-			return 0, puntuale.Conflict("there are linked numbers already (the table " + t.Name + " is not empty), so nothing was restored")
+			return 0, puntuale.Conflict(faultStoreHasNumbers, t.Name)
 		}
 	}
 	if err := m.compareTables(n.tables, file.Header.Schema == n.version); err != nil {

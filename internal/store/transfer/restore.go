@@ -186,11 +186,13 @@ type aside struct {
 // due is what a copy does not know the end of. $1 is the latest moment for which a message may have been claimed.
 const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
 
+const faultStoreCopyLiesAhead puntuale.ReasonCode = "store.copy_lies_ahead"
+
 // setAside does what a restore asks for, inside a transaction that nobody works beside.
 func (s *installation) setAside(ctx context.Context, a engine.Querier, r aside) (done Restored, err error) {
 	if r.since.After(r.now.Add(queue.ClockSlack)) {
 		return done, puntuale.Invalid(puntuale.Fault{Location: "since",
-			Message: fmt.Sprintf("lies ahead: the copy is of %s, and this machine's clock shows %s", r.since.Format(time.RFC3339), r.now.Format(time.RFC3339))})
+			Code: faultStoreCopyLiesAhead, Args: []string{r.since.Format(time.RFC3339), r.now.Format(time.RFC3339)}})
 	}
 	done.Since = r.since
 	node, err := engine.NextNumber(ctx, a, "node")

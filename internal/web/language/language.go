@@ -26,7 +26,6 @@ type Language struct {
 // words are the texts of a language, read for the first page: commands and servers without visitors do without them.
 type words struct {
 	localizer *i18n.Localizer
-	faults    []wording
 }
 
 // The languages that there are; Italian is spoken where nobody asks for another.
@@ -50,13 +49,13 @@ func load(code string) *words {
 		panic(err) // the texts are part of the program
 	}
 	for _, f := range files {
-		if strings.HasSuffix(f.Name(), "."+code+".toml") && !strings.HasPrefix(f.Name(), "fault") {
+		if strings.HasSuffix(f.Name(), "."+code+".toml") {
 			if _, err := bundle.LoadMessageFileFS(texts, "text/"+f.Name()); err != nil {
 				panic(err)
 			}
 		}
 	}
-	return &words{localizer: i18n.NewLocalizer(bundle, code), faults: loadFaults(code)}
+	return &words{localizer: i18n.NewLocalizer(bundle, code)}
 }
 
 // Named returns the language with the code, nil for another.

@@ -2613,9 +2613,9 @@ func recipientList(p CampaignPage) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var131 string
-						templ_7745c5c3_Var131, templ_7745c5c3_Err = templ.JoinStringErrs(r.Value)
+						templ_7745c5c3_Var131, templ_7745c5c3_Err = templ.JoinStringErrs(Of(ctx).Language.Reason(r.Refused()))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `campaign.templ`, Line: 453, Col: 46}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `campaign.templ`, Line: 453, Col: 75}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var131))
 						if templ_7745c5c3_Err != nil {

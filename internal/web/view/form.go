@@ -62,7 +62,7 @@ func (f *Form) Refuse(name, says string) {
 // form has, in the order in which one reads them; what is of no field is said above the form.
 func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // of what the client has, not of a field
-		f.Refuse("", l.Fault(e.Message))
+		f.Refuse("", l.Fault(e.Reason))
 		return
 	}
 	for _, fault := range e.Faults {
@@ -70,12 +70,12 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 		if len(fields) > 0 && !slices.Contains(fields, name) {
 			whole, _, _ := strings.Cut(name, "[")
 			if !slices.Contains(fields, whole) {
-				f.Message = strings.TrimSpace(f.Message + " " + l.Fault(fault.Message) + ".")
+				f.Message = strings.TrimSpace(f.Message + " " + l.Fault(fault.Reason()) + ".")
 				continue
 			}
 			name = whole
 		}
-		f.Refuse(name, l.Fault(fault.Message))
+		f.Refuse(name, l.Fault(fault.Reason()))
 	}
 	slices.SortStableFunc(f.order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
 }

@@ -12,9 +12,9 @@ func TestFirstFault(t *testing.T) {
 	t.Parallel()
 	f := NewForm()
 	e := puntuale.Invalid(
-		puntuale.Fault{Location: "body.quotas.keys", Message: "is not a whole number"},
-		puntuale.Fault{Location: "body.holidays[1]", Message: "is required"},
-		puntuale.Fault{Location: "body.phone", Message: "is required"},
+		puntuale.Fault{Location: "body.quotas.keys", Code: puntuale.FaultNotWhole},
+		puntuale.Fault{Location: "body.holidays[1]", Code: puntuale.FaultRequired},
+		puntuale.Fault{Location: "body.phone", Code: puntuale.FaultRequired},
 	)
 	f.Take(language.Named("it"), e, "name", "phone", "holidays", "quotas.keys")
 	for _, name := range []string{"phone", "holidays", "quotas.keys"} {

@@ -2,7 +2,7 @@ package view
 
 import (
 	"context"
-	"strings"
+	"slices"
 	"unicode/utf8"
 
 	"puntuale"
@@ -10,8 +10,14 @@ import (
 
 // unfinished reports a fault of what nobody has written yet, which is said when the sequence is saved and not while it is
 // being written.
-func unfinished(message string) bool {
-	return message == "is required" || strings.HasPrefix(message, "has nothing to show") || strings.HasPrefix(message, "{{}} ")
+func unfinished(f puntuale.Fault) bool {
+	switch f.Code {
+	case puntuale.FaultRequired, puntuale.FaultSequenceNothingToShow, puntuale.FaultSequenceNothingToShowOrTemplate:
+		return true
+	case puntuale.FaultSequenceNotField:
+		return slices.Equal(f.Args, []string{""}) // {{}}
+	}
+	return false
 }
 
 // stepLabels are the labels of a step's fields.

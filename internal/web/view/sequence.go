@@ -414,11 +414,11 @@ func (t Try) notes(ctx context.Context) (all []note) {
 		}
 	}
 	for _, f := range t.Faults {
-		says := Of(ctx).Language.Fault(f.Message)
+		says := Of(ctx).Language.Fault(f.Reason())
 		if m := atStep.FindStringSubmatch(f.Location); m != nil {
 			n, _ := strconv.Atoi(m[1]) // digits only
 			part := strings.TrimPrefix(f.Location, m[0])
-			if !unfinished(f.Message) {
+			if !unfinished(f) {
 				add(note{"bad", n, t.explained(ctx, n, part, says)})
 			} else if unseen[part] {
 				add(note{"info", n, T(ctx, "preview.left_out", "Field", T(ctx, stepLabels[part]))})

@@ -1,9 +1,11 @@
-package store
+package transfer
 
 import (
+	"errors"
 	"testing"
 
-	"puntuale/internal/store/transfer"
+	"puntuale"
+	"puntuale/internal/catalogue"
 )
 
 // An export for good that is refused says what runs, in words.
@@ -13,8 +15,9 @@ func TestServersRun(t *testing.T) {
 		"1 server sends from it and 1 connection of a server is open; stop them all first":  {1, 1},
 		"0 servers send from it and 3 connections of servers are open; stop them all first": {0, 3},
 	} {
-		if got := transfer.ServersRun(n[0], n[1]); got != want {
-			t.Errorf("%v: %s", n, got)
+		e, ok := errors.AsType[*puntuale.Error](serversRun(n[0], n[1]))
+		if !ok || catalogue.Message(e.Reason) != want {
+			t.Errorf("%v: %+v", n, e)
 		}
 	}
 }
