@@ -23,7 +23,6 @@ const (
 	maxFile     = 600
 	maxTestFile = 800
 	maxFunction = 80
-	maxMethods  = 7 // of one role interface at the root; roles embed others
 )
 
 // Rule says what a package, and those below it, may import. Among several rules the longest path holds.
@@ -182,9 +181,6 @@ func (c *checker) file(name string, source []byte) error {
 	if isTest {
 		return nil
 	}
-	if folder == "." {
-		c.checkRoles(name, parsed, line)
-	}
 	c.documented[folder] = c.documented[folder] || parsed.Doc.Text() != ""
 	for _, spec := range parsed.Imports {
 		target, err := strconv.Unquote(spec.Path.Value)
@@ -230,28 +226,6 @@ func (c *checker) checkSize(name string, isTest bool, parsed *ast.File, line fun
 			c.report(name, line(f.Pos()), "%s has %d lines, %d are allowed", f.Name.Name, line(f.End())-line(f.Pos()), maxFunction)
 		}
 	}
-}
-
-// checkRoles finds interfaces that promise more than one role.
-func (c *checker) checkRoles(name string, parsed *ast.File, line func(token.Pos) int) {
-	ast.Inspect(parsed, func(n ast.Node) bool {
-		spec, ok := n.(*ast.TypeSpec)
-		if !ok {
-			return true
-		}
-		role, ok := spec.Type.(*ast.InterfaceType)
-		if !ok {
-			return true
-		}
-		methods := 0
-		for _, m := range role.Methods.List {
-			methods += len(m.Names)
-		}
-		if methods > maxMethods {
-			c.report(name, line(spec.Pos()), "%s has %d methods, %d are allowed: split it by who uses them", spec.Name.Name, methods, maxMethods)
-		}
-		return true
-	})
 }
 
 func (c *checker) checkImport(name, folder, target string, at int) {
