@@ -21,19 +21,18 @@ type AgendaStore interface {
 	// CountMessages counts the messages that a filter finds, up to most, and reports whether that is all of them.
 	CountMessages(ctx context.Context, f MessageFilter, most int) (n int, all bool, err error)
 
+	// Version returns a text that is another once what lists of messages show has changed. It is cheap enough to be asked
+	// every second or two, and may miss what happens to messages that are neither new nor due.
+	Version(ctx context.Context) (string, error)
+}
+
+// HistoryStore reads what happened to one message.
+type HistoryStore interface {
 	// MessageEvents lists what was not normal about a message, oldest first, at most 200.
 	MessageEvents(ctx context.Context, id MessageID) ([]MessageEvent, error)
 
 	// ResentAs lists the messages that a message of a run was sent again as, oldest first.
 	ResentAs(ctx context.Context, run RunID, id MessageID) ([]MessageID, error)
-
-	// Version returns a text that is another once what lists of messages show has changed. It is cheap enough to be asked
-	// every second or two, and may miss what happens to messages that are neither new nor due.
-	Version(ctx context.Context) (string, error)
-
-	// SandboxChat lists what the simulated network received of a session, newest first, at most limit. It looks no
-	// further back than the client's last 2,000; phone "" is everybody.
-	SandboxChat(ctx context.Context, session SessionID, phone string, limit int) ([]SandboxMessage, error)
 }
 
 // OutlookStore tells of pending messages what their state alone does not.

@@ -317,6 +317,10 @@ type RecipientStore interface {
 	RecipientList(ctx context.Context, list ListID) (RecipientList, error)
 	// Recipients lists rows behind a place, by place; at most limit.
 	Recipients(ctx context.Context, list ListID, f RecipientFilter, after int64, limit int) ([]Recipient, error)
+}
+
+// CheckStore is what a campaign's check and its retry ask.
+type CheckStore interface {
 	// ChangeCheck stores what a running check has found so far: rows whose state or reason is another now. It shows that the check is alive.
 	// Codes: conflict when the check is no longer this one, which began at the moment.
 	ChangeCheck(ctx context.Context, id CampaignID, c CheckProgress) error

@@ -4,13 +4,24 @@ import "time"
 
 // Meter takes the figures that operators see. Its methods are quick and may be called by many goroutines at once.
 type Meter interface {
+	DispatchMeter
+	StoreMeter
+}
+
+// DispatchMeter takes the dispatcher's figures.
+type DispatchMeter interface {
 	Late(d time.Duration)                            // of a committed intent, behind the message's due moment
 	Outcome(connector string, verdict string, n int) // "sent", "refused", "retry", "uncertain", "expired", "blacklisted" …
 	Queue(messages, sessions int)                    // what the dispatcher holds in memory, and for how many sessions
+	Batch(operation string, size int, took time.Duration)
+	Fenced(n int) // claims and outcomes that lost against another node's
+}
+
+// StoreMeter takes the store's figures.
+type StoreMeter interface {
 	CapRefused(n int)
 	Batch(operation string, size int, took time.Duration)
 	Deadlock()
-	Fenced(n int)      // claims and outcomes that lost against another node's
 	Quarantined(n int) // messages that a failover of the database made uncertain
 }
 

@@ -17,6 +17,7 @@ type Tenant interface {
 	RunStore
 	MessageStore
 	AgendaStore
+	HistoryStore
 	OutlookStore
 	SequenceStore
 	SessionStore
@@ -34,6 +35,7 @@ type Tenant interface {
 	NetworkTemplateTenant
 	CampaignStore
 	RecipientStore
+	CheckStore
 	EstimateStore
 }
 
@@ -189,6 +191,10 @@ type BlacklistStore interface {
 // SandboxStore reads what the simulated network received of a client.
 type SandboxStore interface {
 	SandboxMessages(ctx context.Context, p Page) ([]SandboxMessage, string, error) // oldest first
+
+	// SandboxChat lists what the simulated network received of a session, newest first, at most limit. It looks no
+	// further back than the client's last 2,000; phone "" is everybody.
+	SandboxChat(ctx context.Context, session SessionID, phone string, limit int) ([]SandboxMessage, error)
 }
 
 // PrivacyStore forgets persons.
@@ -306,8 +312,14 @@ func (m DueMessage) Before(o DueMessage) bool {
 	return cmp.Or(m.Due.Compare(o.Due), cmp.Compare(m.Run, o.Run), cmp.Compare(m.Step, o.Step), cmp.Compare(m.ID, o.ID)) < 0
 }
 
-// Queue is what the dispatcher asks about messages.
+// Queue is all that the dispatcher asks about messages.
 type Queue interface {
+	QueueReader
+	AttemptStore
+}
+
+// QueueReader reads what is due, and what sending it needs.
+type QueueReader interface {
 	// Due returns, for each of the places, the first open messages of its queue that stand after it. Their Next is not
 	// after horizon. There are at most limit for a place, by (next, id). Messages with an unknown outcome are among
 	// them once they should be looked at again.
@@ -328,7 +340,10 @@ type Queue interface {
 
 	// Standings reads the standing of the clients.
 	Standings(ctx context.Context, clients []ClientID) (map[ClientID]Standing, error)
+}
 
+// AttemptStore begins attempts, and stores what comes of messages.
+type AttemptStore interface {
 	// Claim writes the intents of a batch in one transaction, under the node's lease. [ErrFenced]: the lease is gone
 	// and nothing was claimed. The answers come in the order asked.
 	Claim(ctx context.Context, c Claim) ([]Granted, error)

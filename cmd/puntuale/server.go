@@ -282,7 +282,7 @@ func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 }
 
 // storeConfig is shared by all commands that open the store.
-func storeConfig(s *baseSettings, c clock.Clock, m puntuale.Meter, logger *slog.Logger, noMigrate bool) engine.Config {
+func storeConfig(s *baseSettings, c clock.Clock, m puntuale.StoreMeter, logger *slog.Logger, noMigrate bool) engine.Config {
 	return engine.Config{Database: s.Database, Data: s.Data, Clock: c, Meter: m, Logger: logger, NoMigrate: noMigrate}
 }
 

@@ -63,7 +63,7 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 		return nil, fmt.Errorf("find the key's owner: %w", err)
 	}
 	if side == puntuale.ClientSide {
-		c.memory.keepCaller(hash, principal, c.clock.Now())
+		c.cache.keepCaller(hash, principal, c.clock.Now())
 	}
 	return &Caller{control: c, principal: principal, plain: plain}, nil
 }
@@ -76,7 +76,7 @@ func (c *Control) Recognize(plain string) (*Caller, bool) {
 	if !ok {
 		return nil, false
 	}
-	principal, ok := c.memory.caller(hash, c.clock.Now())
+	principal, ok := c.cache.caller(hash, c.clock.Now())
 	return &Caller{control: c, principal: principal, plain: plain, remembered: true}, ok
 }
 

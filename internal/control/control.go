@@ -59,7 +59,7 @@ type Control struct {
 	media    []string
 	prices   *price.Table
 
-	memory  memory
+	cache   startCache
 	answers answers
 	follows follows
 	lists   listSettings

@@ -191,7 +191,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time.Time) (startInfo, error) {
 	key := startKey{c.account.ID, id, c.account.Revision}
 	if c.remembered {
-		if info, ok := c.control.memory.start(key, now); ok {
+		if info, ok := c.control.cache.start(key, now); ok {
 			return info, nil
 		}
 	}
@@ -204,7 +204,7 @@ func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time
 		return startInfo{}, err
 	}
 	info := startInfo{filled[0], session}
-	c.control.memory.keepStart(key, info, now) // it was read after the revision was, and that is what is proven
+	c.control.cache.keepStart(key, info, now) // it was read after the revision was, and that is what is proven
 	return info, nil
 }
 

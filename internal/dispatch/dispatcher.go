@@ -32,9 +32,9 @@ type Config struct {
 	// only, by many goroutines at once. nil: their messages wait.
 	Mark func(client puntuale.ClientID, phone string) string
 
-	Clock  clock.Clock    // nil: the system's
-	Meter  puntuale.Meter // nil: none
-	Logger *slog.Logger   // nil: slog.Default
+	Clock  clock.Clock            // nil: the system's
+	Meter  puntuale.DispatchMeter // nil: none
+	Logger *slog.Logger           // nil: slog.Default
 
 	Lease          time.Duration // of the node, prolonged each Beat; default 6 s
 	Beat           time.Duration // default a third of Lease

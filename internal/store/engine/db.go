@@ -27,7 +27,7 @@ type Config struct {
 	Data     string
 
 	Clock  clock.Clock
-	Meter  puntuale.Meter
+	Meter  puntuale.StoreMeter
 	Logger *slog.Logger
 
 	// ListTimeout is how long what lists, and may read much, takes at most; default 10 s.

@@ -8,10 +8,10 @@ import (
 	"puntuale"
 )
 
-// memory keeps what starts are planned from, so that a busy client's calls need not read it each time. Nothing in it is
+// startCache keeps what starts are planned from, so that a busy client's calls need not read it each time. Nothing in it is
 // trusted. The store takes a start planned from memory only while the client's revision is the one under which all of
 // it was read ([puntuale.ErrStale]). All else that such a call comes to is found again from what is read anew.
-type memory struct {
+type startCache struct {
 	mu      sync.Mutex
 	callers generations[puntuale.KeyHash, puntuale.Principal]
 	starts  generations[startKey, startInfo]
@@ -37,26 +37,26 @@ type startInfo struct {
 	session  puntuale.Session
 }
 
-func (m *memory) caller(hash puntuale.KeyHash, now time.Time) (puntuale.Principal, bool) {
+func (m *startCache) caller(hash puntuale.KeyHash, now time.Time) (puntuale.Principal, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, ok := m.callers.get(hash, now)
 	return p, ok && (p.Expires.IsZero() || now.Before(p.Expires))
 }
 
-func (m *memory) keepCaller(hash puntuale.KeyHash, p puntuale.Principal, now time.Time) {
+func (m *startCache) keepCaller(hash puntuale.KeyHash, p puntuale.Principal, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.callers.put(hash, p, now)
 }
 
-func (m *memory) start(k startKey, now time.Time) (startInfo, bool) {
+func (m *startCache) start(k startKey, now time.Time) (startInfo, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.starts.get(k, now)
 }
 
-func (m *memory) keepStart(k startKey, info startInfo, now time.Time) {
+func (m *startCache) keepStart(k startKey, info startInfo, now time.Time) {
 	size := 0
 	for _, s := range info.sequence.Steps {
 		size += 256 + len(s.Text) + len(s.Media) + len(s.MediaName)
