@@ -63,7 +63,7 @@ type Link struct {
 	State  LinkState
 	Since  time.Time // of this state, or when its pairing was begun last; zero as created
 	Number string    // "+…", once it is known; "" while unlinked
-	Detail string    // a short Italian sentence, where the state needs one: why the link ended, why it is not connected
+	Detail Reason    // where the state needs one: why the link ended, why it is not connected
 	Code   string    // while pairing: a sealed [PairingCode], bytes that are no text
 	Until  time.Time // after which Code is worth nothing; of Waiting and Banned: their end
 	Condition
@@ -127,7 +127,7 @@ type LinkReport struct {
 	Session SessionID
 	State   LinkState // never LinkAsCreated
 	Number  string
-	Detail  string
+	Detail  Reason
 	Code    PairingCode // with LinkPairing; without text: none can be shown now
 	Until   time.Time   // of Code, or of Condition
 	Condition

@@ -2,6 +2,7 @@ package puntuale
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,50 @@ type Reason struct {
 	Args []string
 }
 
+// What became of a message, where no connector says more.
+const (
+	ReasonPending     ReasonCode = "pending"
+	ReasonCompleted   ReasonCode = "completed"
+	ReasonCancelled   ReasonCode = "cancelled"
+	ReasonBlacklisted ReasonCode = "blacklisted"
+	ReasonRescheduled ReasonCode = "rescheduled"
+	ReasonFailed      ReasonCode = "failed"
+
+	ReasonExpired         ReasonCode = "expired"
+	ReasonNotLinked       ReasonCode = "not_linked" // the session
+	ReasonNotTaken        ReasonCode = "not_taken"  // by a device
+	ReasonNoCredit        ReasonCode = "no_credit"
+	ReasonAccountEnded    ReasonCode = "account_ended"
+	ReasonSuspended       ReasonCode = "suspended" // the client
+	ReasonHeld            ReasonCode = "held"      // since a restore
+	ReasonUncertain       ReasonCode = "uncertain"
+	ReasonUnrecoverable   ReasonCode = "unrecoverable"
+	ReasonRefusedByDevice ReasonCode = "refused_by_device"
+	ReasonInterrupted     ReasonCode = "interrupted" // the attempt, before anything left
+	ReasonUnprepared      ReasonCode = "unprepared"
+)
+
+// What is known of an attempt whose answer was lost.
+const (
+	ReasonMaybeArrived ReasonCode = "maybe.arrived"
+	ReasonMaybeBecause ReasonCode = "maybe.because"   // {1}: what the attempt met
+	ReasonMaybeSecond  ReasonCode = "maybe.second"    // another attempt certainly failed; {1}: its reason, {2}: its detail
+	ReasonArrived      ReasonCode = "maybe.confirmed" // the network has it after all
+)
+
+// Forms of two reasons together.
+const (
+	ReasonColon    ReasonCode = "form.colon"    // {1}: {2}
+	ReasonBrackets ReasonCode = "form.brackets" // {1} ({2})
+)
+
+// An uncertain outcome as stores hold it. Rows that an earlier version wrote hold the sentence. Statements that look for
+// uncertain outcomes must name both.
+const (
+	StoredUncertain = `["uncertain"]`
+	FormerUncertain = "Esito incerto"
+)
+
 // Because makes a reason.
 func Because(code ReasonCode, args ...string) Reason { return Reason{Code: code, Args: args} }
 
@@ -28,6 +73,17 @@ func Quoted(words string) Reason {
 		return Reason{}
 	}
 	return Reason{Args: []string{words}}
+}
+
+// Colon joins two reasons with a colon. One that says nothing is left out.
+func Colon(first, second Reason) Reason {
+	switch {
+	case first.IsZero():
+		return second
+	case second.IsZero():
+		return first
+	}
+	return Because(ReasonColon, first.Stored(), second.Stored())
 }
 
 // IsZero reports whether the reason says nothing.
@@ -41,10 +97,15 @@ func (r Reason) Equal(other Reason) bool {
 // storedMark begins the stored form of a reason with a code.
 const storedMark = `["`
 
-// Stored returns the form that stores keep: a JSON array of the code and the arguments. Quoted words stay as they are.
+// Stored returns the form that stores keep: a JSON array of the code and the arguments. Quoted words stay as they are, but
+// for bytes that no database takes.
 func (r Reason) Stored() string {
 	if r.Code == "" {
-		return strings.Join(r.Args, " ")
+		words := strings.ReplaceAll(strings.ToValidUTF8(strings.Join(r.Args, " "), "\uFFFD"), "\x00", "")
+		if !strings.HasPrefix(words, storedMark) { // else they would be read as a code
+			return words
+		}
+		r.Args = []string{words}
 	}
 	text, err := json.Marshal(append([]string{string(r.Code)}, r.Args...))
 	if err != nil {
@@ -53,13 +114,59 @@ func (r Reason) Stored() string {
 	return string(text)
 }
 
+// String returns the code with its arguments, for logs.
+func (r Reason) String() string {
+	if r.Code == "" {
+		return strings.Join(r.Args, " ")
+	}
+	return strings.Join(append([]string{string(r.Code)}, r.Args...), " ")
+}
+
+// MarshalText returns the stored form.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.Stored()), nil }
+
+// UnmarshalText reads the stored form.
+func (r *Reason) UnmarshalText(stored []byte) error {
+	*r = ParseReason(string(stored))
+	return nil
+}
+
 // ParseReason reads the stored form. Any other text is taken as quoted words: rows of earlier versions hold sentences.
 func ParseReason(stored string) Reason {
+	if stored == FormerUncertain {
+		return Because(ReasonUncertain)
+	}
 	if strings.HasPrefix(stored, storedMark) {
 		var parts []string
 		if json.Unmarshal([]byte(stored), &parts) == nil && len(parts) > 0 {
-			return Reason{Code: ReasonCode(parts[0]), Args: parts[1:]}
+			r := Reason{Code: ReasonCode(parts[0])}
+			if len(parts) > 1 {
+				r.Args = parts[1:]
+			}
+			return r
 		}
 	}
 	return Quoted(stored)
+}
+
+// ReasonError is an error that a person may read.
+type ReasonError struct {
+	Reason Reason
+	Err    error // what it wraps; nil: nothing
+}
+
+func (e *ReasonError) Error() string { return e.Reason.String() }
+
+func (e *ReasonError) Unwrap() error { return e.Err }
+
+// ReasonOf returns what an error says to people: a [ReasonError]'s reason, a [SendError]'s reason and detail, or the words of
+// any other error.
+func ReasonOf(err error) Reason {
+	if said, ok := errors.AsType[*ReasonError](err); ok {
+		return said.Reason
+	}
+	if refusal := AsSendError(err); refusal != nil {
+		return Because(ReasonBrackets, refusal.Reason.Stored(), refusal.Detail.Stored())
+	}
+	return Quoted(err.Error())
 }

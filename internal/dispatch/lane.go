@@ -189,7 +189,7 @@ func (s *scheduler) overtaken(e *entry, now time.Time) bool {
 		return true
 	}
 	if next, inside := insideWindow(e.window, e.zone, now); !inside {
-		s.postpone(e, next, "", "")
+		s.postpone(e, next, puntuale.Reason{}, puntuale.Reason{})
 		return true
 	}
 	if e.repeat() {

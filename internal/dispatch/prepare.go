@@ -177,7 +177,7 @@ func (s *scheduler) loaded(e *entry, now time.Time) {
 	case errors.Is(err, errNotAgain):
 		s.leave(e, now)
 	case errors.Is(err, errNoContent):
-		s.refuse(e, puntuale.SaysUnrecoverable, err.Error())
+		s.refuse(e, puntuale.Because(puntuale.ReasonUnrecoverable), puntuale.ReasonOf(err))
 	case refusal == nil || refusal.Kind == puntuale.Transient:
 		s.retryPrepare(e, now, refusal, err)
 	case refusal.Kind == puntuale.Final:
@@ -202,7 +202,7 @@ func (s *scheduler) putOff(e *entry, now time.Time, refusal *puntuale.SendError)
 
 // retryPrepare postpones a message whose preparation failed for now; later ones to its recipient wait for it a while.
 func (s *scheduler) retryPrepare(e *entry, now time.Time, refusal *puntuale.SendError, err error) {
-	reason, detail := "", err.Error()
+	reason, detail := puntuale.Reason{}, puntuale.ReasonOf(err)
 	if refusal != nil {
 		reason, detail = refusal.Reason, refusal.Detail
 	}
@@ -220,7 +220,7 @@ func (s *scheduler) retryPrepare(e *entry, now time.Time, refusal *puntuale.Send
 	if errors.As(err, &p) {
 		s.log.Error("preparing a message panicked", "message_id", int64(e.m.ID), "session_id", int64(e.m.Session), "error", err)
 		if tries >= panicsAllowed {
-			s.refuse(e, puntuale.SaysUnrecoverable, detail)
+			s.refuse(e, puntuale.Because(puntuale.ReasonUnrecoverable), detail)
 			return
 		}
 	}

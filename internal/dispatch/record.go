@@ -282,13 +282,13 @@ func (t *settler) explain(ctx context.Context, batch []ending, now time.Time) er
 		}
 		switch hold := found[x.e.m.Client].Hold(now); {
 		case hold != "":
-			x.s.Reason = hold
+			x.s.Reason = puntuale.Because(hold)
 		case x.e.lane.session.ByDevice() && x.e.lane.session.LinkOf() == puntuale.LinkOnline:
-			x.s.Reason = puntuale.SaysNotTaken
+			x.s.Reason = puntuale.Because(puntuale.ReasonNotTaken)
 		case x.offline:
-			x.s.Reason = puntuale.SaysNotLinked
+			x.s.Reason = puntuale.Because(puntuale.ReasonNotLinked)
 		default:
-			x.s.Reason = puntuale.SaysExpired
+			x.s.Reason = puntuale.Because(puntuale.ReasonExpired)
 		}
 	}
 	return nil

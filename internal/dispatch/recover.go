@@ -27,7 +27,7 @@ func (s *scheduler) recover(e *entry, now time.Time) bool {
 	case m.Next.After(now): // not yet
 	case !now.Before(deadline):
 		s.hold(e)
-		s.settle(e, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.SaysUncertain, Detail: uncertainDetail}, "gave up")
+		s.settle(e, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain), Detail: uncertainDetail}, "gave up")
 	case !s.mightRepeat(m, e.lane, now):
 		s.inquire(e, now)
 	default:
@@ -36,7 +36,7 @@ func (s *scheduler) recover(e *entry, now time.Time) bool {
 	return false
 }
 
-const uncertainDetail = "esito incerto: la rete potrebbe avere il messaggio"
+var uncertainDetail = puntuale.Because(puntuale.ReasonMaybeArrived)
 
 // deadline is when an unanswered attempt is given up.
 func (s *scheduler) deadline(m *puntuale.DueMessage) time.Time {
@@ -67,7 +67,7 @@ func (s *scheduler) mustWait(e *entry, now time.Time) bool {
 // leave has an unanswered message wait as mustWait says.
 func (s *scheduler) leave(e *entry, now time.Time) {
 	if again := e.m.IntentAt.Add(puntuale.ResendAfter); e.content.Resend && now.Before(again) {
-		s.postpone(e, again, "", "")
+		s.postpone(e, again, puntuale.Reason{}, puntuale.Reason{})
 		return
 	}
 	s.giveUpRepeat(e)
@@ -113,7 +113,7 @@ func (s *scheduler) inquire(e *entry, now time.Time) {
 	})
 }
 
-const arrivedDetail = "la rete conferma: il messaggio era arrivato"
+var arrivedDetail = puntuale.Because(puntuale.ReasonArrived)
 
 // giveUpRepeat leaves an unanswered message to its deadline.
 func (s *scheduler) giveUpRepeat(e *entry) {
@@ -122,13 +122,13 @@ func (s *scheduler) giveUpRepeat(e *entry) {
 }
 
 // postpone moves a message that is not in flight to a later moment, at most to its end, so that it expires on time.
-func (s *scheduler) postpone(e *entry, next time.Time, reason, detail string) {
+func (s *scheduler) postpone(e *entry, next time.Time, reason, detail puntuale.Reason) {
 	if e.repeat() {
 		deadline := s.deadline(&e.m)
 		if next.IsZero() || next.After(deadline) {
 			next = deadline
 		}
-		if detail == "" {
+		if detail.IsZero() {
 			detail = uncertainDetail
 		}
 		s.forget(e)
@@ -142,7 +142,7 @@ func (s *scheduler) postpone(e *entry, next time.Time, reason, detail string) {
 }
 
 // refuse closes a message that is not in flight as FAILED. One that the network may have waits for its deadline.
-func (s *scheduler) refuse(e *entry, reason, detail string) {
+func (s *scheduler) refuse(e *entry, reason, detail puntuale.Reason) {
 	if e.repeat() {
 		s.giveUpRepeat(e)
 		return

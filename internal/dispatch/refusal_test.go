@@ -31,7 +31,7 @@ var refusals = map[string]struct {
 }
 
 func refusal(kind puntuale.SendErrorKind) error {
-	return &puntuale.SendError{Kind: kind, Reason: "Per ora no", Detail: "test", After: refusalWait}
+	return &puntuale.SendError{Kind: kind, Reason: puntuale.Quoted("Per ora no"), Detail: puntuale.Quoted("test"), After: refusalWait}
 }
 
 // TestRefusals: the same refusal has the same effect on the message, its session, its recipient's order and the client's
@@ -130,7 +130,7 @@ func TestThrottledPreparationsStop(t *testing.T) {
 			defer m.mu.Unlock()
 			asked = append(asked, time.Now())
 			if time.Since(begin) < 10*time.Second {
-				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "Per ora no", After: time.Until(begin.Add(10 * time.Second))}
+				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Quoted("Per ora no"), After: time.Until(begin.Add(10 * time.Second))}
 			}
 			return nil
 		}
@@ -174,7 +174,7 @@ func TestPutOffIsNotEarly(t *testing.T) {
 			setup := func(_ *dispatch.Config, m *memory, n *network) {
 				due = time.Now().Add(1900 * time.Millisecond)
 				id = m.add(1, "+391", due)[0]
-				refuseOnce(n, "prepare", id, &puntuale.SendError{Kind: kind, Reason: "Per ora no", After: 100 * time.Millisecond})
+				refuseOnce(n, "prepare", id, &puntuale.SendError{Kind: kind, Reason: puntuale.Quoted("Per ora no"), After: 100 * time.Millisecond})
 			}
 			bubble(t, setup, func(t *testing.T, _ *dispatch.Dispatcher, _ *memory, n *network) {
 				after(10 * time.Second)

@@ -7,10 +7,10 @@ type share struct {
 	client puntuale.ClientID
 	lanes  fifo[*lane] // with something to send, each in turn
 	inRing bool
-	count  int    // lanes this node has of the client
-	held   bool   // the client may not send now
-	why    string // the sentence for it, once it is known
-	erased bool   // it erased persons: claims need marks
+	count  int                 // lanes this node has of the client
+	held   bool                // the client may not send now
+	why    puntuale.ReasonCode // once it is known
+	erased bool                // it erased persons: claims need marks
 }
 
 // fifo is a queue that reuses its memory.

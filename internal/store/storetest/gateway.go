@@ -140,10 +140,10 @@ func testGatewayHealth(t *testing.T, w *World) {
 	for i, id := range ids[:4] {
 		c.MustSend(node, at(i), id)
 	}
-	c.MustEnd(node, at(4), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "limitato"}, ids[4])
+	c.MustEnd(node, at(4), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("limitato")}, ids[4])
 	ask := func(to time.Time, most int) puntuale.GatewayHealth {
 		t.Helper()
-		h, err := w.GatewayHealth(ctx, c.ID, c.Session, Begin.Add(-time.Hour), to, most, "limitato")
+		h, err := w.GatewayHealth(ctx, c.ID, c.Session, Begin.Add(-time.Hour), to, most, puntuale.Quoted("limitato"), "")
 		if err != nil {
 			t.Fatal(err)
 		}
