@@ -51,6 +51,24 @@ const (
 	ReasonArrived      ReasonCode = "maybe.confirmed" // the network has it after all
 )
 
+// What several connectors say.
+const (
+	ReasonUnreachable      ReasonCode = "connector.unreachable"   // WhatsApp
+	ReasonNotAccepted      ReasonCode = "connector.not_accepted"  // by WhatsApp
+	ReasonPaused           ReasonCode = "connector.paused"        // or not linked
+	ReasonOnlyOfficial     ReasonCode = "connector.only_official" // a template that Meta approved
+	ReasonNoFiles          ReasonCode = "connector.no_files"      // this server sends none
+	ReasonNoFetcher        ReasonCode = "connector.no_fetcher"    // nothing downloads them
+	ReasonNotUploaded      ReasonCode = "connector.not_uploaded"  // the file, yet
+	ReasonTooLarge         ReasonCode = "connector.too_large"     // the file
+	ReasonBeyondBytes      ReasonCode = "connector.beyond_bytes"  // {1}: the kind of file, {2}: the limit
+	ReasonOnlyOpus         ReasonCode = "connector.only_opus"     // of ogg audio
+	ReasonNoOpus           ReasonCode = "connector.no_opus"       // in the file
+	ReasonAudioAlone       ReasonCode = "connector.audio_alone"   // no text with it
+	ReasonAudioUncaptioned ReasonCode = "connector.no_caption"
+	ReasonUnsent           ReasonCode = "connector.unsent" // the request did not leave; {1}: why
+)
+
 // Forms of two reasons together.
 const (
 	ReasonColon    ReasonCode = "form.colon"    // {1}: {2}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 )
 
 // keepCommands looks for commands each Poll, and when hinted.
@@ -201,7 +202,7 @@ func (m *Manager) pair(ctx context.Context, p *place, order puntuale.PairOrder) 
 		return p.told > before && p.stored == p.told && (end.State != puntuale.LinkPairing || code)
 	})
 	if err == nil && end.State == puntuale.LinkUnlinked {
-		return puntuale.Conflict("the session could not be linked: " + end.Detail)
+		return puntuale.Conflict("the session could not be linked: " + catalogue.Italian.Say(end.Detail))
 	}
 	return err
 }
