@@ -134,6 +134,12 @@ type LinkReport struct {
 	Limited time.Time // as Link.Limited
 }
 
+// Equal reports whether two reports say the same.
+func (r LinkReport) Equal(o LinkReport) bool {
+	return r.Session == o.Session && r.State == o.State && r.Number == o.Number && r.Detail.Equal(o.Detail) && r.Code == o.Code &&
+		r.Until.Equal(o.Until) && r.Condition == o.Condition && r.Limited.Equal(o.Limited)
+}
+
 // Reconnector is what a [Linker] also is that leaves some connections to a person to make again.
 type Reconnector interface {
 	// Reconnect connects a linked session at once, also one that waits, or was replaced. Codes: conflict (it is not linked;

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"reflect"
 	"strings"
 
 	"puntuale"
@@ -32,7 +31,7 @@ func (m *Manager) Report(r puntuale.LinkReport) {
 
 // note keeps a report to be stored, if it says anything new. With the lock held.
 func (m *Manager) note(p *place, r puntuale.LinkReport) {
-	if p.told > 0 && reflect.DeepEqual(p.last, r) {
+	if p.told > 0 && p.last.Equal(r) {
 		return
 	}
 	p.last = r

@@ -20,6 +20,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/socket"
@@ -34,6 +35,9 @@ const (
 	theSession = puntuale.SessionID(7)
 	theClient  = puntuale.ClientID(3)
 )
+
+// italian is what people read of a reason.
+var italian = catalogue.Italian.Say
 
 // world is a connector with its simulated network, and what the connector reported.
 type world struct {
