@@ -92,6 +92,8 @@ const (
 	ReasonTemplateRejected  ReasonCode = "template.rejected"
 	ReasonTemplateDeleted   ReasonCode = "template.deleted"
 	ReasonTemplatesOverMost ReasonCode = "template.over_most" // the account has too many
+	ReasonNoTemplate        ReasonCode = "template.none"      // in this language, or not approved
+	ReasonTemplateValues    ReasonCode = "template.values"    // they do not fit
 )
 
 var templatePlace = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)

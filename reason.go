@@ -57,11 +57,13 @@ const (
 	ReasonNotAccepted      ReasonCode = "connector.not_accepted"  // by WhatsApp
 	ReasonPaused           ReasonCode = "connector.paused"        // or not linked
 	ReasonOnlyOfficial     ReasonCode = "connector.only_official" // a template that Meta approved
+	ReasonFileAddress      ReasonCode = "media.forbidden"         // of a file
 	ReasonNoFiles          ReasonCode = "connector.no_files"      // this server sends none
 	ReasonNoFetcher        ReasonCode = "connector.no_fetcher"    // nothing downloads them
 	ReasonNotUploaded      ReasonCode = "connector.not_uploaded"  // the file, yet
 	ReasonTooLarge         ReasonCode = "connector.too_large"     // the file
 	ReasonBeyondBytes      ReasonCode = "connector.beyond_bytes"  // {1}: the kind of file, {2}: the limit
+	ReasonFileType         ReasonCode = "connector.file_type"     // the network does not take it
 	ReasonOnlyOpus         ReasonCode = "connector.only_opus"     // of ogg audio
 	ReasonNoOpus           ReasonCode = "connector.no_opus"       // in the file
 	ReasonAudioAlone       ReasonCode = "connector.audio_alone"   // no text with it

@@ -169,7 +169,7 @@ func TestForbiddenSpellings(t *testing.T) {
 			t.Errorf("%s was fetched", address)
 			return
 		}
-		if e := puntuale.AsSendError(err); e != nil && e.Kind == puntuale.Final && e.Reason.Code == reasonForbidden {
+		if e := puntuale.AsSendError(err); e != nil && e.Kind == puntuale.Final && e.Reason.Code == puntuale.ReasonFileAddress {
 			final.Add(1)
 		} else if name := (*net.DNSError)(nil); !errors.As(err, &name) { // not a name, nor an address, to Go
 			t.Errorf("%s: %v: %v", address, err, errors.Unwrap(err))
@@ -249,10 +249,10 @@ func TestRebinding(t *testing.T) {
 			if m, err := f.Fetch(within(t), r); err == nil {
 				m.Close()
 				reached++
-			} else if e := puntuale.AsSendError(err); e.Kind != puntuale.Final || e.Reason.Code != reasonForbidden {
+			} else if e := puntuale.AsSendError(err); e.Kind != puntuale.Final || e.Reason.Code != puntuale.ReasonFileAddress {
 				t.Errorf("%v: %v", e, e.Err)
 			}
-			fails(t, f, request("http://rebind.example:"+v.port+"/foto.jpg"), puntuale.Final, reasonForbidden)
+			fails(t, f, request("http://rebind.example:"+v.port+"/foto.jpg"), puntuale.Final, puntuale.ReasonFileAddress)
 		}
 	}
 	if reached == 0 || reached == 40 {
@@ -273,8 +273,8 @@ func TestNamesWithin(t *testing.T) {
 		return nil
 	})
 	f := newFetcher(t, Config{Resolver: resolver})
-	known := fails(t, f, request("http://intranet.example/foto.jpg"), puntuale.Final, reasonForbidden)
-	unknown := fails(t, f, request("http://nessuno.example/foto.jpg"), puntuale.Final, reasonForbidden)
+	known := fails(t, f, request("http://intranet.example/foto.jpg"), puntuale.Final, puntuale.ReasonFileAddress)
+	unknown := fails(t, f, request("http://nessuno.example/foto.jpg"), puntuale.Final, puntuale.ReasonFileAddress)
 	if !reflect.DeepEqual(known.Reason, unknown.Reason) || !reflect.DeepEqual(known.Detail, unknown.Detail) || known.Kind != unknown.Kind {
 		t.Errorf("%+v, and %+v", known, unknown)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"puntuale"
 )
 
 const (
@@ -27,10 +29,10 @@ func (f *Fetcher) download(m *file, u *url.URL) error {
 	left := f.cfg.Total
 	for hops := 0; ; hops++ {
 		if why := forbidden(u, f.cfg.Ports); why != "" {
-			return final(reasonForbidden, why, nil)
+			return final(puntuale.ReasonFileAddress, why, nil)
 		}
 		if hops > maxRedirects {
-			return final(reasonForbidden, reasonRedirects, nil, strconv.Itoa(maxRedirects))
+			return final(puntuale.ReasonFileAddress, reasonRedirects, nil, strconv.Itoa(maxRedirects))
 		}
 		next, took, err := f.hop(m, u, left)
 		if err != nil || next == nil {
@@ -70,7 +72,7 @@ func (f *Fetcher) hop(m *file, u *url.URL, left time.Duration) (next *url.URL, t
 func (f *Fetcher) request(ctx context.Context, cancel context.CancelCauseFunc, m *file, u *url.URL) (next *url.URL, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, final(reasonForbidden, reasonNoAddress, err)
+		return nil, final(puntuale.ReasonFileAddress, reasonNoAddress, err)
 	}
 	request.Header.Set("User-Agent", "Puntuale")
 	request.Header.Set("Accept", "*/*")
@@ -87,7 +89,7 @@ func (f *Fetcher) request(ctx context.Context, cancel context.CancelCauseFunc, m
 		location := response.Header.Get("Location")
 		next, err := u.Parse(location)
 		if err != nil || location == "" {
-			return nil, final(reasonForbidden, reasonNoRedirect, err)
+			return nil, final(puntuale.ReasonFileAddress, reasonNoRedirect, err)
 		}
 		return next, nil
 	default:

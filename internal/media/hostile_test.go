@@ -230,7 +230,7 @@ func TestAnswers(t *testing.T) {
 		reason puntuale.ReasonCode
 	}{
 		204: {puntuale.Final, reasonKind}, 206: {puntuale.Final, reasonKind}, 304: {puntuale.Final, reasonKind}, 300: {puntuale.Final, reasonKind},
-		302: {puntuale.Final, reasonForbidden}, // without a place
+		302: {puntuale.Final, puntuale.ReasonFileAddress}, // without a place
 		400: {puntuale.Final, reasonRefused}, 401: {puntuale.Final, reasonRefused}, 403: {puntuale.Final, reasonRefused}, 451: {puntuale.Final, reasonRefused},
 		404: {puntuale.Final, reasonMissing}, 410: {puntuale.Final, reasonMissing},
 		408: {puntuale.Transient, reasonUnreachable}, 425: {puntuale.Transient, reasonUnreachable}, 429: {puntuale.Transient, reasonUnreachable},
@@ -275,7 +275,7 @@ func TestRedirects(t *testing.T) {
 				t.Errorf("%d redirects with %d: %q", n, code, content)
 			}
 		}
-		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?n=4&code=%d", code))), puntuale.Final, reasonForbidden)
+		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?n=4&code=%d", code))), puntuale.Final, puntuale.ReasonFileAddress)
 	}
 }
 

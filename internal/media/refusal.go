@@ -19,7 +19,6 @@ var (
 
 // Why a file cannot be had.
 const (
-	reasonForbidden   puntuale.ReasonCode = "media.forbidden"
 	reasonMissing     puntuale.ReasonCode = "media.missing"
 	reasonRefused     puntuale.ReasonCode = "media.refused"
 	reasonTooBig      puntuale.ReasonCode = "media.too_big"
@@ -87,7 +86,7 @@ func interrupted(ctx context.Context, err error) *puntuale.SendError {
 	cause := context.Cause(ctx)
 	switch {
 	case errors.As(err, &refused):
-		return final(reasonForbidden, reasonNotPublic, err)
+		return final(puntuale.ReasonFileAddress, reasonNotPublic, err)
 	case errors.Is(cause, errTooLong):
 		return transient(reasonSlow, reasonTimeUp, errors.Join(cause, err))
 	case errors.Is(cause, errTooSlow):
@@ -95,7 +94,7 @@ func interrupted(ctx context.Context, err error) *puntuale.SendError {
 	case cause != nil:
 		return given(cause)
 	case errors.As(err, &name) && name.IsNotFound: // the same answer as above: which names there are within is nobody's business
-		return final(reasonForbidden, reasonNotPublic, err)
+		return final(puntuale.ReasonFileAddress, reasonNotPublic, err)
 	case errors.As(err, &name):
 		return transient(reasonUnreachable, reasonUnresolved, err)
 	case errors.As(err, &timeout) && timeout.Timeout():

@@ -38,7 +38,7 @@ func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *punt
 		return m, nil
 	}
 	if reason != "" {
-		return m, &puntuale.Skipped{Step: i, Moment: due, Reason: reason}
+		return m, &puntuale.Skipped{Step: i, Moment: due, Reason: puntuale.Because(reason)}
 	}
 	m.Window = t.window
 	if t.fromField() || t.Offset.Amount != 0 || t.At != "" {
@@ -169,7 +169,7 @@ func local(t time.Time, loc *time.Location) (puntuale.Date, time.Duration) {
 
 // due applies the window and decides about a moment that has passed. With a reason, the step is left out and due is
 // the moment that has passed.
-func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reason string, ok bool) {
+func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reason puntuale.ReasonCode, ok bool) {
 	due, ok = t.fit(desired)
 	if !ok {
 		b.stepFault(i, "timing.window", "does not open in the next two years")
@@ -179,13 +179,13 @@ func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reaso
 		return due, "", true
 	}
 	late := b.now.Sub(due) > puntuale.PastGrace
-	reason = SaysPast
+	reason = ReasonPast
 	if !late || t.IfPast == puntuale.PastSend {
 		now, fits := t.fit(b.now)
 		if fits && !now.Before(b.now) {
 			return now, "", true
 		}
-		reason = SaysAnchorPast
+		reason = ReasonAnchorPast
 	}
 	if t.IfPast == puntuale.PastReject {
 		b.stepFault(i, "timing", "the moment "+due.Format(time.RFC3339)+" has passed")

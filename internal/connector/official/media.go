@@ -122,8 +122,6 @@ func worthFetching(c puntuale.Content) int64 {
 // opusLook is the part of a file, in bytes from its start, that names the codec.
 const opusLook = 512
 
-const reasonFileType puntuale.ReasonCode = "official.file_type"
-
 // notUploaded says what an upload met.
 func notUploaded(err error) puntuale.Reason {
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
@@ -137,7 +135,7 @@ func checkFile(file *puntuale.Media) (mediaKind, error) {
 	k, ok := mediaKinds[file.ContentType]
 	switch {
 	case !ok:
-		return k, final(reasonFileType, puntuale.Quoted(storable(clip(file.ContentType, 100))))
+		return k, final(puntuale.ReasonFileType, puntuale.Quoted(storable(clip(file.ContentType, 100))))
 	case file.Size > k.most:
 		return k, final(puntuale.ReasonTooLarge, puntuale.Because(puntuale.ReasonBeyondBytes, k.kind, strconv.FormatInt(k.most, 10)))
 	case file.ContentType != "audio/ogg":

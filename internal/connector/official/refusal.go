@@ -45,8 +45,6 @@ const (
 	reasonNumber         puntuale.ReasonCode = "official.number_not_registered"
 	reasonToken          puntuale.ReasonCode = "official.token_expired"
 	reasonRights         puntuale.ReasonCode = "official.no_right_to_send"
-	reasonValues         puntuale.ReasonCode = "official.values_do_not_fit"
-	reasonNoTemplate     puntuale.ReasonCode = "official.no_template"
 	reasonTemplateLong   puntuale.ReasonCode = "official.template_too_long"
 	reasonTemplateRules  puntuale.ReasonCode = "official.template_breaks_rules"
 	reasonTemplate       puntuale.ReasonCode = "official.template_not_usable"
@@ -79,8 +77,8 @@ var rules = map[int]rule{
 	0: {noAccess, reasonToken}, 190: {noAccess, reasonToken},
 	3: {noAccess, reasonRights}, 10: {noAccess, reasonRights}, 131005: {noAccess, reasonRights},
 
-	132000: {holdStep, reasonValues}, 132012: {holdStep, reasonValues}, 132018: {holdStep, reasonValues},
-	132001: {holdStep, reasonNoTemplate},
+	132000: {holdStep, puntuale.ReasonTemplateValues}, 132012: {holdStep, puntuale.ReasonTemplateValues}, 132018: {holdStep, puntuale.ReasonTemplateValues},
+	132001: {holdStep, puntuale.ReasonNoTemplate},
 	132005: {holdStep, reasonTemplateLong},
 	132007: {holdStep, reasonTemplateRules},
 	132015: {holdStep, puntuale.ReasonTemplatePaused},
