@@ -199,7 +199,7 @@ func (w *world) claimAll(ctx context.Context, node puntuale.NodeID, refs []puntu
 func (w *world) recordAll(ctx context.Context, refs []puntuale.MessageRef, token int64) error {
 	results := make([]puntuale.Result, len(refs))
 	for i, r := range refs {
-		results[i] = puntuale.Result{MessageRef: r, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid"}}
+		results[i] = puntuale.Result{MessageRef: r, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid")}}
 	}
 	applied, err := w.Record(ctx, now(), results)
 	for i, ok := range applied {

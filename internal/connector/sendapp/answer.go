@@ -25,26 +25,26 @@ var errNoAnswer = &puntuale.ReasonError{Reason: puntuale.Because(reasonNothing)}
 
 // What an answer says that leaves it open whether the message left.
 const (
-	reasonNothing    puntuale.ReasonCode = "gateway.answer_says_nothing"
-	reasonUnreadable puntuale.ReasonCode = "gateway.answer_unreadable"  // {1}: why
-	reasonStatus     puntuale.ReasonCode = "gateway.http_status"        // {1}: the status
-	reasonNoID       puntuale.ReasonCode = "gateway.success_without_id" // {1}: the gateway's words
-	reasonUnclear    puntuale.ReasonCode = "gateway.error_unclear"      // {1}: the gateway's words
+	reasonNothing    puntuale.ReasonCode = "sendapp.answer_says_nothing"
+	reasonUnreadable puntuale.ReasonCode = "sendapp.answer_unreadable"  // {1}: why
+	reasonStatus     puntuale.ReasonCode = "sendapp.http_status"        // {1}: the status
+	reasonNoID       puntuale.ReasonCode = "sendapp.success_without_id" // {1}: the gateway's words
+	reasonUnclear    puntuale.ReasonCode = "sendapp.error_unclear"      // {1}: the gateway's words
 )
 
 // What a gateway's words mean.
 const (
-	reasonQuota      puntuale.ReasonCode = "gateway.limit_reached"
-	reasonPlan       puntuale.ReasonCode = "gateway.plan_expired"
-	reasonUsed       puntuale.ReasonCode = "gateway.linked_before"
-	reasonNotLinked  puntuale.ReasonCode = "gateway.not_linked_yet"
-	reasonRelink     puntuale.ReasonCode = "gateway.link_again"
-	reasonToken      puntuale.ReasonCode = "gateway.token"
-	reasonInstance   puntuale.ReasonCode = "gateway.no_instance"
-	reasonAccount    puntuale.ReasonCode = "gateway.no_account"
-	reasonRecipient  puntuale.ReasonCode = "gateway.recipient_not_accepted"
-	reasonEmpty      puntuale.ReasonCode = "gateway.empty"
-	reasonNotAllowed puntuale.ReasonCode = "gateway.message_not_accepted"
+	reasonQuota      puntuale.ReasonCode = "sendapp.limit_reached"
+	reasonPlan       puntuale.ReasonCode = "sendapp.plan_expired"
+	reasonUsed       puntuale.ReasonCode = "sendapp.linked_before"
+	reasonNotLinked  puntuale.ReasonCode = "sendapp.not_linked_yet"
+	reasonRelink     puntuale.ReasonCode = "sendapp.link_again"
+	reasonToken      puntuale.ReasonCode = "sendapp.token"
+	reasonInstance   puntuale.ReasonCode = "sendapp.no_instance"
+	reasonAccount    puntuale.ReasonCode = "sendapp.no_account"
+	reasonRecipient  puntuale.ReasonCode = "sendapp.recipient_not_accepted"
+	reasonEmpty      puntuale.ReasonCode = "sendapp.empty"
+	reasonNotAllowed puntuale.ReasonCode = "sendapp.message_not_accepted"
 )
 
 func readAnswer(text []byte) (answer, error) {

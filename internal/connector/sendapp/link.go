@@ -20,14 +20,14 @@ const (
 
 // Why a session cannot send, or what is wrong although it can.
 const (
-	reasonNoKeys     puntuale.ReasonCode = "gateway.no_keys"
-	reasonNoNumber   puntuale.ReasonCode = "gateway.no_number"
-	reasonSilent     puntuale.ReasonCode = "gateway.silent"
-	reasonOffline    puntuale.ReasonCode = "gateway.offline"
-	reasonNoPublic   puntuale.ReasonCode = "gateway.no_public_url"
-	reasonNoHook     puntuale.ReasonCode = "gateway.no_webhook"
-	reasonRestricted puntuale.ReasonCode = "gateway.restricted"
-	reasonUnproven   puntuale.ReasonCode = "gateway.unproven"
+	reasonNoKeys     puntuale.ReasonCode = "sendapp.no_keys"
+	reasonNoNumber   puntuale.ReasonCode = "sendapp.no_number"
+	reasonSilent     puntuale.ReasonCode = "sendapp.silent"
+	reasonOffline    puntuale.ReasonCode = "sendapp.offline"
+	reasonNoPublic   puntuale.ReasonCode = "sendapp.no_public_url"
+	reasonNoHook     puntuale.ReasonCode = "sendapp.no_webhook"
+	reasonRestricted puntuale.ReasonCode = "sendapp.restricted"
+	reasonUnproven   puntuale.ReasonCode = "sendapp.unproven"
 )
 
 // formerRestricted is what earlier versions stored for reasonRestricted.

@@ -25,9 +25,9 @@ const (
 )
 
 const (
-	reasonExpired   puntuale.ReasonCode = "gateway.code_expired"
-	reasonNoCode    puntuale.ReasonCode = "gateway.no_code"
-	reasonPairAgain puntuale.ReasonCode = "gateway.pair_again"
+	reasonExpired   puntuale.ReasonCode = "sendapp.code_expired"
+	reasonNoCode    puntuale.ReasonCode = "sendapp.no_code"
+	reasonPairAgain puntuale.ReasonCode = "sendapp.pair_again"
 )
 
 // Pair begins to link the gateway's number with a phone. The gateway shows QR codes only. Keys of an instance that is

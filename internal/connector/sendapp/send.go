@@ -19,8 +19,8 @@ type payload struct {
 
 // Why a message cannot be prepared.
 const (
-	reasonKindOfRecipient puntuale.ReasonCode = "gateway.kind_of_recipient"
-	reasonOnlyGroups      puntuale.ReasonCode = "gateway.only_numbers_and_groups"
+	reasonKindOfRecipient puntuale.ReasonCode = "sendapp.kind_of_recipient"
+	reasonOnlyGroups      puntuale.ReasonCode = "sendapp.only_numbers_and_groups"
 )
 
 // Prepare makes the call's parameters. It fetches a file only to see that its address may be reached: the gateway fetches

@@ -271,7 +271,7 @@ const (
 )
 
 // reasonCode: {1}: WhatsApp's codes, {2}: the id of the message.
-const reasonCode puntuale.ReasonCode = "gateway.code"
+const reasonCode puntuale.ReasonCode = "sendapp.code"
 
 // codeRestricted is WhatsApp's code for a number that it restricts.
 const codeRestricted = "463"
