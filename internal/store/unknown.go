@@ -10,9 +10,12 @@ import (
 	"puntuale/internal/store/queue"
 )
 
+// amongUncertain finds rows with an uncertain outcome by their reason, also those that an earlier version wrote.
+const amongUncertain = `in ('` + puntuale.StoredUncertain + `', '` + puntuale.FormerUncertain + `')`
+
 // unknownStill is what a person has still to decide about. Evidence that a message left decides, too, and what an erasure
 // blanked cannot be sent again.
-const unknownStill = ` and (m.state = 0 and m.intent > 0 or m.state = 2 and m.reason in ('` + puntuale.StoredUncertain + `', '` + puntuale.FormerUncertain + `')) and m.phone <> ''`
+const unknownStill = ` and (m.state = 0 and m.intent > 0 or m.state = 2 and m.reason ` + amongUncertain + `) and m.phone <> ''`
 
 func (t tenant) Restored(ctx context.Context) (puntuale.Restored, error) {
 	var r puntuale.Restored
