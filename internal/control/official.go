@@ -78,7 +78,7 @@ func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, 
 type SessionTest struct {
 	Session   Session
 	OK        bool                      // messages leave now
-	Message   puntuale.Reason           // what is wrong, or that nothing is
+	Message   puntuale.Reason           // the fault, or that there is none
 	Templates puntuale.NetworkTemplates // read anew with it; Problem says why they could not be
 }
 

@@ -20,8 +20,8 @@ import (
 	_ "modernc.org/sqlite"
 
 	"puntuale"
-	"puntuale/internal/catalogue"
 	"puntuale/internal/auth"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/socket"
 	"puntuale/internal/connector/socket/whatsapptest"

@@ -162,7 +162,11 @@ func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 
 // columns are those that every outcome's statement begins with.
 func (b *RecordBatch) columns(which []int) engine.Columns {
-	return append(RefColumns(b.refs(which)), engine.Column(which, func(i *int) int64 { return b.Results[*i].Token }))
+	return engine.Columns{
+		engine.Column(which, func(i *int) int64 { return int64(b.Results[*i].Client) }),
+		engine.Column(which, func(i *int) int64 { return int64(b.Results[*i].ID) }),
+		engine.Column(which, func(i *int) int64 { return b.Results[*i].Token }),
+	}
 }
 
 func (b *RecordBatch) refs(which []int) []puntuale.MessageRef {
