@@ -109,19 +109,19 @@ type Standing struct {
 	Credits   *int64    // nil: unlimited
 }
 
-// Hold returns why messages of a client in this standing must wait, or "" when they may leave.
-func (s Standing) Hold(now time.Time) string {
+// Hold returns the code of why messages of a client in this standing must wait, or "" when they may leave.
+func (s Standing) Hold(now time.Time) ReasonCode {
 	switch {
 	case s.Deleted:
-		return SaysCancelled
+		return ReasonCancelled
 	case s.Suspended:
-		return SaysSuspended
+		return ReasonSuspended
 	case s.Held:
-		return SaysHeld
+		return ReasonHeld
 	case !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt):
-		return SaysAccountEnded
+		return ReasonAccountEnded
 	case s.Credits != nil && *s.Credits <= 0:
-		return SaysNoCredit
+		return ReasonNoCredit
 	}
 	return ""
 }

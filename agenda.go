@@ -62,5 +62,5 @@ type QuarterCount struct {
 type MessageEvent struct {
 	At     time.Time
 	Kind   string // retry, refused, uncertain, merge, late refused, ...
-	Detail string // the connector's words
+	Detail Reason // the connector's words
 }

@@ -81,14 +81,14 @@ type Prepared struct {
 // Unsure is the error of an attempt. A repeat that certainly did not leave stays unknown: the first one may have arrived.
 func (p Prepared) Unsure(err error) error {
 	if refusal := AsSendError(err); refusal != nil && p.Repeat {
-		return errors.New("il secondo invio non è arrivato, del primo non si sa: " + refusal.Reason + ", " + refusal.Detail)
+		return &ReasonError{Reason: Because(ReasonMaybeSecond, refusal.Reason.Stored(), refusal.Detail.Stored())}
 	}
 	return err
 }
 
 // Receipt is the network's acceptance.
 type Receipt struct {
-	Detail string // the network's words and ids, for dettaglio_risposta
+	Detail Reason // the network's words and ids, for dettaglio_risposta
 }
 
 // SendErrorKind says what is certain about a failed attempt. In all kinds this attempt did not reach the network. Final
@@ -110,8 +110,8 @@ const downWait = 5 * time.Second
 // SendError is a connector's evidence that a message did not reach the network.
 type SendError struct {
 	Kind   SendErrorKind
-	Reason string        // a short Italian sentence, for people
-	Detail string        // the network's words
+	Reason Reason        // for people
+	Detail Reason        // the network's words
 	After  time.Duration // with Throttled and Deferred: not before
 	Err    error
 }

@@ -91,8 +91,8 @@ type GatewayStore interface {
 	OpenAttempts(ctx context.Context, client ClientID, session SessionID, to string, since time.Time) ([]OpenAttempt, error)
 
 	// GatewayHealth tells what became of the session's messages between two moments. It looks at the latest most of them.
-	// failure is the reason of the failures that it looks for.
-	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, most int, failure string) (GatewayHealth, error)
+	// failure is the reason of the failures that it looks for, and former the sentence that earlier versions stored for it.
+	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, most int, failure Reason, former string) (GatewayHealth, error)
 }
 
 // GatewayHealth is what became of a session's latest messages.

@@ -63,7 +63,7 @@ type Link struct {
 	State  LinkState
 	Since  time.Time // of this state, or when its pairing was begun last; zero as created
 	Number string    // "+…", once it is known; "" while unlinked
-	Detail string    // a short Italian sentence, where the state needs one: why the link ended, why it is not connected
+	Detail Reason    // where the state needs one: why the link ended, why it is not connected
 	Code   string    // while pairing: a sealed [PairingCode], bytes that are no text
 	Until  time.Time // after which Code is worth nothing; of Waiting and Banned: their end
 	Condition
@@ -127,11 +127,17 @@ type LinkReport struct {
 	Session SessionID
 	State   LinkState // never LinkAsCreated
 	Number  string
-	Detail  string
+	Detail  Reason
 	Code    PairingCode // with LinkPairing; without text: none can be shown now
 	Until   time.Time   // of Code, or of Condition
 	Condition
 	Limited time.Time // as Link.Limited
+}
+
+// Equal reports whether two reports say the same.
+func (r LinkReport) Equal(o LinkReport) bool {
+	return r.Session == o.Session && r.State == o.State && r.Number == o.Number && r.Detail.Equal(o.Detail) && r.Code == o.Code &&
+		r.Until.Equal(o.Until) && r.Condition == o.Condition && r.Limited.Equal(o.Limited)
 }
 
 // Reconnector is what a [Linker] also is that leaves some connections to a person to make again.

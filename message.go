@@ -83,7 +83,7 @@ type PlannedMessage struct {
 type Skipped struct {
 	Step   int       `json:"step"`
 	Moment time.Time `json:"moment"`
-	Reason string    `json:"reason"`
+	Reason Reason    `json:"reason"`
 }
 
 // Message is one stored message.
@@ -108,8 +108,8 @@ type Message struct {
 	Generation int       // part of the connector's message id
 	State      State
 	Done       time.Time // when the outcome was recorded; zero while PENDING
-	Reason     string    // Italian, for people; "" where the state says it all
-	Detail     string    // the connector's words and ids
+	Reason     Reason    // zero where the state says it all
+	Detail     Reason    // the connector's words and ids
 	ResentFrom MessageID // 0: planned by its run
 }
 
@@ -130,7 +130,7 @@ func (m *Message) Uncertain() bool {
 
 // Held reports that a device took the message and has said nothing of it yet. Next is the end of the hold.
 func (m *Message) Held() bool {
-	return m.State == Pending && m.Intent >= DeviceToken && m.Detail == ""
+	return m.State == Pending && m.Intent >= DeviceToken && m.Detail.IsZero()
 }
 
 // Left is the moment the message left (invio_effettivo); zero unless it is known to have left.
@@ -141,46 +141,24 @@ func (m *Message) Left() time.Time {
 	return time.Time{}
 }
 
-// Sentences people read in risposta. Others come from connectors.
-const (
-	SaysPending     = "In attesa di invio"
-	SaysCompleted   = "Inviato"
-	SaysCancelled   = "Annullato"
-	SaysBlacklisted = "Numero in blacklist"
-	SaysRescheduled = "Ripianificato"
-	SaysFailed      = "Invio non riuscito"
-
-	SaysExpired       = "Scaduto"
-	SaysNotLinked     = "Sessione non collegata"
-	SaysNotTaken      = "Nessun dispositivo ha preso il messaggio in tempo"
-	SaysNoCredit      = "Crediti esauriti"
-	SaysAccountEnded  = "Account scaduto"
-	SaysSuspended     = "Account sospeso"
-	SaysHeld          = "In attesa di conferma dopo un ripristino"
-	SaysUncertain     = "Esito incerto"
-	SaysUnrecoverable = "Errore ripetuto del servizio"
-
-	SaysRefusedByDevice = "Non inviato dal dispositivo"
-)
-
-// Response is the short Italian sentence of risposta; never empty.
-func (m *Message) Response() string {
-	if m.Reason != "" {
+// Response says what became of the message (risposta). It is never zero.
+func (m *Message) Response() Reason {
+	if !m.Reason.IsZero() {
 		return m.Reason
 	}
 	switch m.State {
 	case Completed:
-		return SaysCompleted
+		return Because(ReasonCompleted)
 	case Cancelled:
-		return SaysCancelled
+		return Because(ReasonCancelled)
 	case Blacklisted:
-		return SaysBlacklisted
+		return Because(ReasonBlacklisted)
 	case Rescheduled:
-		return SaysRescheduled
+		return Because(ReasonRescheduled)
 	case Failed:
-		return SaysFailed
+		return Because(ReasonFailed)
 	default:
-		return SaysPending
+		return Because(ReasonPending)
 	}
 }
 
@@ -233,7 +211,7 @@ func (m *MessageDetail) Moved() bool { return m.State == Rescheduled && !m.Ended
 type MessageOutcome struct {
 	ID     MessageID
 	Sent   bool
-	Reason string    // the failure's sentence, word for word as in risposta; "" when sent
+	Reason Reason    // the failure's, as in risposta; zero when sent
 	Done   time.Time // when it was recorded; a corrected one has the later moment
 }
 

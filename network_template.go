@@ -62,31 +62,38 @@ const (
 	TemplateGone                      // it will not: messages fail
 )
 
-// Use says what a status allows and, where it is not to be used, why: Italian, for people.
-func (s TemplateStatus) Use() (TemplateUse, string) {
+// Use says what a status allows and, where it is not to be used, why.
+func (s TemplateStatus) Use() (TemplateUse, Reason) {
 	switch s {
 	case TemplatePaused:
-		return TemplateWaits, SaysTemplatePaused
+		return TemplateWaits, Because(ReasonTemplatePaused)
 	case TemplatePending:
-		return TemplateWaits, "Template in attesa di approvazione da parte di WhatsApp"
+		return TemplateWaits, Because(ReasonTemplatePending)
 	case TemplateAppealed:
-		return TemplateWaits, "Template respinto da WhatsApp, ricorso in corso"
+		return TemplateWaits, Because(ReasonTemplateAppealed)
 	case TemplateOverMost:
-		return TemplateWaits, "Troppi template nell'account WhatsApp Business"
+		return TemplateWaits, Because(ReasonTemplatesOverMost)
 	case TemplateDisabled:
-		return TemplateGone, SaysTemplateDisabled
+		return TemplateGone, Because(ReasonTemplateDisabled)
 	case TemplateRejected:
-		return TemplateGone, "Template respinto da WhatsApp"
+		return TemplateGone, Because(ReasonTemplateRejected)
 	case TemplateDeleted, TemplateDeleting:
-		return TemplateGone, "Template eliminato su WhatsApp"
+		return TemplateGone, Because(ReasonTemplateDeleted)
 	}
-	return TemplateUsable, ""
+	return TemplateUsable, Reason{}
 }
 
-// Sentences about templates that come from the network, too.
+// Why a template cannot be used.
 const (
-	SaysTemplatePaused   = "Template in pausa per bassa qualità"
-	SaysTemplateDisabled = "Template disattivato per bassa qualità"
+	ReasonTemplatePaused    ReasonCode = "template.paused"
+	ReasonTemplateDisabled  ReasonCode = "template.disabled"
+	ReasonTemplatePending   ReasonCode = "template.pending"
+	ReasonTemplateAppealed  ReasonCode = "template.appealed"
+	ReasonTemplateRejected  ReasonCode = "template.rejected"
+	ReasonTemplateDeleted   ReasonCode = "template.deleted"
+	ReasonTemplatesOverMost ReasonCode = "template.over_most" // the account has too many
+	ReasonNoTemplate        ReasonCode = "template.none"      // in this language, or not approved
+	ReasonTemplateValues    ReasonCode = "template.values"    // they do not fit
 )
 
 var templatePlace = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
@@ -135,7 +142,7 @@ type NetworkTemplates struct {
 	Number  string    // the network's id of the session's number; "" while it has no keys, or its node has not seen them
 	Account string    // "" while nobody said which business it is
 	Synced  time.Time // when the list was last read; zero: never
-	Problem string    // Italian: why it could not be read last time; "" if it could
+	Problem Reason    // why it could not be read last time; zero if it could
 }
 
 // NetworkTemplateStore keeps what the network tells of templates. A session's business is noted by its connector; what
@@ -152,9 +159,9 @@ type NetworkTemplateStore interface {
 	OfficialSessions(ctx context.Context, number, account string) ([]SessionID, error)
 
 	// KeepNetworkTemplates makes a list, read at a moment, the list of the client's business. What it lacks becomes
-	// DELETED. News that are later than the moment stay. problem, if not "", is noted in the place of a list. Nothing
+	// DELETED. News that are later than the moment stay. problem, if not zero, is noted in the place of a list. Nothing
 	// is kept of a business that the session does not belong to.
-	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem string) error
+	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
 
 	// TellNetworkTemplate keeps news, unless later ones are known or the client has no session of the business.
 	TellNetworkTemplate(ctx context.Context, n TemplateNews) error

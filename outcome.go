@@ -33,8 +33,8 @@ func (v Verdict) String() string {
 type Outcome struct {
 	Verdict Verdict
 	Next    time.Time // with Retry and Uncertain
-	Reason  string    // Italian, for people
-	Detail  string    // the connector's words
+	Reason  Reason    // for people
+	Detail  Reason    // the connector's words
 	Failed  bool      // with Retry: the attempt counts against the message's backoff
 }
 
@@ -89,7 +89,7 @@ func Decide(a Attempt, r Receipt, err error) Outcome {
 // message is given up.
 func uncertain(a Attempt, err error) Outcome {
 	o := Outcome{Verdict: Uncertain, Next: a.Begun.Add(a.GiveUp),
-		Detail: "esito incerto: la rete potrebbe avere il messaggio (" + err.Error() + ")"}
+		Detail: Because(ReasonMaybeBecause, ReasonOf(err).Stored())}
 	var wait time.Duration
 	switch {
 	case a.Recovery == RecoverSameID && a.Repeats < MaxRepeats:

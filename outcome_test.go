@@ -2,7 +2,6 @@ package puntuale_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +18,7 @@ var (
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	evidence := func(kind puntuale.SendErrorKind, after time.Duration) error {
-		return errors.Join(errors.New("send"), &puntuale.SendError{Kind: kind, Reason: "perché", Detail: "words", After: after})
+		return errors.Join(errors.New("send"), &puntuale.SendError{Kind: kind, Reason: puntuale.Quoted("perché"), Detail: puntuale.Quoted("words"), After: after})
 	}
 	lost := errors.New("connection reset")
 	deadline := outcomeBegun.Add(24 * time.Hour)
@@ -60,7 +59,7 @@ func TestDecide(t *testing.T) {
 				Message: 42, Number: 1 + test.repeats, Repeats: test.repeats, Now: outcomeNow, Begun: outcomeBegun,
 				Recovery: test.recovery, GiveUp: 24 * time.Hour,
 			}
-			got := puntuale.Decide(a, puntuale.Receipt{Detail: "wamid.1"}, test.err)
+			got := puntuale.Decide(a, puntuale.Receipt{Detail: puntuale.Quoted("wamid.1")}, test.err)
 			if got.Verdict != test.verdict || got.Failed != test.failed {
 				t.Errorf("got %v, failed %v; want %v, %v", got.Verdict, got.Failed, test.verdict, test.failed)
 			}
@@ -73,15 +72,15 @@ func TestDecide(t *testing.T) {
 			}
 			switch test.verdict {
 			case puntuale.Sent:
-				if got.Detail != "wamid.1" {
+				if got.Detail.String() != "wamid.1" {
 					t.Errorf("detail %q, want the receipt's", got.Detail)
 				}
 			case puntuale.Uncertain:
-				if got.Reason != "" || !strings.Contains(got.Detail, "esito incerto") {
+				if !got.Reason.IsZero() || got.Detail.Code != puntuale.ReasonMaybeBecause {
 					t.Errorf("reason %q, detail %q: want none, and one that says so", got.Reason, got.Detail)
 				}
 			default:
-				if got.Reason != "perché" || got.Detail != "words" {
+				if got.Reason.String() != "perché" || got.Detail.String() != "words" {
 					t.Errorf("reason %q, detail %q: want the connector's", got.Reason, got.Detail)
 				}
 			}

@@ -22,8 +22,8 @@ type Evidence struct {
 	Token   int64     // of the attempt that it speaks of
 	Kind    EvidenceKind
 	At      time.Time
-	Reason  string // with EvidenceFailed: Italian, for people
-	Detail  string // the network's words and ids
+	Reason  Reason // with EvidenceFailed
+	Detail  Reason // the network's words and ids
 	Block   string // with EvidenceFailed: why the recipient goes on the blacklist, "" if not
 	Charge  Charge // zero: the network did not say what it bills
 }

@@ -423,8 +423,8 @@ type Settlement struct {
 	Intent int64 // as last seen: 0, or the token of an attempt given up as uncertain
 	State  State
 	Next   time.Time
-	Reason string
-	Detail string
+	Reason Reason
+	Detail Reason
 }
 
 // Fleet says which node sends for which session.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/store"
 	"puntuale/internal/store/archiver"
@@ -186,7 +187,7 @@ func shown(m *archiver.Message) shownMessage {
 		s.Credit = "returned"
 	}
 	for _, e := range m.Events {
-		s.Events = append(s.Events, shownEvent(e))
+		s.Events = append(s.Events, shownEvent{e.At, e.Kind, catalogue.Italian.Say(e.Detail)})
 	}
 	return s
 }

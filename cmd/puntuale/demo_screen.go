@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 )
 
 // screen is what the demo shows in the terminal. Its methods may be called by many goroutines at once.
@@ -138,9 +139,9 @@ func contentText(c puntuale.Content) string {
 func verdictText(o puntuale.Outcome, zone *time.Location) string {
 	switch o.Verdict {
 	case puntuale.Refused:
-		return "refused (" + o.Reason + ")"
+		return "refused (" + catalogue.Italian.Say(o.Reason) + ")"
 	case puntuale.Retry:
-		return "again at " + o.Next.In(zone).Format(time.TimeOnly) + " (" + o.Reason + ")"
+		return "again at " + o.Next.In(zone).Format(time.TimeOnly) + " (" + catalogue.Italian.Say(o.Reason) + ")"
 	case puntuale.Uncertain:
 		return "no answer; looked at again at " + o.Next.In(zone).Format(time.TimeOnly)
 	}

@@ -72,8 +72,8 @@ func TestDemoScreen(t *testing.T) {
 	s.start(&demo{messages: 4, skipped: []skipped{{Step: 2, Moment: now.Add(-time.Hour)}}})
 	s.message(due, puntuale.Content{Text: strings.Repeat("lungo ", 30)}, puntuale.Outcome{Verdict: puntuale.Sent})
 	s.message(due, puntuale.Content{Text: "qui", Latitude: new(45.5), Longitude: new(7.25)}, puntuale.Outcome{Verdict: puntuale.Sent})
-	s.message(due, puntuale.Content{Text: "no"}, puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Numero inesistente"})
-	s.message(due, puntuale.Content{MediaURL: "https://x/y.pdf"}, puntuale.Outcome{Verdict: puntuale.Retry, Reason: "Rete occupata", Next: now.Add(5 * time.Second)})
+	s.message(due, puntuale.Content{Text: "no"}, puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Numero inesistente")})
+	s.message(due, puntuale.Content{MediaURL: "https://x/y.pdf"}, puntuale.Outcome{Verdict: puntuale.Retry, Reason: puntuale.Quoted("Rete occupata"), Next: now.Add(5 * time.Second)})
 	s.message(due, puntuale.Content{Template: "saluto"}, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: now.Add(time.Minute)})
 	for _, want := range []string{
 		"4 messages", "Step 3 is\n  left out: its moment, 20 November 09:00, is past.",

@@ -198,8 +198,9 @@ func (w *world) claimAll(ctx context.Context, node puntuale.NodeID, refs []puntu
 // recordAll stores that messages were sent.
 func (w *world) recordAll(ctx context.Context, refs []puntuale.MessageRef, token int64) error {
 	results := make([]puntuale.Result, len(refs))
+	accepted := puntuale.Quoted("wamid") // made by a connector, whose cost this is not
 	for i, r := range refs {
-		results[i] = puntuale.Result{MessageRef: r, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid"}}
+		results[i] = puntuale.Result{MessageRef: r, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: accepted}}
 	}
 	applied, err := w.Record(ctx, now(), results)
 	for i, ok := range applied {

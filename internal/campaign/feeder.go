@@ -318,7 +318,7 @@ func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *fed)
 		return "", err
 	}
 	switch hold := found[c.Client].Hold(now); {
-	case hold == puntuale.SaysNoCredit:
+	case hold == puntuale.ReasonNoCredit:
 		return puntuale.CampaignByCredit, nil
 	case hold != "":
 		return puntuale.CampaignByStanding, nil

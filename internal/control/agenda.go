@@ -34,7 +34,7 @@ type Today struct {
 
 // Failure is why messages did not leave, with those of the last ones.
 type Failure struct {
-	Reason   string // as in risposta
+	Reason   puntuale.Reason // as in risposta
 	Messages []puntuale.MessageDetail
 }
 
@@ -169,7 +169,7 @@ func failures(all []puntuale.MessageDetail) []Failure {
 			continue // somebody saw to it
 		}
 		reason := m.Response()
-		i := slices.IndexFunc(found, func(f Failure) bool { return f.Reason == reason })
+		i := slices.IndexFunc(found, func(f Failure) bool { return f.Reason.Equal(reason) })
 		if i < 0 {
 			found, i = append(found, Failure{Reason: reason}), len(found)
 		}

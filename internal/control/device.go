@@ -359,25 +359,29 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 	return results, nil
 }
 
+// What a device declares of a message. {1} is its name, or the declaration.
+const (
+	reasonDeclared         puntuale.ReasonCode = "device.declared"
+	reasonDeclaredByPerson puntuale.ReasonCode = "device.declared_by_person"
+	reasonMaybe            puntuale.ReasonCode = "device.maybe"
+)
+
 // outcome is what a report means. Every detail says who declared it.
 func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool) {
-	by := "dichiarato dal dispositivo"
+	by := reasonDeclared
 	if d.Assisted {
-		by = "dichiarato dall'operatore"
+		by = reasonDeclaredByPerson
 	}
-	detail := by + " (" + d.Name + ")"
-	if words := strings.TrimSpace(r.Detail); words != "" {
-		detail += ": " + words
-	}
+	detail := puntuale.Colon(puntuale.Because(by, d.Name), puntuale.Quoted(strings.TrimSpace(r.Detail)))
 	o := puntuale.Outcome{Detail: detail}
 	returned := false
 	switch r.Outcome {
 	case "sent":
 		o.Verdict = puntuale.Sent
 	case "refused":
-		o.Verdict, o.Reason = puntuale.Refused, puntuale.SaysRefusedByDevice
+		o.Verdict, o.Reason = puntuale.Refused, puntuale.Because(puntuale.ReasonRefusedByDevice)
 	case "unknown":
-		o.Verdict, o.Next, o.Detail = puntuale.Uncertain, now.Add(d.client.control.devices.uncertainAfter), "esito incerto: "+detail
+		o.Verdict, o.Next, o.Detail = puntuale.Uncertain, now.Add(d.client.control.devices.uncertainAfter), puntuale.Because(reasonMaybe, detail.Stored())
 	case "returned":
 		o.Verdict, o.Next, returned = puntuale.Retry, now, true
 	default:

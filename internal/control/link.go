@@ -154,7 +154,7 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	if c.control.sessions.public != "" && shown.WebhookPath != "" {
 		shown.Webhook = c.control.sessions.public + shown.WebhookPath
 	}
-	shown.Hint = shown.hint()
+	shown.Hint = puntuale.Because(shown.hint())
 	return shown
 }
 

@@ -79,9 +79,16 @@ func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, 
 type SessionTest struct {
 	Session   Session
 	OK        bool                      // messages leave now
-	Message   string                    // what is wrong, in plain Italian, or that nothing is; see [puntuale.English]
+	Message   puntuale.Reason           // the fault, or that there is none
 	Templates puntuale.NetworkTemplates // read anew with it; Problem says why they could not be
 }
+
+// What came of the look, where the session's detail says nothing.
+const (
+	reasonNumberWell puntuale.ReasonCode = "link.well_number" // {1}: the number
+	reasonWell       puntuale.ReasonCode = "link.well"
+	reasonNotYet     puntuale.ReasonCode = "link.not_yet"
+)
 
 // TestSession has the node of an Official session, or of one with a gateway, look whether it can send. Of Official ones
 // it reads the templates, too. Codes: not_found, conflict (it is another session), busy (its node did not answer in
@@ -106,14 +113,14 @@ func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error
 			return SessionTest{}, fmt.Errorf("read about the templates of session %d: %w", found.ID, err)
 		}
 	}
-	t := SessionTest{Session: found, OK: found.State == puntuale.LinkOnline && found.Detail == "", Message: found.Detail, Templates: about}
+	t := SessionTest{Session: found, OK: found.State == puntuale.LinkOnline && found.Detail.IsZero(), Message: found.Detail, Templates: about}
 	switch {
 	case t.OK && found.Number != "":
-		t.Message = "Tutto a posto: il numero " + found.Number + " può inviare"
+		t.Message = puntuale.Because(reasonNumberWell, found.Number)
 	case t.OK:
-		t.Message = "Tutto a posto: il numero può inviare"
-	case t.Message == "":
-		t.Message = "Il numero non è ancora collegato, riprova tra poco"
+		t.Message = puntuale.Because(reasonWell)
+	case t.Message.IsZero():
+		t.Message = puntuale.Because(reasonNotYet)
 	}
 	return t, nil
 }

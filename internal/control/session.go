@@ -14,12 +14,12 @@ type Session struct {
 	puntuale.Session
 	State  puntuale.LinkState    // never LinkAsCreated
 	Number string                // "+…", the linked one; "" when it is not known
-	Detail string                // for people: why it is in this state; mostly ""
+	Detail puntuale.Reason       // why it is in this state; mostly zero
 	Code   *puntuale.PairingCode // while pairing, and a code can be shown
 	Until  time.Time             // of Code, or of Condition
 	puntuale.Condition
-	Limited time.Time // until then only those are written to who know the number; zero: everybody
-	Hint    string    // what to do, for people
+	Limited time.Time       // until then only those are written to who know the number; zero: everybody
+	Hint    puntuale.Reason // what to do
 	// WebhookPath is where the network is to report, below the service's address; "" for sessions without one. Webhook is
 	// the whole address, "" where nobody said what the service's is.
 	WebhookPath, Webhook string

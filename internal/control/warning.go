@@ -13,9 +13,12 @@ import (
 
 // Warning is what will go wrong with a step of a sequence as things are, although the sequence is taken as it is.
 type Warning struct {
-	Step    int    // from 0
-	Message string // Italian, for people; see [puntuale.English]
+	Step   int // from 0
+	Reason puntuale.Reason
 }
+
+// reasonOnlyInWindow: without an approved template a message leaves only within 24 hours of the recipient's last one.
+const reasonOnlyInWindow puntuale.ReasonCode = "sequence.only_in_window"
 
 // SequenceWarnings looks at a sequence as it is being written, and stores nothing. Codes: invalid, with all that is wrong.
 func (c *Client) SequenceWarnings(ctx context.Context, r NewSequence) ([]Warning, error) {
@@ -39,8 +42,8 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 		return err
 	}
 	for i, step := range expanded.Steps {
-		if says := mediaWarning(step, session.Type); says != "" {
-			s.Warnings = append(s.Warnings, Warning{i, says})
+		if why := mediaWarning(step, session.Type); why != "" {
+			s.Warnings = append(s.Warnings, Warning{i, puntuale.Because(why)})
 		}
 	}
 	if session.Type != puntuale.Official {
@@ -61,8 +64,8 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 		return fmt.Errorf("read templates: %w", err)
 	}
 	for i, step := range expanded.Steps {
-		if says := stepWarning(step, about, known); says != "" {
-			s.Warnings = append(s.Warnings, Warning{i, says})
+		if why := stepWarning(step, about, known); !why.IsZero() {
+			s.Warnings = append(s.Warnings, Warning{i, why})
 		}
 	}
 	return nil
@@ -72,7 +75,7 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 var metaFiles = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3", "ogg", "aac", "amr", "m4a", "pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}
 
 // mediaWarning is what the network will refuse of a step's file, "" for nothing that is known before its fields are.
-func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) string {
+func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.ReasonCode {
 	address, _, _ := strings.Cut(step.Media, "?")
 	extension := strings.ToLower(strings.TrimPrefix(path.Ext(address), "."))
 	if step.Media == "" || strings.Contains(address, "{{") {
@@ -80,34 +83,34 @@ func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) string {
 	}
 	switch {
 	case step.Official == nil && step.Text != "" && puntuale.MediaKind(address) == "audio": // which is shown without one
-		return "WhatsApp non ammette un testo insieme a un audio"
+		return puntuale.ReasonAudioAlone
 	case network == puntuale.Official && extension != "" && !slices.Contains(metaFiles, extension):
-		return "WhatsApp non accetta questo tipo di file"
+		return puntuale.ReasonFileType
 	}
 	return ""
 }
 
-// stepWarning is what will go wrong with a step, "" for nothing that is known.
-func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []puntuale.NetworkTemplate) string {
+// stepWarning is what will go wrong with a step, zero for nothing that is known.
+func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []puntuale.NetworkTemplate) puntuale.Reason {
 	a := step.Official
 	if a == nil {
-		return "Senza un template approvato parte solo entro 24 ore dall'ultimo messaggio del destinatario"
+		return puntuale.Because(reasonOnlyInWindow)
 	}
 	i := slices.IndexFunc(known, func(t puntuale.NetworkTemplate) bool { return t.Name == a.Name && t.Language == a.Language })
 	if i < 0 {
 		if about.Synced.IsZero() {
-			return ""
+			return puntuale.Reason{}
 		}
-		return "Template non esistente o non approvato in questa lingua"
+		return puntuale.Because(puntuale.ReasonNoTemplate)
 	}
 	t := known[i]
 	if use, says := t.Status.Use(); use != puntuale.TemplateUsable {
 		return says
 	}
 	if len(t.Parts) > 0 && !fits(step, t) {
-		return "I valori non corrispondono al template approvato"
+		return puntuale.Because(puntuale.ReasonTemplateValues)
 	}
-	return ""
+	return puntuale.Reason{}
 }
 
 // fits reports whether a step fills exactly what the template leaves open.

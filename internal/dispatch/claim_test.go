@@ -76,7 +76,7 @@ func TestClaimThatTookTooLong(t *testing.T) {
 		if got := len(n.sightings()); got != 0 {
 			t.Errorf("handed over %d times", got)
 		}
-		if r := m.get(1001); r.state != puntuale.Failed || r.reason != puntuale.SaysExpired {
+		if r := m.get(1001); r.state != puntuale.Failed || r.reason.Code != puntuale.ReasonExpired {
 			t.Errorf("the expired one is %v %q", r.state, r.reason)
 		}
 		if r := m.get(1002); r.state != puntuale.Pending || r.Intent != 0 || time.Until(r.Next) < 20*time.Hour {

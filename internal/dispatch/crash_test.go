@@ -176,7 +176,7 @@ func TestStoppedThenCrashed(t *testing.T) {
 		first.kill()
 		w.mortal(t, 0)
 		eventually(t, "what arrived is completed", func() bool { return w.message(t, arrived).State == puntuale.Completed })
-		eventually(t, "the other was looked at", func() bool { return w.message(t, lost).Detail != "" })
+		eventually(t, "the other was looked at", func() bool { return !w.message(t, lost).Detail.IsZero() })
 		rows, copies := w.copies(t)
 		if m := w.message(t, lost); m.State != puntuale.Pending || rows[lost] != 0 {
 			t.Errorf("what did not arrive is %v, with %d rows", m.State, rows[lost])

@@ -11,7 +11,7 @@ import (
 )
 
 func deferred(after time.Duration) error {
-	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Troppo a questo destinatario", After: after}
+	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Quoted("Troppo a questo destinatario"), After: after}
 }
 
 // TestDeferred: a message that must wait for its recipient's sake waits alone. Those behind it for the same recipient keep

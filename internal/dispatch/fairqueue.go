@@ -16,7 +16,7 @@ type tenantQueue struct {
 	listed  bool                // in the round
 	owned   int                 // session queues of the client that this node has
 	stopped bool                // the client may not send now
-	reason  string              // the sentence for it, once it is known
+	reason  puntuale.ReasonCode // why, once it is known
 	erased  bool                // the client erased persons: claims need marks
 }
 

@@ -38,7 +38,7 @@ type memory struct {
 type row struct {
 	puntuale.DueMessage
 	state  puntuale.State
-	reason string
+	reason puntuale.Reason
 	done   time.Time
 	credit bool // one is reserved for it
 }

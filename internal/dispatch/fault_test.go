@@ -56,7 +56,7 @@ func TestOrphanWithoutRepeats(t *testing.T) {
 		}
 		after(2 * time.Minute)
 		r := m.get(1001)
-		if r.state != puntuale.Failed || r.reason != puntuale.SaysUncertain || r.done.Sub(began) < 24*time.Hour {
+		if r.state != puntuale.Failed || r.reason.Code != puntuale.ReasonUncertain || r.done.Sub(began) < 24*time.Hour {
 			t.Errorf("at its deadline: %v %q after %v", r.state, r.reason, r.done.Sub(began))
 		}
 		if len(n.sightings()) != 0 {
@@ -88,7 +88,7 @@ func TestLostAnswers(t *testing.T) {
 		if wait := at[1].Sub(at[0]); wait > 10*time.Second {
 			t.Errorf("first repeat after %v", wait)
 		}
-		if r := m.get(ids[0]); r.state != puntuale.Failed || r.reason != puntuale.SaysUncertain {
+		if r := m.get(ids[0]); r.state != puntuale.Failed || r.reason.Code != puntuale.ReasonUncertain {
 			t.Errorf("it is %v %q", r.state, r.reason)
 		}
 		if later := n.of(ids[1]); len(later) != 1 || later[0].Sub(now) > 2*time.Second {
@@ -562,7 +562,7 @@ func TestNoConnector(t *testing.T) {
 	}
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		after(2 * time.Minute)
-		if r := m.get(1001); r.state != puntuale.Failed || r.reason != puntuale.SaysNotLinked {
+		if r := m.get(1001); r.state != puntuale.Failed || r.reason.Code != puntuale.ReasonNotLinked {
 			t.Errorf("%v %q", r.state, r.reason)
 		}
 	})

@@ -165,7 +165,7 @@ func (s *scheduler) gotPrepared(m *queuedMessage, now time.Time) {
 	case errors.Is(err, errNotAgain):
 		s.awaitReceipt(m, now)
 	case errors.Is(err, errNoContent):
-		s.refuse(m, puntuale.SaysUnrecoverable, err.Error())
+		s.refuse(m, puntuale.Because(puntuale.ReasonUnrecoverable), puntuale.ReasonOf(err))
 	default:
 		s.prepareFailed(m, now, err)
 	}

@@ -28,7 +28,7 @@ func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 	case row.Next.After(now): // not yet
 	case !now.Before(giveUp):
 		s.addToMemory(m)
-		s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.SaysUncertain, Detail: uncertainDetail}, "gave up")
+		s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain), Detail: uncertainDetail}, "gave up")
 	case !s.mightRepeat(row, m.queue, now):
 		s.inquire(m, now)
 	default:
@@ -37,7 +37,7 @@ func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 	return false
 }
 
-const uncertainDetail = "esito incerto: la rete potrebbe avere il messaggio"
+var uncertainDetail = puntuale.Because(puntuale.ReasonMaybeArrived)
 
 // giveUpAt is when an unanswered attempt is given up.
 func (s *scheduler) giveUpAt(row *puntuale.DueMessage) time.Time {
@@ -68,7 +68,7 @@ func (s *scheduler) mustWait(m *queuedMessage, now time.Time) bool {
 // awaitReceipt has an unanswered message wait, as mustWait says.
 func (s *scheduler) awaitReceipt(m *queuedMessage, now time.Time) {
 	if again := m.row.IntentAt.Add(puntuale.ResendAfter); m.content.Resend && now.Before(again) {
-		s.postpone(m, again, "", "")
+		s.postpone(m, again, puntuale.Reason{}, puntuale.Reason{})
 		return
 	}
 	s.giveUpRepeat(m)
@@ -115,7 +115,7 @@ func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 	})
 }
 
-const arrivedDetail = "la rete conferma: il messaggio era arrivato"
+var arrivedDetail = puntuale.Because(puntuale.ReasonArrived)
 
 // giveUpRepeat leaves an unanswered message alone until it is given up.
 func (s *scheduler) giveUpRepeat(m *queuedMessage) {
@@ -125,13 +125,13 @@ func (s *scheduler) giveUpRepeat(m *queuedMessage) {
 
 // postpone moves a message that is not in flight to a later moment. That is its deadline at most, so that it expires on
 // time.
-func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail string) {
+func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail puntuale.Reason) {
 	if m.repeat() {
 		giveUp := s.giveUpAt(&m.row)
 		if next.IsZero() || next.After(giveUp) {
 			next = giveUp
 		}
-		if detail == "" {
+		if detail.IsZero() {
 			detail = uncertainDetail
 		}
 		s.forget(m)

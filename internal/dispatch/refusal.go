@@ -52,7 +52,7 @@ func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.Se
 
 // retryPrepare postpones a message that could not be prepared. Later ones to its recipient wait for it a while.
 func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntuale.SendError, err error) {
-	reason, detail := "", err.Error()
+	reason, detail := puntuale.Reason{}, puntuale.ReasonOf(err)
 	if refusal != nil {
 		reason, detail = refusal.Reason, refusal.Detail
 	}
@@ -70,7 +70,7 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 	if errors.As(err, &p) {
 		s.cfg.Logger.Error("preparing a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
 		if tries >= panicsAllowed {
-			s.refuse(m, puntuale.SaysUnrecoverable, detail)
+			s.refuse(m, puntuale.Because(puntuale.ReasonUnrecoverable), detail)
 			return
 		}
 	}
@@ -83,7 +83,7 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 }
 
 // refuse closes a message that is not in flight as FAILED. One that the network may have waits until it is given up.
-func (s *scheduler) refuse(m *queuedMessage, reason, detail string) {
+func (s *scheduler) refuse(m *queuedMessage, reason, detail puntuale.Reason) {
 	if m.repeat() {
 		s.giveUpRepeat(m)
 		return

@@ -37,7 +37,7 @@ var refusals = map[string]struct {
 }
 
 func refusal(kind puntuale.SendErrorKind) error {
-	return &puntuale.SendError{Kind: kind, Reason: "Per ora no", Detail: "test", After: refusalWait}
+	return &puntuale.SendError{Kind: kind, Reason: puntuale.Quoted("Per ora no"), Detail: puntuale.Quoted("test"), After: refusalWait}
 }
 
 // TestRefusals: the same refusal has the same effect, whether Prepare or Send returned it. The message, its session, its
@@ -253,7 +253,7 @@ func TestThrottledPreparationsStop(t *testing.T) {
 			defer m.mu.Unlock()
 			asked = append(asked, time.Now())
 			if time.Since(begin) < 10*time.Second {
-				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "Per ora no", After: time.Until(begin.Add(10 * time.Second))}
+				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Quoted("Per ora no"), After: time.Until(begin.Add(10 * time.Second))}
 			}
 			return nil
 		}
@@ -297,7 +297,7 @@ func TestPutOffIsNotEarly(t *testing.T) {
 			setup := func(_ *dispatch.Config, m *memory, n *network) {
 				due = time.Now().Add(1900 * time.Millisecond)
 				id = m.add(1, "+391", due)[0]
-				refuseOnce(n, "prepare", id, &puntuale.SendError{Kind: kind, Reason: "Per ora no", After: 100 * time.Millisecond})
+				refuseOnce(n, "prepare", id, &puntuale.SendError{Kind: kind, Reason: puntuale.Quoted("Per ora no"), After: 100 * time.Millisecond})
 			}
 			bubble(t, setup, func(t *testing.T, _ *dispatch.Dispatcher, _ *memory, n *network) {
 				after(10 * time.Second)

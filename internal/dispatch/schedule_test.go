@@ -18,7 +18,7 @@ import (
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func transient() error {
-	return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Rete non disponibile", Detail: "test"}
+	return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Quoted("Rete non disponibile"), Detail: puntuale.Quoted("test")}
 }
 
 // TestOnTime: a message read ahead leaves at its moment, to the microsecond, and never before.
@@ -351,7 +351,7 @@ func TestBacklogMissesNothing(t *testing.T) {
 	var refused atomic.Bool
 	setup := backlog(func(p puntuale.Prepared) error {
 		if p.To == "+395000" && refused.CompareAndSwap(false, true) {
-			return &puntuale.SendError{Kind: puntuale.Transient, Reason: "x"}
+			return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Quoted("x")}
 		}
 		return nil
 	})
@@ -536,7 +536,7 @@ func TestPrepareFails(t *testing.T) {
 			tries[e.To]++ // one message each
 			switch e.To {
 			case "+391":
-				return &puntuale.SendError{Kind: puntuale.Final, Reason: "Numero inesistente", Detail: "404"}
+				return &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Quoted("Numero inesistente"), Detail: puntuale.Quoted("404")}
 			case "+392":
 				if tries[e.To] < 3 {
 					return errors.New("timeout")
@@ -553,13 +553,13 @@ func TestPrepareFails(t *testing.T) {
 	}
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		after(2 * time.Minute)
-		if r := m.get(1001); r.state != puntuale.Failed || r.reason != "Numero inesistente" || r.Attempt != 0 {
+		if r := m.get(1001); r.state != puntuale.Failed || r.reason.String() != "Numero inesistente" || r.Attempt != 0 {
 			t.Errorf("refused: %v %q, %d attempts", r.state, r.reason, r.Attempt)
 		}
 		if r := m.get(1002); r.state != puntuale.Completed || r.Attempt != 1 || tries["+392"] != 3 {
 			t.Errorf("transient: %v, %d attempts, prepared %d times", r.state, r.Attempt, tries["+392"])
 		}
-		if r := m.get(1003); r.state != puntuale.Failed || r.reason != puntuale.SaysUnrecoverable || tries["+393"] != 3 {
+		if r := m.get(1003); r.state != puntuale.Failed || r.reason.Code != puntuale.ReasonUnrecoverable || tries["+393"] != 3 {
 			t.Errorf("poison: %v %q, prepared %d times", r.state, r.reason, tries["+393"])
 		}
 	})
@@ -579,7 +579,7 @@ func TestWindow(t *testing.T) {
 		if at := n.of(in); len(at) != 1 || at[0].Before(nine) || at[0].After(nine.Add(time.Millisecond)) {
 			t.Errorf("left at %v, want %v", at, nine)
 		}
-		if r := m.get(late); r.state != puntuale.Failed || r.reason != puntuale.SaysExpired || r.done.Sub(now) > time.Hour+2*time.Second {
+		if r := m.get(late); r.state != puntuale.Failed || r.reason.Code != puntuale.ReasonExpired || r.done.Sub(now) > time.Hour+2*time.Second {
 			t.Errorf("the one that could not wait: %v %q at %v", r.state, r.reason, r.done)
 		}
 	})
@@ -604,9 +604,9 @@ func TestExpiry(t *testing.T) {
 		d.Wake(2, time.Now())
 		began := time.Now()
 		after(11 * time.Minute)
-		for i, want := range []string{puntuale.SaysExpired, puntuale.SaysNotLinked, puntuale.SaysNoCredit} {
+		for i, want := range []puntuale.ReasonCode{puntuale.ReasonExpired, puntuale.ReasonNotLinked, puntuale.ReasonNoCredit} {
 			r := m.get(puntuale.MessageID(1001 + i))
-			if r.state != puntuale.Failed || r.reason != want {
+			if r.state != puntuale.Failed || r.reason.Code != want {
 				t.Errorf("session %d: %v %q, want FAILED %q", i+1, r.state, r.reason, want)
 			}
 			if at := r.done.Sub(began); at < 10*time.Minute || at > 10*time.Minute+2*time.Second {
@@ -664,7 +664,7 @@ func TestExpiryInQueue(t *testing.T) {
 		began := time.Now()
 		after(10 * time.Minute)
 		r := m.get(1021)
-		if took := r.done.Sub(began); r.state != puntuale.Failed || r.reason != puntuale.SaysExpired || took > time.Minute+2*time.Second {
+		if took := r.done.Sub(began); r.state != puntuale.Failed || r.reason.Code != puntuale.ReasonExpired || took > time.Minute+2*time.Second {
 			t.Errorf("%v %q after %v", r.state, r.reason, took)
 		}
 	})
@@ -728,7 +728,7 @@ func TestQuiet(t *testing.T) {
 		n.traits.Slots = 1
 		n.send = func(context.Context, puntuale.Prepared) error {
 			if time.Now().Before(until) {
-				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "Troppi messaggi", After: 10 * time.Second}
+				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Quoted("Troppi messaggi"), After: 10 * time.Second}
 			}
 			return nil
 		}

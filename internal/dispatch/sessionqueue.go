@@ -166,7 +166,7 @@ func (s *scheduler) overtaken(m *queuedMessage, now time.Time) bool {
 		return true
 	}
 	if next, inside := insideWindow(m.window, m.zone, now); !inside {
-		s.postpone(m, next, "", "")
+		s.postpone(m, next, puntuale.Reason{}, puntuale.Reason{})
 		return true
 	}
 	if m.repeat() {

@@ -103,13 +103,13 @@ func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now ti
 		}
 		switch hold := found[x.m.row.Client].Hold(now); {
 		case hold != "":
-			x.settlement.Reason = hold
+			x.settlement.Reason = puntuale.Because(hold)
 		case x.m.queue.session.ByDevice() && x.m.queue.session.LinkOf() == puntuale.LinkOnline:
-			x.settlement.Reason = puntuale.SaysNotTaken
+			x.settlement.Reason = puntuale.Because(puntuale.ReasonNotTaken)
 		case x.offline:
-			x.settlement.Reason = puntuale.SaysNotLinked
+			x.settlement.Reason = puntuale.Because(puntuale.ReasonNotLinked)
 		default:
-			x.settlement.Reason = puntuale.SaysExpired
+			x.settlement.Reason = puntuale.Because(puntuale.ReasonExpired)
 		}
 	}
 	return nil

@@ -30,19 +30,19 @@ func TestSandboxEndToEnd(t *testing.T) {
 			}
 			d.Wake(w.session, now)
 			time.Sleep(time.Second)
-			check := func(phone string, state puntuale.State, reason string, attempts, rows, copies int) {
+			check := func(phone string, state puntuale.State, reason puntuale.ReasonCode, attempts, rows, copies int) {
 				t.Helper()
 				m := w.message(t, ids[phone])
 				r, c := w.copies(t)
-				if m.State != state || m.Reason != reason || m.Attempt != attempts || r[m.ID] != rows || c[m.ID] != copies {
+				if m.State != state || m.Reason.Code != reason || m.Attempt != attempts || r[m.ID] != rows || c[m.ID] != copies {
 					t.Errorf("%s is %v %q after %d attempts with %d rows and %d copies; want %v %q, %d, %d, %d",
 						phone, m.State, m.Reason, m.Attempt, r[m.ID], c[m.ID], state, reason, attempts, rows, copies)
 				}
 			}
 			check("+393470001000", puntuale.Completed, "", 1, 1, 1)
 			check("120363024@g.us", puntuale.Completed, "", 1, 1, 1)
-			check("+393470009901", puntuale.Failed, "Rifiutato dalla rete simulata", 1, 0, 0)
-			check("+393470009902", puntuale.Pending, w.message(t, ids["+393470009902"]).Reason, 1, 0, 0)
+			check("+393470009901", puntuale.Failed, "sandbox.refused", 1, 0, 0)
+			check("+393470009902", puntuale.Pending, w.message(t, ids["+393470009902"]).Reason.Code, 1, 0, 0)
 			check("+393470009903", puntuale.Pending, "", 1, 1, 1)
 			check("+393470009904", puntuale.Pending, "", 1, 1, 1)
 			time.Sleep(2 * time.Second)
@@ -53,7 +53,7 @@ func TestSandboxEndToEnd(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			check("+393470009904", puntuale.Pending, "", 4, 1, 4)
 			time.Sleep(time.Minute)
-			check("+393470009904", puntuale.Failed, puntuale.SaysUncertain, 4, 1, 4)
+			check("+393470009904", puntuale.Failed, puntuale.ReasonUncertain, 4, 1, 4)
 			if m := w.message(t, ids["+393470001000"]); m.Left().Before(now) || m.Left().After(now.Add(time.Second)) {
 				t.Errorf("it left at %v, want at %v", m.Left(), now)
 			}
@@ -77,7 +77,7 @@ func TestStoreExpiry(t *testing.T) {
 				t.Errorf("before its end it is %v", m.State)
 			}
 			time.Sleep(3 * time.Second)
-			if m := w.message(t, id); m.State != puntuale.Failed || m.Reason != puntuale.SaysNotLinked {
+			if m := w.message(t, id); m.State != puntuale.Failed || m.Reason.Code != puntuale.ReasonNotLinked {
 				t.Errorf("after its end it is %v %q", m.State, m.Reason)
 			}
 		})
@@ -134,7 +134,7 @@ func TestCreditRescues(t *testing.T) {
 			if got := w.states(t, ids); got[puntuale.Completed] != 5 || got[puntuale.Failed] != 5 {
 				t.Errorf("at their end: %v", got)
 			}
-			if m := w.message(t, ids[9]); m.Reason != puntuale.SaysNoCredit {
+			if m := w.message(t, ids[9]); m.Reason.Code != puntuale.ReasonNoCredit {
 				t.Errorf("the last one says %q", m.Reason)
 			}
 		})
@@ -296,7 +296,7 @@ func TestStoppedInFlight(t *testing.T) {
 				t.Errorf("a later run to the same number is %v", m.State)
 			}
 			time.Sleep(2 * time.Minute)
-			if m := w.message(t, ids[2]); m.State != puntuale.Failed || m.Reason != puntuale.SaysUncertain {
+			if m := w.message(t, ids[2]); m.State != puntuale.Failed || m.Reason.Code != puntuale.ReasonUncertain {
 				t.Errorf("at its deadline it is %v %q", m.State, m.Reason)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/store"
 	"puntuale/internal/store/engine"
@@ -47,7 +48,7 @@ func (n *peer) Send(_ context.Context, p puntuale.Prepared) (puntuale.Receipt, e
 		n.given[p.Message] = map[string]int{}
 	}
 	n.given[p.Message][p.ConnectorID]++
-	return puntuale.Receipt{Detail: "preso"}, nil
+	return puntuale.Receipt{Detail: puntuale.Quoted("preso")}, nil
 }
 
 // shown is how many copies of a message people see. A network that knows repeats shows one for each connector id. Any
@@ -265,7 +266,7 @@ func TestFailoverAsynchronous(t *testing.T) {
 	h.arrives(h.sides[0], "sent and forgotten, where the network knows repeats", lost[0]...)
 	for _, id := range lost[1] {
 		d, _ := h.detail(h.sides[1], id)
-		if d.State != puntuale.Pending || d.Intent <= 0 || !strings.Contains(d.Detail, "esito incerto") {
+		if d.State != puntuale.Pending || d.Intent <= 0 || !strings.Contains(catalogue.Italian.Say(d.Detail), "esito incerto") {
 			t.Errorf("sent and forgotten: %+v", d.Message)
 		}
 	}
@@ -338,7 +339,7 @@ func (h *house) settles(s *side) {
 		var ok bool
 		eventually(h.t, 30*time.Second, fmt.Sprintf("message %d has left", id), func() bool {
 			d, ok = h.detail(s, id)
-			return !ok || d.State != puntuale.Pending || s.recovery == puntuale.RecoverNone && d.Intent > 0 && d.Detail != ""
+			return !ok || d.State != puntuale.Pending || s.recovery == puntuale.RecoverNone && d.Intent > 0 && !d.Detail.IsZero()
 		})
 		switch {
 		case !ok:

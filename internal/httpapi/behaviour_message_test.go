@@ -412,7 +412,7 @@ func behaviourStoppedInFlight(t *testing.T, s *service) {
 		if d := s.details(a.Key, run.ID[0])[0]; d.Stato != "PENDING" {
 			t.Errorf("%s: in flight it is %+v", c.path, d)
 		}
-		s.record(puntuale.Outcome{Verdict: puntuale.Retry, Next: s.clock.Now(), Detail: "occupato"}, item)
+		s.record(puntuale.Outcome{Verdict: puntuale.Retry, Next: s.clock.Now(), Detail: puntuale.Quoted("occupato")}, item)
 		d := s.details(a.Key, run.ID[0])[0]
 		if d.Stato != "CANCELLED" || d.Risposta != "Annullato" || d.Left != nil || *d.Detail != "occupato" {
 			t.Errorf("%s: back for a retry it is %+v", c.path, d)

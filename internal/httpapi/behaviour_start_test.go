@@ -152,20 +152,20 @@ func behaviourDetails(t *testing.T, s *service) {
 		d.Richiesta != ` {"phone": 3331234567}` {
 		t.Errorf("in flight: %+v", d)
 	}
-	s.record(puntuale.Outcome{Verdict: puntuale.Retry, Next: s.clock.Now().Add(5 * time.Second), Reason: "Occupato", Detail: "503", Failed: true}, item)
+	s.record(puntuale.Outcome{Verdict: puntuale.Retry, Next: s.clock.Now().Add(5 * time.Second), Reason: puntuale.Quoted("Occupato"), Detail: puntuale.Quoted("503"), Failed: true}, item)
 	if d := show(message); d.Stato != "PENDING" || d.Risposta != "In attesa di invio" || d.Planned != "2026-11-20T09:30:05.123456Z" || *d.Detail != "503" || d.Ricezione != accepted {
 		t.Errorf("in retry: %+v", d)
 	}
 	credits("100")
 	// Uncertain: PENDING, the detail says so, and a cancellation does not reach it. It keeps its credit.
 	message, item = begin()
-	s.record(puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.clock.Now().Add(24 * time.Hour), Detail: "esito incerto: la rete potrebbe averlo"}, item)
+	s.record(puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.clock.Now().Add(24 * time.Hour), Detail: puntuale.Quoted("esito incerto: la rete potrebbe averlo")}, item)
 	if d := show(message); d.Stato != "PENDING" || !strings.Contains(*d.Detail, "esito incerto") || d.Planned != accepted || d.Left != nil {
 		t.Errorf("uncertain: %+v", d)
 	}
 	credits("99")
 	// It is given up, and later evidence corrects this.
-	settle := []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: s.network.tokens[item.ID], State: puntuale.Failed, Reason: puntuale.SaysUncertain}}
+	settle := []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: s.network.tokens[item.ID], State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}}
 	if err := s.network.queue.Settle(t.Context(), 0, s.clock.Now(), settle); err != nil {
 		t.Fatal(err)
 	}

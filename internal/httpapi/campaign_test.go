@@ -349,7 +349,7 @@ func TestCampaignRetry(t *testing.T) {
 		s.must(&made, "POST", "/api/campaigns?start=true", a.Key, `{"name":"Prova","content":{"text":"Ciao"},"canary":0,"recipients":[{"phone":"3330000001"},{"phone":"3330000002"},{"phone":"3330000003"}]}`, "Idempotency-Key", "k")
 		ids := s.fed(a, made.ID)
 		uncertain := refused
-		uncertain.Reason = puntuale.SaysUncertain
+		uncertain.Reason = puntuale.Because(puntuale.ReasonUncertain)
 		for i, o := range []puntuale.Outcome{sent, refused, uncertain} {
 			s.end(a, fmt.Sprint(ids[i]), fmt.Sprintf("+39333000000%d", i+1), o)
 		}

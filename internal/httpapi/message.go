@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 )
 
@@ -193,7 +194,7 @@ func detailOf(m *puntuale.MessageDetail) MessageDetail {
 		Text: m.Content.Text, MediaURL: textOrNull(m.Content.MediaURL),
 		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
 		MediaName: textOrNull(control.MediaName(m.Content)), Request: string(m.Request),
-		Response: m.Response(), Detail: textOrNull(m.Detail), Removed: m.Blanked,
+		Response: catalogue.Italian.Say(m.Response()), Detail: textOrNull(catalogue.Italian.Say(m.Detail)), Removed: m.Blanked,
 		Departed: stampOrNull(m.Departed), Delivered: stampOrNull(m.Delivered), Read: stampOrNull(m.Read),
 	}
 }

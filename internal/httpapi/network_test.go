@@ -105,8 +105,8 @@ func (s *service) recordAs(o puntuale.Outcome, now time.Time, items ...puntuale.
 }
 
 var (
-	sent    = puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid.1"}
-	refused = puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Numero non raggiungibile", Detail: "404"}
+	sent    = puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid.1")}
+	refused = puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Numero non raggiungibile"), Detail: puntuale.Quoted("404")}
 )
 
 // item names a message of an account.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 )
 
@@ -71,7 +72,7 @@ type templatesStatus struct {
 }
 
 func templatesStatusOf(t puntuale.NetworkTemplates) templatesStatus {
-	out := templatesStatus{Number: t.Number, Account: t.Account, Problem: t.Problem, English: puntuale.English(t.Problem)}
+	out := templatesStatus{Number: t.Number, Account: t.Account, Problem: catalogue.Italian.Say(t.Problem), English: catalogue.English.Say(t.Problem)}
 	if !t.Synced.IsZero() {
 		out.Synced = stamp(t.Synced)
 	}
@@ -83,7 +84,7 @@ func testSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (
 	if err != nil {
 		return testAnswer{}, err
 	}
-	return testAnswer{OK: t.OK, Message: t.Message, English: puntuale.English(t.Message), Session: sessionOf(t.Session), Templates: templatesStatusOf(t.Templates)}, nil
+	return testAnswer{OK: t.OK, Message: catalogue.Italian.Say(t.Message), English: catalogue.English.Say(t.Message), Session: sessionOf(t.Session), Templates: templatesStatusOf(t.Templates)}, nil
 }
 
 // networkTemplateAnswer is a template as Meta has it.
@@ -141,7 +142,7 @@ func listNetworkTemplates(ctx context.Context, c *control.Client, in *call, p *n
 func networkTemplateOf(t puntuale.NetworkTemplate) networkTemplateAnswer {
 	use, why := t.Status.Use()
 	return networkTemplateAnswer{
-		Name: t.Name, Language: t.Language, ID: t.ID, Status: string(t.Status), Usable: use == puntuale.TemplateUsable, Why: why, English: puntuale.English(why),
+		Name: t.Name, Language: t.Language, ID: t.ID, Status: string(t.Status), Usable: use == puntuale.TemplateUsable, Why: catalogue.Italian.Say(why), English: catalogue.English.Say(why),
 		Category: t.Category, Quality: t.Quality, Reason: t.Reason, Named: t.Named, Parts: each(t.Parts, partOf), Changed: stamp(t.Changed),
 	}
 }

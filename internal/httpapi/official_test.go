@@ -113,7 +113,7 @@ func TestReceiptsInDetails(t *testing.T) {
 		}
 		tell := func(k puntuale.EvidenceKind, after time.Duration) {
 			t.Helper()
-			e := puntuale.Evidence{MessageRef: item, Session: session, Kind: k, At: morning.Add(after), Reason: "Il destinatario non riceve su WhatsApp", Detail: "Meta 131026"}
+			e := puntuale.Evidence{MessageRef: item, Session: session, Kind: k, At: morning.Add(after), Reason: puntuale.Quoted("Il destinatario non riceve su WhatsApp"), Detail: puntuale.Quoted("Meta 131026")}
 			if _, err := s.owner.store.KeepEvidence(t.Context(), s.clock.Now(), []puntuale.Evidence{e}); err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
@@ -74,7 +75,8 @@ func outcomeOf(o puntuale.MessageOutcome) messageOutcome {
 	if o.Sent {
 		return messageOutcome{ID: int64(o.ID), Status: "SENT"}
 	}
-	return messageOutcome{int64(o.ID), "FAILED", &o.Reason}
+	reason := catalogue.Italian.Say(o.Reason)
+	return messageOutcome{int64(o.ID), "FAILED", &reason}
 }
 
 // nextLink is the address of the next page. It leaves out the key, because others may log the header.

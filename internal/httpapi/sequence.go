@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
@@ -154,7 +155,7 @@ func sequenceOf(s control.Sequence) sequenceAnswer {
 		out.Session = new(s.Session.String())
 	}
 	for _, w := range s.Warnings {
-		out.Warnings = append(out.Warnings, warningAnswer{w.Step, w.Message, puntuale.English(w.Message)})
+		out.Warnings = append(out.Warnings, warningAnswer{w.Step, catalogue.Italian.Say(w.Reason), catalogue.English.Say(w.Reason)})
 	}
 	return out
 }

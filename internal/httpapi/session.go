@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 )
 
@@ -121,7 +122,7 @@ func getSession(ctx context.Context, c *control.Client, in *call, p *oneInput) (
 func sessionOf(s control.Session) sessionAnswer {
 	a := sessionAnswer{
 		ID: s.ID.String(), Name: s.Name, Type: string(s.Type), Sandbox: s.Sandbox, Default: s.Default,
-		State: s.Word(), Created: stamp(s.Created), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Pace: paceOf(s.Pace),
+		State: s.Word(), Created: stamp(s.Created), Number: s.Number, Detail: catalogue.Italian.Say(s.Detail), Hint: catalogue.Italian.Say(s.Hint), Pace: paceOf(s.Pace),
 	}
 	if s.Code == nil && !s.Until.IsZero() {
 		a.Until = stamp(s.Until)

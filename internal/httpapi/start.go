@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 )
 
@@ -207,7 +208,7 @@ func previewOf(p control.Preview) *previewAnswer {
 func skippedOf(skipped []puntuale.Skipped) []skippedStep {
 	var steps []skippedStep
 	for _, s := range skipped {
-		steps = append(steps, skippedStep{s.Step, stamp(s.Moment), s.Reason})
+		steps = append(steps, skippedStep{s.Step, stamp(s.Moment), catalogue.Italian.Say(s.Reason)})
 	}
 	return steps
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -168,7 +169,7 @@ func TestForbiddenSpellings(t *testing.T) {
 			t.Errorf("%s was fetched", address)
 			return
 		}
-		if e := puntuale.AsSendError(err); e != nil && e.Kind == puntuale.Final && e.Reason == saysForbidden {
+		if e := puntuale.AsSendError(err); e != nil && e.Kind == puntuale.Final && e.Reason.Code == puntuale.ReasonFileAddress {
 			final.Add(1)
 		} else if name := (*net.DNSError)(nil); !errors.As(err, &name) { // not a name, nor an address, to Go
 			t.Errorf("%s: %v: %v", address, err, errors.Unwrap(err))
@@ -218,7 +219,7 @@ func TestVictimIsThere(t *testing.T) {
 	v := newVictim(t)
 	to := netip.MustParseAddrPort("127.0.0.1:" + v.port)
 	f := newFetcher(t, Config{}, to)
-	fails(t, f, request("http://"+to.String()+"/foto.jpg"), puntuale.Transient, saysUnreachable)
+	fails(t, f, request("http://"+to.String()+"/foto.jpg"), puntuale.Transient, reasonUnreachable)
 	if v.connections.Load() == 0 {
 		t.Error("no connection was counted")
 	}
@@ -248,10 +249,10 @@ func TestRebinding(t *testing.T) {
 			if m, err := f.Fetch(within(t), r); err == nil {
 				m.Close()
 				reached++
-			} else if e := puntuale.AsSendError(err); e.Kind != puntuale.Final || e.Reason != saysForbidden {
+			} else if e := puntuale.AsSendError(err); e.Kind != puntuale.Final || e.Reason.Code != puntuale.ReasonFileAddress {
 				t.Errorf("%v: %v", e, e.Err)
 			}
-			fails(t, f, request("http://rebind.example:"+v.port+"/foto.jpg"), puntuale.Final, saysForbidden)
+			fails(t, f, request("http://rebind.example:"+v.port+"/foto.jpg"), puntuale.Final, puntuale.ReasonFileAddress)
 		}
 	}
 	if reached == 0 || reached == 40 {
@@ -272,9 +273,9 @@ func TestNamesWithin(t *testing.T) {
 		return nil
 	})
 	f := newFetcher(t, Config{Resolver: resolver})
-	known := fails(t, f, request("http://intranet.example/foto.jpg"), puntuale.Final, saysForbidden)
-	unknown := fails(t, f, request("http://nessuno.example/foto.jpg"), puntuale.Final, saysForbidden)
-	if known.Reason != unknown.Reason || known.Detail != unknown.Detail || known.Kind != unknown.Kind {
+	known := fails(t, f, request("http://intranet.example/foto.jpg"), puntuale.Final, puntuale.ReasonFileAddress)
+	unknown := fails(t, f, request("http://nessuno.example/foto.jpg"), puntuale.Final, puntuale.ReasonFileAddress)
+	if !reflect.DeepEqual(known.Reason, unknown.Reason) || !reflect.DeepEqual(known.Detail, unknown.Detail) || known.Kind != unknown.Kind {
 		t.Errorf("%+v, and %+v", known, unknown)
 	}
 }
@@ -295,7 +296,7 @@ func TestMixedAnswers(t *testing.T) {
 	h.Close() // a host that is down may come back
 	r := request("http://mixed.example:" + port + "/foto.jpg")
 	r.Run++
-	fails(t, f, r, puntuale.Transient, saysUnreachable)
+	fails(t, f, r, puntuale.Transient, reasonUnreachable)
 	if n := v.connections.Load(); n != 0 {
 		t.Errorf("%d connections were made", n)
 	}

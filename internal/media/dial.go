@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"puntuale"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -71,14 +72,14 @@ func (d *dialer) check(network, address string, c syscall.RawConn) error {
 }
 
 // forbidden says why no connection may be made for an address, "" when one may: the caller's, and each redirect's.
-func forbidden(u *url.URL, ports []uint16) string {
+func forbidden(u *url.URL, ports []uint16) puntuale.ReasonCode {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "l'indirizzo non è http o https"
+		return reasonScheme
 	case u.User != nil:
-		return "l'indirizzo contiene un nome utente"
+		return reasonUserName
 	case u.Hostname() == "" || u.Opaque != "":
-		return "l'indirizzo non ha un host"
+		return reasonNoHost
 	}
 	port := uint64(80)
 	if u.Scheme == "https" {
@@ -87,11 +88,11 @@ func forbidden(u *url.URL, ports []uint16) string {
 	if text := u.Port(); text != "" {
 		var err error
 		if port, err = strconv.ParseUint(text, 10, 16); err != nil {
-			return "la porta non è valida"
+			return reasonPortInvalid
 		}
 	}
 	if !slices.Contains(ports, uint16(port)) {
-		return "la porta non è ammessa"
+		return reasonPort
 	}
 	return ""
 }

@@ -3,13 +3,15 @@ package media
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"puntuale"
 )
 
 const (
@@ -27,10 +29,10 @@ func (f *Fetcher) download(m *file, u *url.URL) error {
 	left := f.cfg.Total
 	for hops := 0; ; hops++ {
 		if why := forbidden(u, f.cfg.Ports); why != "" {
-			return final(saysForbidden, why, nil)
+			return final(puntuale.ReasonFileAddress, why, nil)
 		}
 		if hops > maxRedirects {
-			return final(saysForbidden, fmt.Sprintf("più di %d rinvii", maxRedirects), nil)
+			return final(puntuale.ReasonFileAddress, reasonRedirects, nil, strconv.Itoa(maxRedirects))
 		}
 		next, took, err := f.hop(m, u, left)
 		if err != nil || next == nil {
@@ -70,7 +72,7 @@ func (f *Fetcher) hop(m *file, u *url.URL, left time.Duration) (next *url.URL, t
 func (f *Fetcher) request(ctx context.Context, cancel context.CancelCauseFunc, m *file, u *url.URL) (next *url.URL, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, final(saysForbidden, "l'indirizzo non si legge", err)
+		return nil, final(puntuale.ReasonFileAddress, reasonNoAddress, err)
 	}
 	request.Header.Set("User-Agent", "Puntuale")
 	request.Header.Set("Accept", "*/*")
@@ -87,11 +89,11 @@ func (f *Fetcher) request(ctx context.Context, cancel context.CancelCauseFunc, m
 		location := response.Header.Get("Location")
 		next, err := u.Parse(location)
 		if err != nil || location == "" {
-			return nil, final(saysForbidden, "un rinvio senza indirizzo leggibile", err)
+			return nil, final(puntuale.ReasonFileAddress, reasonNoRedirect, err)
 		}
 		return next, nil
 	default:
-		return nil, refusal(code)
+		return nil, refusedStatus(code)
 	}
 }
 
@@ -103,18 +105,18 @@ func isRedirect(code int) bool {
 	return false
 }
 
-// refusal explains a status that is neither a file nor a redirect. Some refusals are about the moment.
-func refusal(code int) error {
-	detail := fmt.Sprintf("HTTP %d", code)
+// refusedStatus explains a status that is neither a file nor a redirect. Some refusals are about the moment.
+func refusedStatus(code int) error {
+	status := strconv.Itoa(code)
 	switch {
 	case code == http.StatusNotFound || code == http.StatusGone:
-		return final(saysMissing, detail, nil)
+		return final(reasonMissing, reasonHTTP, nil, status)
 	case code >= 500 || code == http.StatusRequestTimeout || code == http.StatusTooEarly || code == http.StatusTooManyRequests:
-		return transient(saysUnreachable, detail, nil)
+		return transient(reasonUnreachable, reasonHTTP, nil, status)
 	case code >= 400:
-		return final(saysRefused, detail, nil)
+		return final(reasonRefused, reasonHTTP, nil, status)
 	default:
-		return final(saysKind, detail, nil)
+		return final(reasonKind, reasonHTTP, nil, status)
 	}
 }
 
@@ -124,10 +126,10 @@ func (f *Fetcher) body(ctx context.Context, cancel context.CancelCauseFunc, m *f
 		return tooBig(m.key.limit)
 	}
 	if coding := response.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return final(saysKind, "il file arriva compresso senza che sia stato chiesto", nil)
+		return final(reasonKind, reasonCompressed, nil)
 	}
 	if err := f.create(m); err != nil {
-		return transient(saysLater, "il file non si può salvare", err)
+		return transient(reasonLater, reasonNotStored, err)
 	}
 	var received atomic.Int64
 	f.wg.Go(func() { f.watch(ctx, cancel, &received) })
@@ -136,11 +138,11 @@ func (f *Fetcher) body(ctx context.Context, cancel context.CancelCauseFunc, m *f
 		return err
 	}
 	if m.size == 0 {
-		return final(saysKind, "il file è vuoto", nil)
+		return final(reasonKind, reasonEmpty, nil)
 	}
 	m.kind = kindOf(response.Header.Get("Content-Type"), u, m.key.url, first)
 	if isPage(m.kind) {
-		return final(saysKind, "è una pagina web ("+m.kind+")", nil)
+		return final(reasonKind, reasonPage, nil, m.kind)
 	}
 	return nil
 }
@@ -160,7 +162,7 @@ func (f *Fetcher) store(ctx context.Context, m *file, body io.Reader, received *
 				return nil, err
 			}
 			if _, err := m.data.Write(buffer[:n]); err != nil {
-				return nil, transient(saysLater, "il file non si può salvare", err)
+				return nil, transient(reasonLater, reasonNotStored, err)
 			}
 			if len(first) < sniffed {
 				first = append(first, buffer[:min(n, sniffed-len(first))]...)
@@ -171,7 +173,7 @@ func (f *Fetcher) store(ctx context.Context, m *file, body io.Reader, received *
 		case errors.Is(err, io.EOF):
 			return first, nil
 		case errors.Is(err, io.ErrUnexpectedEOF) && ctx.Err() == nil:
-			return nil, transient(saysBroken, "la connessione si è chiusa prima della fine", err)
+			return nil, transient(reasonBroken, reasonClosedEarly, err)
 		case err != nil:
 			return nil, err
 		}

@@ -119,10 +119,10 @@ func defaults[T comparable](value *T, to T) {
 func (f *Fetcher) Fetch(ctx context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil {
-		return nil, final(saysForbidden, "l'indirizzo non si legge", err)
+		return nil, final(puntuale.ReasonFileAddress, reasonNoAddress, err)
 	}
 	if why := forbidden(u, f.cfg.Ports); why != "" {
-		return nil, final(saysForbidden, why, nil)
+		return nil, final(puntuale.ReasonFileAddress, why, nil)
 	}
 	if ctx.Err() != nil {
 		return nil, given(context.Cause(ctx))

@@ -55,7 +55,7 @@ func (f *Fetcher) take(k key, u *url.URL) (*file, error) {
 	if m == nil {
 		for len(f.files) >= f.cfg.Files {
 			if !f.evict() {
-				return nil, transient(saysLater, "troppi file in uso", errFull)
+				return nil, transient(reasonLater, reasonManyFiles, errFull)
 			}
 		}
 		m = &file{key: k, done: make(chan struct{}), listed: true}
@@ -137,7 +137,7 @@ func (f *Fetcher) grow(m *file, n int64) error {
 	defer f.mu.Unlock()
 	for f.stored+n > f.cfg.Budget {
 		if !f.evict() {
-			return transient(saysLater, "lo spazio per i file è esaurito", errFull)
+			return transient(reasonLater, reasonNoRoom, errFull)
 		}
 	}
 	f.stored += n

@@ -71,39 +71,41 @@ func TestHostsThatWasteTime(t *testing.T) {
 	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n"
 	for _, test := range []struct {
-		name, reason, detail, scheme string
-		speak                        func(net.Conn, <-chan struct{})
+		name           string
+		reason         puntuale.ReasonCode
+		detail, scheme string
+		speak          func(net.Conn, <-chan struct{})
 	}{
-		{"says nothing", saysUnreachable, "in tempo", "http", func(_ net.Conn, stop <-chan struct{}) { <-stop }},
-		{"stalls in TLS", saysUnreachable, "in tempo", "https", func(_ net.Conn, stop <-chan struct{}) { <-stop }},
-		{"headers that never end", saysUnreachable, "in tempo", "http", func(c net.Conn, stop <-chan struct{}) {
+		{"says nothing", reasonUnreachable, "in tempo", "http", func(_ net.Conn, stop <-chan struct{}) { <-stop }},
+		{"stalls in TLS", reasonUnreachable, "in tempo", "https", func(_ net.Conn, stop <-chan struct{}) { <-stop }},
+		{"headers that never end", reasonUnreachable, "in tempo", "http", func(c net.Conn, stop <-chan struct{}) {
 			_, _ = io.WriteString(c, head)
 			drip(c, stop, "X-More: and more\r\n", time.Millisecond)
 		}},
-		{"one byte at a time", saysSlow, "velocità", "http", func(c net.Conn, stop <-chan struct{}) {
+		{"one byte at a time", reasonSlow, "velocità", "http", func(c net.Conn, stop <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"\r\n")
 			drip(c, stop, "x", 10*time.Millisecond)
 		}},
-		{"stops in the middle", saysSlow, "velocità", "http", func(c net.Conn, stop <-chan struct{}) {
+		{"stops in the middle", reasonSlow, "velocità", "http", func(c net.Conn, stop <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"Content-Length: 100000\r\n\r\n"+strings.Repeat("x", 50000))
 			<-stop
 		}},
-		{"fast enough, but without end", saysSlow, "tempo massimo", "http", func(c net.Conn, stop <-chan struct{}) {
+		{"fast enough, but without end", reasonSlow, "tempo massimo", "http", func(c net.Conn, stop <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"\r\n")
 			drip(c, stop, strings.Repeat("x", 1000), 5*time.Millisecond)
 		}},
-		{"shorter than it said", saysBroken, "", "http", func(c net.Conn, _ <-chan struct{}) {
+		{"shorter than it said", reasonBroken, "", "http", func(c net.Conn, _ <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"Content-Length: 1000\r\n\r\nshort")
 		}},
-		{"a broken chunk", saysBroken, "", "http", func(c net.Conn, _ <-chan struct{}) {
+		{"a broken chunk", reasonBroken, "", "http", func(c net.Conn, _ <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"Transfer-Encoding: chunked\r\n\r\n5\r\nshort\r\nff\r\nbroken")
 		}},
-		{"no HTTP", saysUnreachable, "", "http", func(c net.Conn, _ <-chan struct{}) { _, _ = io.WriteString(c, "220 mail.example ESMTP\r\n") }},
-		{"hangs up", saysUnreachable, "", "http", func(net.Conn, <-chan struct{}) {}},
-		{"interim answers without end", saysUnreachable, "", "http", func(c net.Conn, stop <-chan struct{}) {
+		{"no HTTP", reasonUnreachable, "", "http", func(c net.Conn, _ <-chan struct{}) { _, _ = io.WriteString(c, "220 mail.example ESMTP\r\n") }},
+		{"hangs up", reasonUnreachable, "", "http", func(net.Conn, <-chan struct{}) {}},
+		{"interim answers without end", reasonUnreachable, "", "http", func(c net.Conn, stop <-chan struct{}) {
 			drip(c, stop, "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n", time.Millisecond)
 		}},
-		{"huge headers", saysUnreachable, "", "http", func(c net.Conn, _ <-chan struct{}) {
+		{"huge headers", reasonUnreachable, "", "http", func(c net.Conn, _ <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"X-Big: "+strings.Repeat("x", 1<<20)+"\r\n\r\n")
 		}},
 	} {
@@ -112,7 +114,7 @@ func TestHostsThatWasteTime(t *testing.T) {
 			to := raw(t, test.speak)
 			f := newFetcher(t, short(), to)
 			e := fails(t, f, request(test.scheme+"://"+to.String()+"/foto.jpg"), puntuale.Transient, test.reason)
-			if !strings.Contains(e.Detail, test.detail) {
+			if !strings.Contains(italian(e.Detail), test.detail) {
 				t.Errorf("the detail is %q, want %q in it", e.Detail, test.detail)
 			}
 		})
@@ -143,17 +145,17 @@ func TestSize(t *testing.T) {
 		if content, _ := fetch(t, f, request(h.under(fmt.Sprintf("/a.jpg?size=%d%s", limit, says)))); len(content) != limit {
 			t.Errorf("%d bytes", len(content))
 		}
-		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?size=%d%s", limit+1, says))), puntuale.Final, saysTooBig)
-		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?size=%d%s", 1<<30, says))), puntuale.Final, saysTooBig)
+		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?size=%d%s", limit+1, says))), puntuale.Final, reasonTooBig)
+		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?size=%d%s", 1<<30, says))), puntuale.Final, reasonTooBig)
 	}
 	r := request(h.under("/a.jpg?size=1001"))
 	r.MaxBytes = 1000 // the connector's own
-	if e := fails(t, f, r, puntuale.Final, saysTooBig); !strings.Contains(e.Detail, "1000 byte") {
+	if e := fails(t, f, r, puntuale.Final, reasonTooBig); !strings.Contains(italian(e.Detail), "1000 byte") {
 		t.Errorf("detail %q", e.Detail)
 	}
 	r.MaxBytes = limit * 2 // cannot lift the fetcher's
 	r.URL = h.under(fmt.Sprintf("/a.jpg?size=%d", limit+1))
-	fails(t, f, r, puntuale.Final, saysTooBig)
+	fails(t, f, r, puntuale.Final, reasonTooBig)
 }
 
 // TestNothingIsInflated: a bomb stays as small as it came. Hosts are asked for plain files; one that compresses anyway is
@@ -181,7 +183,7 @@ func TestNothingIsInflated(t *testing.T) {
 	if content, _ := fetch(t, f, request(h.under("/plain.pdf"))); content != bomb.String() {
 		t.Errorf("%d bytes arrived of %d", len(content), bomb.Len())
 	}
-	fails(t, f, request(h.under("/encoded.pdf")), puntuale.Final, saysKind)
+	fails(t, f, request(h.under("/encoded.pdf")), puntuale.Final, reasonKind)
 }
 
 // TestMemory: a large file goes to disk as it comes.
@@ -225,17 +227,17 @@ func TestAnswers(t *testing.T) {
 	f := newFetcher(t, Config{}, h.addr)
 	for code, want := range map[int]struct {
 		kind   puntuale.SendErrorKind
-		reason string
+		reason puntuale.ReasonCode
 	}{
-		204: {puntuale.Final, saysKind}, 206: {puntuale.Final, saysKind}, 304: {puntuale.Final, saysKind}, 300: {puntuale.Final, saysKind},
-		302: {puntuale.Final, saysForbidden}, // without a place
-		400: {puntuale.Final, saysRefused}, 401: {puntuale.Final, saysRefused}, 403: {puntuale.Final, saysRefused}, 451: {puntuale.Final, saysRefused},
-		404: {puntuale.Final, saysMissing}, 410: {puntuale.Final, saysMissing},
-		408: {puntuale.Transient, saysUnreachable}, 425: {puntuale.Transient, saysUnreachable}, 429: {puntuale.Transient, saysUnreachable},
-		500: {puntuale.Transient, saysUnreachable}, 502: {puntuale.Transient, saysUnreachable}, 503: {puntuale.Transient, saysUnreachable},
+		204: {puntuale.Final, reasonKind}, 206: {puntuale.Final, reasonKind}, 304: {puntuale.Final, reasonKind}, 300: {puntuale.Final, reasonKind},
+		302: {puntuale.Final, puntuale.ReasonFileAddress}, // without a place
+		400: {puntuale.Final, reasonRefused}, 401: {puntuale.Final, reasonRefused}, 403: {puntuale.Final, reasonRefused}, 451: {puntuale.Final, reasonRefused},
+		404: {puntuale.Final, reasonMissing}, 410: {puntuale.Final, reasonMissing},
+		408: {puntuale.Transient, reasonUnreachable}, 425: {puntuale.Transient, reasonUnreachable}, 429: {puntuale.Transient, reasonUnreachable},
+		500: {puntuale.Transient, reasonUnreachable}, 502: {puntuale.Transient, reasonUnreachable}, 503: {puntuale.Transient, reasonUnreachable},
 	} {
 		e := fails(t, f, request(h.under("/a.jpg?code="+strconv.Itoa(code))), want.kind, want.reason)
-		if code != 302 && !strings.Contains(e.Detail, strconv.Itoa(code)) {
+		if code != 302 && !strings.Contains(italian(e.Detail), strconv.Itoa(code)) {
 			t.Errorf("%d: the detail is %q", code, e.Detail)
 		}
 	}
@@ -273,7 +275,7 @@ func TestRedirects(t *testing.T) {
 				t.Errorf("%d redirects with %d: %q", n, code, content)
 			}
 		}
-		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?n=4&code=%d", code))), puntuale.Final, saysForbidden)
+		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?n=4&code=%d", code))), puntuale.Final, puntuale.ReasonFileAddress)
 	}
 }
 
@@ -285,7 +287,7 @@ func TestRedirectsShareTheTime(t *testing.T) {
 		http.Redirect(w, r, "/a.jpg?"+r.URL.RawQuery+"x", http.StatusFound)
 	})
 	f := newFetcher(t, Config{Total: time.Second}, h.addr)
-	fails(t, f, request(h.under("/a.jpg")), puntuale.Transient, saysSlow)
+	fails(t, f, request(h.under("/a.jpg")), puntuale.Transient, reasonSlow)
 }
 
 // TestKind: the host's word, else the extension's, else what the beginning looks like; pages are no files.
@@ -314,7 +316,7 @@ func TestKind(t *testing.T) {
 		"/a.pdf?body=":                                                  "",
 	} {
 		if want == "" {
-			fails(t, f, request(h.under(target)), puntuale.Final, saysKind)
+			fails(t, f, request(h.under(target)), puntuale.Final, reasonKind)
 		} else if _, kind := fetch(t, f, request(h.under(target))); kind != want {
 			t.Errorf("%s: %s, want %s", target, kind, want)
 		}

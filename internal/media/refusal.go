@@ -3,8 +3,8 @@ package media
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
+	"strconv"
 
 	"puntuale"
 )
@@ -17,33 +17,65 @@ var (
 	errFull    = errors.New("the room for media is taken by files in use")
 )
 
-// Sentences people read in risposta.
+// Why a file cannot be had.
 const (
-	saysForbidden   = "Indirizzo del file non ammesso"
-	saysMissing     = "File non trovato all'indirizzo indicato"
-	saysRefused     = "Il server del file rifiuta la richiesta"
-	saysTooBig      = "File troppo grande"
-	saysKind        = "All'indirizzo indicato non c'è un file da inviare"
-	saysUnreachable = "File non raggiungibile"
-	saysSlow        = "Il server del file è troppo lento"
-	saysBroken      = "File arrivato incompleto"
-	saysLater       = "File non ancora scaricato"
+	reasonMissing     puntuale.ReasonCode = "media.missing"
+	reasonRefused     puntuale.ReasonCode = "media.refused"
+	reasonTooBig      puntuale.ReasonCode = "media.too_big"
+	reasonKind        puntuale.ReasonCode = "media.no_file"
+	reasonUnreachable puntuale.ReasonCode = "media.unreachable"
+	reasonSlow        puntuale.ReasonCode = "media.slow"
+	reasonBroken      puntuale.ReasonCode = "media.incomplete"
+	reasonLater       puntuale.ReasonCode = "media.not_yet"
+)
+
+// Their details.
+const (
+	reasonDetail       puntuale.ReasonCode = "media.detail"     // {1}: one of the others
+	reasonOverLimit    puntuale.ReasonCode = "media.over_limit" // {1}: the limit in bytes
+	reasonHTTP         puntuale.ReasonCode = "media.http"       // {1}: the status
+	reasonNotPublic    puntuale.ReasonCode = "media.not_public" // the host's address
+	reasonTimeUp       puntuale.ReasonCode = "media.time_up"
+	reasonTooSlow      puntuale.ReasonCode = "media.too_slow"
+	reasonUnresolved   puntuale.ReasonCode = "media.unresolved" // the host's name, for now
+	reasonNoAnswer     puntuale.ReasonCode = "media.no_answer"
+	reasonNoConnection puntuale.ReasonCode = "media.no_connection"
+	reasonGivenUp      puntuale.ReasonCode = "media.given_up" // nobody waits any more
+	reasonNoAddress    puntuale.ReasonCode = "media.address_unreadable"
+	reasonScheme       puntuale.ReasonCode = "media.scheme"
+	reasonUserName     puntuale.ReasonCode = "media.user_name"
+	reasonNoHost       puntuale.ReasonCode = "media.no_host"
+	reasonPortInvalid  puntuale.ReasonCode = "media.port_invalid"
+	reasonPort         puntuale.ReasonCode = "media.port_not_allowed"
+	reasonRedirects    puntuale.ReasonCode = "media.redirects"        // {1}: the most
+	reasonNoRedirect   puntuale.ReasonCode = "media.redirect_without" // an address
+	reasonCompressed   puntuale.ReasonCode = "media.compressed"
+	reasonEmpty        puntuale.ReasonCode = "media.empty"
+	reasonPage         puntuale.ReasonCode = "media.web_page" // {1}: its content type
+	reasonClosedEarly  puntuale.ReasonCode = "media.closed_early"
+	reasonNoRoom       puntuale.ReasonCode = "media.no_room"
+	reasonManyFiles    puntuale.ReasonCode = "media.too_many_files" // in use
+	reasonNotStored    puntuale.ReasonCode = "media.not_stored"
 )
 
 // The details say which rule was broken, never what a name resolved to or who said so. That would tell a caller about
 // the network we are in.
 
-func final(reason, detail string, err error) *puntuale.SendError {
-	return &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: "media: " + detail, Err: err}
+func final(code, detail puntuale.ReasonCode, err error, args ...string) *puntuale.SendError {
+	return refusal(puntuale.Final, code, puntuale.Because(detail, args...), err)
 }
 
-func transient(reason, detail string, err error) *puntuale.SendError {
-	return &puntuale.SendError{Kind: puntuale.Transient, Reason: reason, Detail: "media: " + detail, Err: err}
+func transient(code, detail puntuale.ReasonCode, err error, args ...string) *puntuale.SendError {
+	return refusal(puntuale.Transient, code, puntuale.Because(detail, args...), err)
+}
+
+func refusal(kind puntuale.SendErrorKind, code puntuale.ReasonCode, detail puntuale.Reason, err error) *puntuale.SendError {
+	return &puntuale.SendError{Kind: kind, Reason: puntuale.Because(code), Detail: puntuale.Because(reasonDetail, detail.Stored()), Err: err}
 }
 
 // tooBig refuses a file by the limit that it exceeds.
 func tooBig(limit int64) *puntuale.SendError {
-	return final(saysTooBig, fmt.Sprintf("il file supera %d byte", limit), nil)
+	return final(reasonTooBig, reasonOverLimit, nil, strconv.FormatInt(limit, 10))
 }
 
 // interrupted explains an error of the network, which the context may have caused.
@@ -54,27 +86,27 @@ func interrupted(ctx context.Context, err error) *puntuale.SendError {
 	cause := context.Cause(ctx)
 	switch {
 	case errors.As(err, &refused):
-		return final(saysForbidden, "l'host non ha un indirizzo pubblico", err)
+		return final(puntuale.ReasonFileAddress, reasonNotPublic, err)
 	case errors.Is(cause, errTooLong):
-		return transient(saysSlow, "tempo massimo superato", errors.Join(cause, err))
+		return transient(reasonSlow, reasonTimeUp, errors.Join(cause, err))
 	case errors.Is(cause, errTooSlow):
-		return transient(saysSlow, "velocità minima non raggiunta", errors.Join(cause, err))
+		return transient(reasonSlow, reasonTooSlow, errors.Join(cause, err))
 	case cause != nil:
 		return given(cause)
 	case errors.As(err, &name) && name.IsNotFound: // the same answer as above: which names there are within is nobody's business
-		return final(saysForbidden, "l'host non ha un indirizzo pubblico", err)
+		return final(puntuale.ReasonFileAddress, reasonNotPublic, err)
 	case errors.As(err, &name):
-		return transient(saysUnreachable, "il nome dell'host per ora non si risolve", err)
+		return transient(reasonUnreachable, reasonUnresolved, err)
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return transient(saysUnreachable, "l'host non risponde in tempo", err)
+		return transient(reasonUnreachable, reasonNoAnswer, err)
 	default:
-		return transient(saysUnreachable, "la connessione non è riuscita", err)
+		return transient(reasonUnreachable, reasonNoConnection, err)
 	}
 }
 
 // given is the answer when nobody waits any more, or when the fetcher closes.
 func given(err error) *puntuale.SendError {
-	return transient(saysLater, "attesa interrotta", err)
+	return transient(reasonLater, reasonGivenUp, err)
 }
 
 // asSendError makes any error of a fetch into one.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -146,8 +145,8 @@ func TestFailuresAreNotKept(t *testing.T) {
 	})
 	f := newFetcher(t, Config{}, h.addr)
 	r := request(h.under("/a.jpg"))
-	fails(t, f, r, puntuale.Transient, saysUnreachable)
-	fails(t, f, r, puntuale.Final, saysMissing)
+	fails(t, f, r, puntuale.Transient, reasonUnreachable)
+	fails(t, f, r, puntuale.Final, reasonMissing)
 	fetch(t, f, r)
 	fetch(t, f, r)
 	if n := asked.Load(); n != 3 {
@@ -214,7 +213,7 @@ func TestBudget(t *testing.T) {
 		}
 		open = append(open, m)
 	}
-	fails(t, f, name(20), puntuale.Transient, saysLater)
+	fails(t, f, name(20), puntuale.Transient, reasonLater)
 	open[0].Close()
 	fetch(t, f, name(21))
 	for _, m := range open[1:] {
@@ -244,7 +243,7 @@ func TestFiles(t *testing.T) {
 		}
 		open = append(open, m)
 	}
-	fails(t, f, request(h.under("/20.jpg")), puntuale.Transient, saysLater)
+	fails(t, f, request(h.under("/20.jpg")), puntuale.Transient, reasonLater)
 	for _, m := range open {
 		m.Close()
 	}
@@ -340,7 +339,7 @@ func TestClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, err := range []error{<-answer, func() error { _, err := f.Fetch(t.Context(), request(h.under("/a.jpg"))); return err }()} {
-		if e := puntuale.AsSendError(err); e == nil || e.Kind != puntuale.Transient || !strings.Contains(e.Reason, saysLater) {
+		if e := puntuale.AsSendError(err); e == nil || e.Kind != puntuale.Transient || e.Reason.Code != reasonLater {
 			t.Errorf("after Close: %v", err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/clock"
 )
 
@@ -121,8 +122,11 @@ func fetch(t *testing.T, f *Fetcher, r puntuale.MediaRequest) (content, kind str
 	return string(read), m.ContentType
 }
 
+// italian is what people read of a reason.
+var italian = catalogue.Italian.Say
+
 // fails wants a refusal of a kind with a reason, whose words hold nothing that a caller must not learn.
-func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.SendErrorKind, reason string) *puntuale.SendError {
+func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.SendErrorKind, reason puntuale.ReasonCode) *puntuale.SendError {
 	t.Helper()
 	m, err := f.Fetch(within(t), r)
 	if err == nil {
@@ -133,11 +137,11 @@ func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.Send
 	if e == nil {
 		t.Fatalf("%s: the error is no SendError: %v", r.URL, err)
 	}
-	if e.Kind != kind || e.Reason != reason {
+	if e.Kind != kind || e.Reason.Code != reason {
 		t.Errorf("%s: kind %d, %v, %v; want kind %d, %q", r.URL, e.Kind, e, e.Err, kind, reason)
 	}
 	for _, secret := range []string{"127.0.0.1", "10.0.0.", "dial ", "lookup"} {
-		if strings.Contains(e.Reason+e.Detail, secret) {
+		if strings.Contains(e.Error(), secret) {
 			t.Errorf("%s: the words tell about our network: %v", r.URL, e)
 		}
 	}

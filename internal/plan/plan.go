@@ -43,10 +43,10 @@ type Plan struct {
 	Skipped  []puntuale.Skipped
 }
 
-// Why a step was left out, for people.
+// Why a step was left out.
 const (
-	SaysPast       = "Momento già passato"
-	SaysAnchorPast = "Non più possibile prima della data di riferimento"
+	ReasonPast       puntuale.ReasonCode = "sequence.past"
+	ReasonAnchorPast puntuale.ReasonCode = "sequence.after_anchor"
 )
 
 // Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once. Faults of

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -228,8 +229,8 @@ func TestSkippedAreListed(t *testing.T) {
 		{"text":"b","timing":{"anchor":"f","offset":{"amount":1,"unit":"days","direction":"before"},"if_past":"send_now"}},
 		{"text":"c"}]`, `{"f":"18/11/2026 09:30"}`))
 	at := time.Date(2026, 11, 17, 8, 30, 0, 0, time.UTC)
-	want := []puntuale.Skipped{{Step: 0, Moment: at, Reason: SaysPast}, {Step: 1, Moment: at, Reason: SaysAnchorPast}}
-	if !slices.Equal(p.Skipped, want) {
+	want := []puntuale.Skipped{{Step: 0, Moment: at, Reason: puntuale.Because(ReasonPast)}, {Step: 1, Moment: at, Reason: puntuale.Because(ReasonAnchorPast)}}
+	if !reflect.DeepEqual(p.Skipped, want) {
 		t.Errorf("skipped %+v", p.Skipped)
 	}
 	if len(p.Messages) != 1 || p.Messages[0].Step != 2 || p.Messages[0].Content.Text != "c" {

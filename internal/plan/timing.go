@@ -47,7 +47,7 @@ func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *punt
 		return m, nil
 	}
 	if reason != "" {
-		return m, &puntuale.Skipped{Step: i, Moment: due, Reason: reason}
+		return m, &puntuale.Skipped{Step: i, Moment: due, Reason: puntuale.Because(reason)}
 	}
 	m.Window = t.window
 	if t.fromField() || t.Offset.Amount != 0 || t.At != "" {
@@ -178,7 +178,7 @@ func local(t time.Time, loc *time.Location) (puntuale.Date, time.Duration) {
 
 // due applies the window and decides about a moment that has passed. With a reason, the step is left out and due is
 // the moment that has passed.
-func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reason string, ok bool) {
+func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reason puntuale.ReasonCode, ok bool) {
 	due, ok = t.fit(desired)
 	if !ok {
 		b.stepFault(i, "timing.window", faultSequenceNeverOpen)
@@ -188,13 +188,13 @@ func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reaso
 		return due, "", true
 	}
 	late := b.now.Sub(due) > puntuale.PastGrace
-	reason = SaysPast
+	reason = ReasonPast
 	if !late || t.IfPast == puntuale.PastSend {
 		now, fits := t.fit(b.now)
 		if fits && !now.Before(b.now) {
 			return now, "", true
 		}
-		reason = SaysAnchorPast
+		reason = ReasonAnchorPast
 	}
 	if t.IfPast == puntuale.PastReject {
 		b.stepFault(i, "timing", faultSequenceMomentPassed, due.Format(time.RFC3339))

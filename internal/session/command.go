@@ -212,7 +212,7 @@ func (m *Manager) pair(ctx context.Context, p *place, order puntuale.PairOrder) 
 		return p.told > before && p.stored == p.told && (end.State != puntuale.LinkPairing || code)
 	})
 	if err == nil && end.State == puntuale.LinkUnlinked {
-		return puntuale.Conflict(faultSessionNotLinkedBecause, end.Detail)
+		return puntuale.Conflict(faultSessionNotLinkedBecause, end.Detail.Stored())
 	}
 	return err
 }

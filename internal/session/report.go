@@ -31,7 +31,7 @@ func (m *Manager) Report(r puntuale.LinkReport) {
 
 // note keeps a report to be stored, if it says anything new. With the lock held.
 func (m *Manager) note(p *place, r puntuale.LinkReport) {
-	if p.told > 0 && p.last == r {
+	if p.told > 0 && p.last.Equal(r) {
 		return
 	}
 	p.last = r
@@ -114,7 +114,7 @@ func (m *Manager) storeLinks() (int, error) {
 // linkOf makes of a session's latest report what is stored. With the lock held.
 func (m *Manager) linkOf(p *place) puntuale.Link {
 	r := p.last
-	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: storable(r.Detail), Condition: r.Condition, Limited: r.Limited}
+	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: r.Detail, Condition: r.Condition, Limited: r.Limited}
 	if r.State != puntuale.LinkPairing {
 		l.Until = r.Until
 	} else {

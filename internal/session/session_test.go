@@ -292,7 +292,7 @@ func TestTakeoverWhilePairing(t *testing.T) {
 		b.owns(a.id)
 		b.did("open pairing")
 		b.tells(puntuale.LinkUnlinked, "", "Collegamento interrotto")
-		if link := w.became(puntuale.LinkUnlinked); link.Detail == "" || link.Code != "" {
+		if link := w.became(puntuale.LinkUnlinked); link.Detail.IsZero() || link.Code != "" {
 			t.Errorf("%+v", link)
 		}
 		a.pairing("third")
@@ -465,7 +465,7 @@ func TestOddReports(t *testing.T) {
 		n.tells(77, "", "")
 		n.tells(puntuale.LinkAsCreated, "", "")
 		n.tells(puntuale.LinkLinked, "+39\x00333", "bad \xff text")
-		if link := w.became(puntuale.LinkLinked); link.Number != "+39333" || link.Detail != "bad \uFFFD text" {
+		if link := w.became(puntuale.LinkLinked); link.Number != "+39333" || link.Detail.String() != "bad \uFFFD text" {
 			t.Errorf("%+v", link)
 		}
 		n.Report(puntuale.LinkReport{Session: 999, State: puntuale.LinkOnline})

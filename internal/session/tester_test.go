@@ -52,7 +52,7 @@ func TestTestCommand(t *testing.T) {
 			if err := w.answer(w.give(n, puntuale.CommandTest, nil)); err != nil {
 				t.Fatal(err)
 			}
-			if link := w.session().Link; link.State != puntuale.LinkUnlinked || link.Detail != "Token di accesso scaduto" {
+			if link := w.session().Link; link.State != puntuale.LinkUnlinked || link.Detail.String() != "Token di accesso scaduto" {
 				t.Errorf("stored: %+v", link)
 			}
 		}

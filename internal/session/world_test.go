@@ -247,7 +247,7 @@ func (n *node) pairing(text string) {
 }
 
 func (n *node) tells(state puntuale.LinkState, number, detail string) {
-	n.Report(puntuale.LinkReport{Session: n.w.client.Session, State: state, Number: number, Detail: detail})
+	n.Report(puntuale.LinkReport{Session: n.w.client.Session, State: state, Number: number, Detail: puntuale.Quoted(detail)})
 }
 
 // answer waits for what came of a command.

@@ -106,7 +106,7 @@ const messageEvents = `select at, kind, detail from event where client_id = $1 a
 
 func (t tenant) MessageEvents(ctx context.Context, id puntuale.MessageID) ([]puntuale.MessageEvent, error) {
 	all, err := engine.QueryAll(ctx, t.s.CallReads, messageEvents, []any{t.id, id}, func(rows engine.Row, e *puntuale.MessageEvent) error {
-		return rows.Scan(engine.ScanTime(&e.At), &e.Kind, &e.Detail)
+		return rows.Scan(engine.ScanTime(&e.At), &e.Kind, engine.ScanReason(&e.Detail))
 	})
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("list a message's events: %w", err))

@@ -166,7 +166,7 @@ func (a *attic) lived(seed uint64, clients, runs int) {
 					a.t.Fatalf("not granted: %v", granted)
 				}
 				outcome := []puntuale.Outcome{
-					{Verdict: puntuale.Sent}, {Verdict: puntuale.Sent, Detail: "wamid.1"}, {Verdict: puntuale.Refused, Reason: "numero inesistente"},
+					{Verdict: puntuale.Sent}, {Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid.1")}, {Verdict: puntuale.Refused, Reason: puntuale.Quoted("numero inesistente")},
 					{Verdict: puntuale.Retry, Next: longAgo.Add(time.Hour)}, {Verdict: puntuale.Uncertain, Next: longAgo.Add(time.Hour)},
 				}[random.IntN(5)]
 				a.MustRecord(at, items[j], token, outcome)

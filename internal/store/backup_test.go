@@ -121,7 +121,7 @@ func TestRestoreSetsAside(t *testing.T) {
 		}
 		// Not even a network that shows repeats once gets any of it.
 		for _, m := range details(t, s.Tenant(free.ID), slices.Concat(due, flying)...) {
-			if m.State != puntuale.Pending || m.Intent <= 0 || m.Detail == "" {
+			if m.State != puntuale.Pending || m.Intent <= 0 || m.Detail.IsZero() {
 				t.Errorf("set aside: %+v", m.Message)
 			}
 			granted, err := s.Claim(ctx, puntuale.Claim{Node: next, Token: storetest.Token(next), Now: storetest.Begin.Add(26 * time.Hour),
@@ -239,7 +239,7 @@ func TestUnknownIsDecided(t *testing.T) {
 		}
 		for i, m := range details(t, own, append(slices.Clone(ids), resent.IDs...)...) {
 			want := []puntuale.State{puntuale.Rescheduled, puntuale.Failed, puntuale.Completed, puntuale.Pending, puntuale.Pending}[i]
-			if m.State != want || i < 2 && m.Reason != puntuale.SaysUncertain || i == 4 && (m.Intent != 0 || m.ResentFrom != ids[0]) {
+			if m.State != want || i < 2 && m.Reason.Code != puntuale.ReasonUncertain || i == 4 && (m.Intent != 0 || m.ResentFrom != ids[0]) {
 				t.Errorf("message %d of %v: %+v", i, want, m.Message)
 			}
 		}

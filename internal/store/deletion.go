@@ -357,7 +357,7 @@ func (d *departure) settle(ctx context.Context, a engine.Querier, open []openMes
 
 func (d *departure) giveUp(ctx context.Context, a engine.Querier, lost []openMessage) error {
 	return queue.Settle(ctx, a, 0, d.now, engine.Column(lost, func(m *openMessage) puntuale.Settlement {
-		return puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain}
+		return puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}
 	}))
 }
 

@@ -59,7 +59,7 @@ var Statements = map[string]Statement{
 	"ahead":     {aheadOfSession, []any{int64(1), int64(9), 10}},
 	"sending":   {stillSending, []any{int64(1), int64(9)}},
 	"counts":    {campaignCounts, []any{int64(1), int64(1)}},
-	"again":     {failedOfCampaign, []any{int64(1), int64(1), 0, "", int64(0), 10}},
+	"again":     {failedOfCampaign, []any{int64(1), int64(1), 0, int64(0), 10}},
 	"rows":      {stateRecipients, []any{int64(1), int64(1), int64(0), 10, 0}},
 	"refused":   {refusedFor, []any{int64(1), int64(1), int64(0), 10, "x"}},
 	"feed":      {markRecipients, []any{engine.Columns{one1, one1, one1, oneText, one1}}},

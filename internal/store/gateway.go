@@ -111,9 +111,9 @@ const openAttemptsMost = 20
 var errEnough = errors.New("enough")
 
 // GatewayHealth reads the client's outcomes of the time by their index.
-func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, from, to time.Time, most int, failure string) (h puntuale.GatewayHealth, err error) {
-	_, err = engine.QueryOne(ctx, s.ListReads, `select coalesce(max(done_at), 0) from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 2 and reason = $4`,
-		[]any{client, session, engine.Micros(from), failure}, engine.ScanTime(&h.Failed))
+func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, from, to time.Time, most int, failure puntuale.Reason, former string) (h puntuale.GatewayHealth, err error) {
+	_, err = engine.QueryOne(ctx, s.ListReads, `select coalesce(max(done_at), 0) from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 2 and reason in ($4, $5)`,
+		[]any{client, session, engine.Micros(from), failure.Stored(), former}, engine.ScanTime(&h.Failed))
 	if err != nil {
 		return h, engine.PublicError(fmt.Errorf("look for failures: %w", err))
 	}

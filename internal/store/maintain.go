@@ -61,7 +61,7 @@ func (s *Store) sweep(ctx context.Context, now time.Time) error {
 		if m.intent == 0 {
 			free = append(free, m.MessageRef)
 		} else {
-			lost = append(lost, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain})
+			lost = append(lost, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)})
 		}
 	}
 	if err := s.Settle(ctx, 0, now, lost); err != nil {

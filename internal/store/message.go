@@ -47,7 +47,7 @@ func (d *details) scan(rows engine.Row) error {
 	var request, content int
 	err := rows.Scan(&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, queue.ScanOrigin(&m.Origin), &m.Phone, engine.ScanTime(&m.Desired),
 		engine.ScanTime(&m.Due), engine.ScanTime(&m.Next), engine.ScanTime(&m.ValidUntil), &m.Intent, engine.ScanTime(&m.IntentAt), &m.Attempt, &m.Repeats,
-		&m.Generation, &m.State, engine.ScanTime(&m.Done), &m.Reason, &m.Detail, &m.ResentFrom, engine.ScanTime(&m.Received), &m.RunName,
+		&m.Generation, &m.State, engine.ScanTime(&m.Done), engine.ScanReason(&m.Reason), engine.ScanReason(&m.Detail), &m.ResentFrom, engine.ScanTime(&m.Received), &m.RunName,
 		&m.ClientName, &m.SequenceName, &m.Zone, &m.Blanked, &request, &content,
 		engine.ScanTime(&m.Delivered), engine.ScanTime(&m.Read), engine.ScanTime(&m.Departed), engine.ScanTime(&m.GivenUp), &m.Ended)
 	d.all, d.request, d.content = append(d.all, m), append(d.request, request), append(d.content, content)

@@ -50,7 +50,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 		return ids
 	}
 	sent := end(puntuale.Outcome{Verdict: puntuale.Sent})
-	failed := end(puntuale.Outcome{Verdict: puntuale.Refused, Reason: "numero inesistente", Detail: "4 \"virgolette\"\n"})
+	failed := end(puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("numero inesistente"), Detail: puntuale.Quoted("4 \"virgolette\"\n")})
 	end(puntuale.Outcome{Verdict: puntuale.Retry, Next: storetest.Begin.Add(time.Hour)})
 	end(puntuale.Outcome{Verdict: puntuale.Uncertain, Next: storetest.Begin.Add(time.Hour)})
 	limited.MustResend(sent[0], failed[0])
@@ -257,7 +257,7 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	if err := s.Receive(ctx, puntuale.SandboxMessage{Client: in.limited.ID, Message: fresh.IDs[0], ConnectorID: "y", Phone: patient, Received: storetest.Begin}); err != nil {
 		t.Errorf("receive: %v", err)
 	}
-	if _, err := s.Record(ctx, storetest.Begin, []puntuale.Result{{MessageRef: items[0].MessageRef, Token: 1, Outcome: puntuale.Outcome{Verdict: puntuale.Refused, Reason: "x"}}}); err != nil {
+	if _, err := s.Record(ctx, storetest.Begin, []puntuale.Result{{MessageRef: items[0].MessageRef, Token: 1, Outcome: puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("x")}}}); err != nil {
 		t.Errorf("record: %v", err)
 	}
 	if n := count(t, d, `select count(*) from client k where k.credits is not null

@@ -74,7 +74,7 @@ func (s *Store) OfficialSessions(ctx context.Context, number, account string) ([
 	return all, nil
 }
 
-func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID, account string, at time.Time, all []puntuale.NetworkTemplate, problem string) error {
+func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID, account string, at time.Time, all []puntuale.NetworkTemplate, problem puntuale.Reason) error {
 	client, _, err := s.SealedKeys(ctx, id)
 	if err != nil {
 		return err
@@ -84,15 +84,15 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 		return err
 	}
 	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		text, args := `update official set problem = $4 where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, problem}
-		if problem == "" {
+		text, args := `update official set problem = $4 where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, problem.Stored()}
+		if problem.IsZero() {
 			text, args = `update official set synced_at = $4, problem = '' where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, engine.Micros(at)}
 		}
 		n, err := a.Exec(ctx, text, args...)
 		if err != nil {
 			return fmt.Errorf("note when templates were read: %w", err)
 		}
-		if n == 0 || problem != "" {
+		if n == 0 || !problem.IsZero() {
 			return nil
 		}
 		if _, err := a.Exec(ctx, `update network_template set status = 'DELETED', reason = '', changed_at = $3
@@ -190,7 +190,7 @@ func (t tenant) NetworkTemplates(ctx context.Context, id puntuale.SessionID, p p
 	}
 	found, err := engine.QueryOne(ctx, t.lists(), `select coalesce(o.number, ''), coalesce(o.account, ''), coalesce(o.synced_at, 0), coalesce(o.problem, '')
  from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
- where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &about.Number, &about.Account, engine.ScanTime(&about.Synced), &about.Problem)
+ where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &about.Number, &about.Account, engine.ScanTime(&about.Synced), engine.ScanReason(&about.Problem))
 	if err := engine.FoundOr(found, err, puntuale.NoSession); err != nil {
 		return about, nil, "", err
 	}

@@ -27,7 +27,7 @@ func (t tenant) Outcomes(ctx context.Context, from, to time.Time, p puntuale.Pag
 		func(rows engine.Row, o *puntuale.MessageOutcome) error {
 			var m puntuale.Message
 			var outcome int
-			if err := rows.Scan(&o.ID, &outcome, &m.State, &m.Reason, engine.ScanTime(&o.Done)); err != nil {
+			if err := rows.Scan(&o.ID, &outcome, &m.State, engine.ScanReason(&m.Reason), engine.ScanTime(&o.Done)); err != nil {
 				return err
 			}
 			if o.Sent = outcome == 1; !o.Sent {

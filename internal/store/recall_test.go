@@ -44,7 +44,7 @@ func TestRecall(t *testing.T) {
 		c.MustSend(node, longAgo.Add(time.Minute), ids...)
 		other.MustSend(node, longAgo.Add(time.Minute), theirs...)
 		later := longAgo.AddDate(0, 0, 1).Add(time.Minute)
-		c.MustEnd(node, later, puntuale.Outcome{Verdict: puntuale.Refused, Reason: "numero inesistente", Detail: "131026"}, failed...)
+		c.MustEnd(node, later, puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("numero inesistente"), Detail: puntuale.Quoted("131026")}, failed...)
 		till := longAgo.AddDate(0, 0, 2)
 		if err := a.Maintain(t.Context(), nowadays, till); err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestRecall(t *testing.T) {
 				t.Fatalf("message %d:\n%+v, was\n%+v", i, got, were[i])
 			}
 		}
-		if e := got[2].Events; len(e) != 1 || e[0].Kind != "refused" || !strings.Contains(e[0].Detail, "131026") || got[2].Outcome != 2 || got[0].Outcome != 1 {
+		if e := got[2].Events; len(e) != 1 || e[0].Kind != "refused" || !strings.Contains(e[0].Detail.String(), "131026") || got[2].Outcome != 2 || got[0].Outcome != 1 {
 			t.Errorf("%+v", got[2])
 		}
 		want := func(what string, r archiver.Search, ids ...puntuale.MessageID) {
@@ -99,7 +99,7 @@ func TestArchiveForgets(t *testing.T) {
 		const number = "393471112223"
 		c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 		node := w.MustJoin()
-		refused := puntuale.Outcome{Verdict: puntuale.Refused, Reason: "a " + number, Detail: number}
+		refused := puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("a " + number), Detail: puntuale.Quoted(number)}
 		for _, of := range []*storetest.Client{c, other} {
 			for range 3 {
 				ids := append(of.MustStart("+"+number, longAgo, 1), of.MustStart(someone, longAgo, 1)...)
@@ -311,7 +311,7 @@ func TestArchivedYears(t *testing.T) {
 					}
 					o := puntuale.Outcome{Verdict: puntuale.Sent}
 					if i%5 == 0 {
-						o = puntuale.Outcome{Verdict: puntuale.Refused, Reason: "numero inesistente"}
+						o = puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("numero inesistente")}
 					}
 					w.MustRecord(now, item, token, o)
 				}

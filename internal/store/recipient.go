@@ -247,10 +247,10 @@ func (t tenant) changeRecipients(ctx context.Context, a engine.Querier, id puntu
 }
 
 const failedOfCampaign = `select m.id from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0 and m.state = 2
- where c.client_id = $1 and c.id = $2 and ($3 = 1 or m.reason <> $4) and m.id > $5 order by m.id limit $6`
+ where c.client_id = $1 and c.id = $2 and ($3 = 1 or m.reason not ` + amongUncertain + `) and m.id > $4 order by m.id limit $5`
 
 func (t tenant) FailedOfCampaign(ctx context.Context, id puntuale.CampaignID, uncertain bool, after puntuale.MessageID, limit int) ([]puntuale.MessageID, error) {
-	all, err := engine.QueryAll(ctx, t.lists(), failedOfCampaign, []any{t.id, id, engine.Bit(uncertain), puntuale.SaysUncertain, after, limit}, engine.ScanOne[puntuale.MessageID])
+	all, err := engine.QueryAll(ctx, t.lists(), failedOfCampaign, []any{t.id, id, engine.Bit(uncertain), after, limit}, engine.ScanOne[puntuale.MessageID])
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("list the failed messages of a campaign: %w", err))
 	}

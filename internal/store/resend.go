@@ -251,7 +251,7 @@ func (b *resend) store(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := b.a.Exec(ctx, rescheduleMessages, engine.Micros(b.Now), puntuale.SaysBlacklisted, puntuale.SaysFailed, queue.RefColumns(b.refs())); err != nil {
+	if _, err := b.a.Exec(ctx, rescheduleMessages, engine.Micros(b.Now), puntuale.Because(puntuale.ReasonBlacklisted).Stored(), puntuale.Because(puntuale.ReasonFailed).Stored(), queue.RefColumns(b.refs())); err != nil {
 		return fmt.Errorf("reschedule messages: %w", err)
 	}
 	type M = puntuale.ResendMessage

@@ -152,7 +152,7 @@ func (h *history) record() {
 			continue
 		}
 		r.Outcome = puntuale.Outcome{Verdict: puntuale.Verdict(1 + h.r.IntN(4)), Next: h.now().Add(time.Duration(h.r.IntN(20)) * time.Second),
-			Reason: "perché", Detail: "dettaglio", Failed: h.r.IntN(2) == 0}
+			Reason: puntuale.Quoted("perché"), Detail: puntuale.Quoted("dettaglio"), Failed: h.r.IntN(2) == 0}
 		results = append(results, r)
 	}
 	applied, err := h.w.Record(context.Background(), h.now(), results)
@@ -169,9 +169,9 @@ func (h *history) settle() {
 	var all []puntuale.Settlement
 	for range h.r.IntN(3) {
 		ref := h.messages[h.r.IntN(len(h.messages))]
-		s := puntuale.Settlement{MessageRef: ref, State: puntuale.State(2 * h.r.IntN(2)), Next: h.now().Add(time.Minute), Reason: puntuale.SaysExpired}
+		s := puntuale.Settlement{MessageRef: ref, State: puntuale.State(2 * h.r.IntN(2)), Next: h.now().Add(time.Minute), Reason: puntuale.Because(puntuale.ReasonExpired)}
 		if i := slices.IndexFunc(h.claimed, func(r puntuale.Result) bool { return r.ID == ref.ID }); i >= 0 && h.r.IntN(2) == 0 {
-			s.Intent, s.Reason = h.claimed[i].Token, puntuale.SaysUncertain
+			s.Intent, s.Reason = h.claimed[i].Token, puntuale.Because(puntuale.ReasonUncertain)
 		}
 		if !slices.ContainsFunc(all, func(o puntuale.Settlement) bool { return o.ID == s.ID }) {
 			all = append(all, s)

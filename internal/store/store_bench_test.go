@@ -167,7 +167,7 @@ func sendAll(w *storetest.World, node puntuale.NodeID, rows []store.PlainRow) er
 		if g != puntuale.ClaimGranted {
 			return fmt.Errorf("message %d: %v", items[i].ID, g)
 		}
-		results[i] = puntuale.Result{MessageRef: items[i].MessageRef, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid"}}
+		results[i] = puntuale.Result{MessageRef: items[i].MessageRef, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid")}}
 	}
 	_, err = w.Record(ctx, now, results)
 	return err

@@ -10,9 +10,12 @@ import (
 	"puntuale/internal/store/queue"
 )
 
+// amongUncertain finds rows with an uncertain outcome by their reason, also those that an earlier version wrote.
+const amongUncertain = `in ('` + puntuale.StoredUncertain + `', '` + puntuale.FormerUncertain + `')`
+
 // unknownStill is what a person has still to decide about. Evidence that a message left decides, too, and what an erasure
 // blanked cannot be sent again.
-const unknownStill = ` and (m.state = 0 and m.intent > 0 or m.state = 2 and m.reason = '` + puntuale.SaysUncertain + `') and m.phone <> ''`
+const unknownStill = ` and (m.state = 0 and m.intent > 0 or m.state = 2 and m.reason ` + amongUncertain + `) and m.phone <> ''`
 
 func (t tenant) Restored(ctx context.Context) (puntuale.Restored, error) {
 	var r puntuale.Restored
@@ -69,7 +72,7 @@ func decide(ctx context.Context, a engine.Querier, now time.Time, rows []unknown
 	var open []puntuale.Settlement
 	for _, m := range rows {
 		if m.state == puntuale.Pending {
-			open = append(open, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain})
+			open = append(open, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)})
 		}
 	}
 	if err := queue.Settle(ctx, a, 0, now, open); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
@@ -95,7 +96,7 @@ func (d *desk) stands(id string) string {
 	if len(found) != 1 {
 		return "nowhere"
 	}
-	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", found[0].Detail))
+	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", catalogue.Italian.Say(found[0].Detail)))
 }
 
 // becomes waits until what is said of a message begins with words: the app shows an answer before the server has its report.

@@ -44,7 +44,7 @@ func (s *site) tryFile(v *visit) error {
 // fileRefusal is why a file cannot be sent, and for an address that nobody else can reach what would be needed.
 func (v *visit) fileRefusal(e *puntuale.SendError) string {
 	says := v.frame.Language.Says(e.Reason)
-	if e.Kind == puntuale.Final && strings.Contains(e.Reason, "non ammesso") {
+	if e.Reason.Code == puntuale.ReasonFileAddress {
 		says += ". " + v.t("file.public")
 	}
 	return says

@@ -175,7 +175,7 @@ func TestBulk(t *testing.T) {
 	f := w.traffic()
 	now := w.clock.Now()
 	for range 250 {
-		f.ended("+393331239901", "ciao", now.Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "no"})
+		f.ended("+393331239901", "ciao", now.Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("no")})
 	}
 	v := w.visitor(w.clients[puntuale.Staff])
 	form := regexp.MustCompile(`<input type="hidden" name="([a-z]+)" value="([^"]*)">`)

@@ -153,7 +153,7 @@ func (s *site) syncTemplates(v *visit) error {
 	switch {
 	case !tried.OK:
 		v.toast("bad", v.frame.Language.Says(tried.Message), "")
-	case tried.Templates.Problem == "":
+	case tried.Templates.Problem.IsZero():
 		v.say("official.synced_now", "")
 	}
 	return v.to(v.sessionURL(found.ID) + "/templates")

@@ -32,7 +32,7 @@ func TestUncertainIsShown(t *testing.T) {
 	w := newWorld(t)
 	f := w.traffic()
 	at := w.clock.Now().Add(-20 * time.Minute) // 09:40 in Rome
-	id := f.ended("+393331112233", "Ciao Ida", at, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: at.Add(24 * time.Hour), Detail: "esito incerto: la rete potrebbe avere il messaggio (EOF)"})
+	id := f.ended("+393331112233", "Ciao Ida", at, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: at.Add(24 * time.Hour), Detail: puntuale.Because(puntuale.ReasonMaybeBecause, "EOF")})
 	f.planned("+393334445566", "Ciao Ugo", w.clock.Now().Add(3*time.Hour))
 	v := w.visitor(w.clients[puntuale.Staff])
 	for path, has := range map[string]string{
@@ -78,7 +78,7 @@ func TestUnwantedIsShown(t *testing.T) {
 func TestExportSpeaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.traffic().ended("+393331239901", "Hello", w.clock.Now().Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Rifiutato dalla rete simulata", Detail: "sandbox: il numero finisce in 9901"})
+	w.traffic().ended("+393331239901", "Hello", w.clock.Now().Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because("sandbox.refused"), Detail: puntuale.Because("sandbox.ending", "9901")})
 	at := w.pages + "/sequences/" + w.sequence(appointment())
 	v := w.visitor(w.clients[puntuale.Staff])
 	v.post(at+"/start", v.startForm(at, url.Values{"phone": {"3337654321"}, "fields.nome": {"Lucia"}, "fields.data_appuntamento": {"2026-11-30T10:00"}}))

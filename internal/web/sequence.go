@@ -102,7 +102,7 @@ func (v *visit) try(f *view.Form, r control.NewSequence) (view.Try, error) {
 		t.Dates = append(t.Dates, view.Mark{Name: d.Name, At: d.At})
 	}
 	for _, w := range done.Warnings {
-		t.Warnings = append(t.Warnings, view.StepWarning{Step: w.Step, Says: v.frame.Language.Says(w.Message)})
+		t.Warnings = append(t.Warnings, view.StepWarning{Step: w.Step, Says: v.frame.Language.Says(w.Reason)})
 	}
 	return t, nil
 }

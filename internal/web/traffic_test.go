@@ -81,8 +81,8 @@ func (f *traffic) day() (failed, pending puntuale.MessageID) {
 	for i, name := range names {
 		f.ended(fmt.Sprintf("+3933312345%02d", i), "Ciao "+name+", ti aspettiamo domani alle 10:30 in via Roma 12. A presto!", now.Add(time.Duration(i-8)*10*time.Minute), puntuale.Outcome{Verdict: puntuale.Sent})
 	}
-	failed = f.ended("+393331239901", "Ciao Anna, il tuo appuntamento è confermato.", now.Add(-25*time.Minute), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Rifiutato dalla rete simulata", Detail: "sandbox: il numero finisce in 9901"})
-	f.ended("+393331119901", "Ciao Piero, il tuo appuntamento è confermato.", now.Add(-22*time.Minute), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.SaysUncertain})
+	failed = f.ended("+393331239901", "Ciao Anna, il tuo appuntamento è confermato.", now.Add(-25*time.Minute), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because("sandbox.refused"), Detail: puntuale.Because("sandbox.ending", "9901")})
+	f.ended("+393331119901", "Ciao Piero, il tuo appuntamento è confermato.", now.Add(-22*time.Minute), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Because(puntuale.ReasonUncertain)})
 	for i, name := range names {
 		id := f.planned(fmt.Sprintf("+3934012345%02d", i), "Ciao "+name+", fra un'ora ci vediamo!", now.Add(time.Duration(i+1)*47*time.Minute))
 		if i == 0 {

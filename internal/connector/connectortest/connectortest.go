@@ -232,7 +232,7 @@ func refusalIsFinal(t *testing.T, n Network) {
 	if refusal == nil || refusal.Kind != puntuale.Final {
 		t.Fatalf("the answer is %v, want a final refusal", err)
 	}
-	if refusal.Reason == "" {
+	if refusal.Reason.IsZero() {
 		t.Error("the refusal has no reason to show to people")
 	}
 	n.shows(t)

@@ -32,7 +32,7 @@ type account struct {
 	closed    bool
 	state     puntuale.LinkState
 	number    string
-	detail    string
+	detail    puntuale.Reason
 	held      time.Time // nothing leaves until then
 	templates map[string]heldTemplate
 	slowUntil time.Time
@@ -87,7 +87,7 @@ func (a *account) persons() *reach {
 }
 
 // set notes whether the session can send, and if not, why. It reports this.
-func (a *account) set(state puntuale.LinkState, detail string) {
+func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.held) { // held since Meta was asked
@@ -102,7 +102,7 @@ func (a *account) set(state puntuale.LinkState, detail string) {
 }
 
 // hold stops all messages of the number, and reports the reason for people to read.
-func (a *account) hold(state puntuale.LinkState, says string, e *graphError, wait time.Duration) {
+func (a *account) hold(state puntuale.LinkState, says puntuale.ReasonCode, e *graphError, wait time.Duration) {
 	now := a.clock.Now()
 	a.mu.Lock()
 	first := !now.Before(a.held)
@@ -111,7 +111,7 @@ func (a *account) hold(state puntuale.LinkState, says string, e *graphError, wai
 	if first {
 		a.log.Error("Meta refuses what a number sends; it is held back", "code", e.Code, "for", wait)
 	}
-	a.set(state, says+" ("+e.code()+")")
+	a.set(state, e.withCode(puntuale.Because(says)))
 	ring(a.wake)
 }
 
@@ -200,7 +200,7 @@ func (a *account) holdTemplate(name string, says *puntuale.SendError, until time
 	a.templates[name] = heldTemplate{until, says}
 	a.mu.Unlock()
 	if !known {
-		a.log.Error("Meta refuses a template; it is held back", "reason", says.Reason)
+		a.log.Error("Meta refuses a template; it is held back", "reason", string(says.Reason.Code))
 		a.reconsider("", false) // the list says whether the template may be used again
 	}
 }

@@ -19,7 +19,7 @@ func BenchmarkWebhook(b *testing.B) {
 			w := newWorld(b, setup{driver: driver})
 			w.wrote(person)
 			id, taken, token := w.stored(person)
-			w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: taken.WAMID})
+			w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted(taken.WAMID)})
 			var mu sync.Mutex
 			var took []time.Duration
 			var all sync.WaitGroup

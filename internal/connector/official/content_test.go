@@ -131,7 +131,7 @@ func TestRefusedContents(t *testing.T) {
 				w.files.kinds[".pdf"] = test.kind
 			}
 			_, err := w.conn.Prepare(w.within(), w.envelope(person, test.content))
-			if e := w.refused(err, puntuale.Final); !strings.Contains(e.Reason, test.says) {
+			if e := w.refused(err, puntuale.Final); !strings.Contains(italian(e.Reason), test.says) {
 				t.Errorf("says %q", e.Reason)
 			}
 			if test.size != 0 && w.peer.Uploads() != 0 {

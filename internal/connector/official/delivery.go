@@ -250,7 +250,7 @@ func (r *reader) status(s *status) bool {
 	}
 	e := puntuale.Evidence{
 		MessageRef: puntuale.MessageRef{Client: r.at.client, ID: id}, Session: r.at.session, Token: token, Kind: kind,
-		At: r.moment(s.At), Detail: storable(clip(s.ID, 300)),
+		At: r.moment(s.At), Detail: puntuale.Quoted(storable(clip(s.ID, 300))),
 	}
 	if kind == puntuale.EvidenceFailed {
 		r.failed(&e, s)
@@ -265,13 +265,13 @@ func (r *reader) status(s *status) bool {
 // failed notes why a message failed. If the number is open here, failed also does what the reason asks for: hold, wait,
 // and so on.
 func (r *reader) failed(e *puntuale.Evidence, s *status) {
-	e.Reason = saysInvalid
+	e.Reason = puntuale.Because(reasonInvalid)
 	if len(s.Errors) == 0 {
 		return
 	}
 	refusal := &s.Errors[0]
 	row, _ := ruleOf(refusal.Code)
-	e.Reason, e.Detail = row.says, refusal.detail()+" "+e.Detail
+	e.Reason, e.Detail = puntuale.Because(row.says), puntuale.Quoted(refusal.detail()+" "+storable(clip(s.ID, 300)))
 	a := r.c.account(r.at.session)
 	switch {
 	case row.action == optedOut:
@@ -281,7 +281,7 @@ func (r *reader) failed(e *puntuale.Evidence, s *status) {
 		a.hold(puntuale.LinkLinked, row.says, refusal, holdFor)
 	case row.action == lostPerson:
 		if phone, ok := phoneOf(s.To); ok {
-			a.missing.note(phone, e.At, final(row.says, refusal.detail()), r.now)
+			a.missing.note(phone, e.At, final(row.says, puntuale.Quoted(refusal.detail())), r.now)
 		}
 	case row.action == tomorrow:
 		if phone, ok := phoneOf(s.To); ok {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -49,7 +50,7 @@ const answerMost = 1 << 20 // bytes
 // unsentError says that no byte of a request reached Meta.
 type unsentError struct{ err error }
 
-func (e *unsentError) Error() string { return "la richiesta non è partita: " + e.err.Error() }
+func (e *unsentError) Error() string { return "the request did not leave: " + e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
 // call makes one call and decodes Meta's answer into into. Errors: a [*graphError] when Meta refused; an [*unsentError]
@@ -137,4 +138,7 @@ func proof(k puntuale.OfficialKeys) string {
 }
 
 // code names a refusal for people.
-func (e *graphError) code() string { return fmt.Sprintf("codice Meta %d", e.Code) }
+// withCode adds the code to what people read of an error.
+func (e *graphError) withCode(says puntuale.Reason) puntuale.Reason {
+	return puntuale.Because(reasonWithCode, says.Stored(), strconv.Itoa(e.Code))
+}

@@ -76,7 +76,7 @@ func TestReach(t *testing.T) {
 	w.must(to(0), approved("uno"))
 	before := w.peer.Asked()
 	_, err := w.send(to(3), approved("uno"))
-	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(e.Reason, "24 ore") { // the second one's hour
+	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(italian(e.Reason), "24 ore") { // the second one's hour
 		t.Errorf("after %v: %s", e.After, e.Reason)
 	}
 	if w.peer.Asked() != before {
@@ -159,7 +159,7 @@ func TestWindow(t *testing.T) {
 		t.Helper()
 		before := w.peer.Asked()
 		_, err := w.conn.Prepare(w.within(), w.envelope(phone, text("x")))
-		if e := w.refused(err, puntuale.Final); !strings.Contains(e.Reason, "finestra di 24 ore") || w.peer.Asked() != before {
+		if e := w.refused(err, puntuale.Final); !strings.Contains(italian(e.Reason), "finestra di 24 ore") || w.peer.Asked() != before {
 			t.Errorf("%s, asked %d", e.Reason, w.peer.Asked()-before)
 		}
 	}
@@ -187,7 +187,7 @@ func TestWindow(t *testing.T) {
 	if _, err := w.conn.Send(w.within(), later); err != nil {
 		t.Errorf("opened again: %v", err)
 	}
-	if _, err := w.conn.Prepare(w.within(), w.envelope("120363012345678901@g.us", text("x"))); !strings.Contains(w.refused(err, puntuale.Final).Reason, "Groups API") {
+	if _, err := w.conn.Prepare(w.within(), w.envelope("120363012345678901@g.us", text("x"))); !strings.Contains(italian(w.refused(err, puntuale.Final).Reason), "Groups API") {
 		t.Errorf("a group: %v", err)
 	}
 }

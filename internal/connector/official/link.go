@@ -119,7 +119,7 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 		return lookSoon, err
 	}
 	if keys == nil {
-		a.set(puntuale.LinkUnlinked, "Mancano le credenziali di Meta")
+		a.set(puntuale.LinkUnlinked, puntuale.Because(reasonNoKeys))
 		return lookLater, nil
 	}
 	if err := c.cfg.Store.NoteOfficial(ctx, a.session, keys.PhoneNumberID, keys.BusinessAccountID); err != nil {
@@ -134,7 +134,7 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 	}
 	found, err := c.ask(ctx, *keys)
 	if refusal, ok := errors.AsType[*graphError](err); ok {
-		a.set(puntuale.LinkUnlinked, explain(refusal)+" ("+refusal.code()+")")
+		a.set(puntuale.LinkUnlinked, refusal.withCode(explain(refusal)))
 		return lookLater, nil
 	}
 	if err != nil {
@@ -142,9 +142,9 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 		was := a.state
 		a.mu.Unlock()
 		if was != puntuale.LinkOnline {
-			a.set(puntuale.LinkLinked, "I server di Meta non rispondono")
+			a.set(puntuale.LinkLinked, puntuale.Because(reasonSilent))
 		} else {
-			a.set(was, "I server di Meta non rispondono alla verifica del numero")
+			a.set(was, puntuale.Because(reasonSilentAboutNumber))
 		}
 		a.log.Info("Meta does not answer about a number", "error", err)
 		return lookSoon, nil
@@ -153,7 +153,7 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 	a.mu.Lock()
 	a.number = found.number
 	a.mu.Unlock()
-	a.set(puntuale.LinkOnline, "")
+	a.set(puntuale.LinkOnline, puntuale.Reason{})
 	if err := c.cfg.Store.NoteLimit(ctx, a.session, found.limit); err != nil {
 		return lookSoon, fmt.Errorf("note a business's limit: %w", err)
 	}
@@ -215,7 +215,7 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 	was := a.state
 	a.mu.Unlock()
 	if was == puntuale.LinkOnline {
-		a.set(was, "")
+		a.set(was, puntuale.Reason{})
 	}
 	return nil
 }
@@ -253,24 +253,37 @@ func (c *Connector) ask(ctx context.Context, k puntuale.OfficialKeys) (numberInf
 // missingObject is the subcode of 100 for an id that does not exist, or that the token may not see.
 const missingObject = 33
 
-// explain returns a sentence for people: why a number cannot be used.
-func explain(e *graphError) string {
+// Why a number cannot be used, or why nobody knows.
+const (
+	reasonNoKeys            puntuale.ReasonCode = "official.no_keys"
+	reasonSilent            puntuale.ReasonCode = "official.silent"
+	reasonSilentAboutNumber puntuale.ReasonCode = "official.silent_about_number"
+	reasonSilentTryAgain    puntuale.ReasonCode = "official.silent_try_again"
+	reasonNoSuchNumber      puntuale.ReasonCode = "official.no_such_number"
+	reasonAppSecret         puntuale.ReasonCode = "official.wrong_app_secret"
+	reasonRenewToken        puntuale.ReasonCode = "official.renew_token"
+	reasonRefuses           puntuale.ReasonCode = "official.refuses"   // {1}: Meta's words
+	reasonWithCode          puntuale.ReasonCode = "official.with_code" // {1}: what is wrong, {2}: Meta's code
+)
+
+// explain returns why a number cannot be used.
+func explain(e *graphError) puntuale.Reason {
 	switch {
 	case e.Code == 100 && e.Subcode == missingObject:
-		return "phone_number_id non esiste, o il token non può vederlo"
+		return puntuale.Because(reasonNoSuchNumber)
 	case e.Code == 100 && strings.Contains(strings.ToLower(e.Message), "appsecret_proof"):
-		return "app_secret errato: non è quello dell'app a cui appartiene il token"
+		return puntuale.Because(reasonAppSecret)
 	case e.Code == 190:
-		return saysToken + ": creane uno nuovo in Meta Business e sostituiscilo"
+		return puntuale.Because(reasonRenewToken)
 	}
 	r, known := ruleOf(e.Code)
 	switch {
 	case !known, r.action == lost:
-		return "Meta rifiuta la richiesta: " + clip(storable(e.Message), 200)
+		return puntuale.Because(reasonRefuses, clip(storable(e.Message), 200))
 	case r.action == again, r.action == slower:
-		return "I server di Meta non rispondono, riprova tra poco"
+		return puntuale.Because(reasonSilentTryAgain)
 	}
-	return r.says
+	return puntuale.Because(r.says)
 }
 
 // plainNumber turns "+39 333 123-4567" into the form that the API answers: "+393331234567".

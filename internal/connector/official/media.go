@@ -13,6 +13,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -61,7 +62,7 @@ const uploadLife = 29 * 24 * time.Hour
 // upload brings a message's file to Meta, unless Meta has it already, and returns its id.
 func (c *Connector) upload(ctx context.Context, a *account, k puntuale.OfficialKeys, e puntuale.Envelope) (mediaKind, string, *puntuale.Upload, error) {
 	if c.cfg.Media == nil {
-		return mediaKind{}, "", nil, final("Questo server non invia file", "manca il modo di scaricarli")
+		return mediaKind{}, "", nil, final(puntuale.ReasonNoFiles, puntuale.Because(puntuale.ReasonNoFetcher))
 	}
 	file, err := c.cfg.Media.Fetch(ctx, puntuale.MediaRequest{Client: e.Client, Run: e.Run, URL: e.Content.MediaURL, MaxBytes: worthFetching(e.Content)})
 	if err != nil {
@@ -102,7 +103,7 @@ func (c *Connector) uploadOnce(ctx context.Context, a *account, k puntuale.Offic
 		err = errors.New("the answer has no id")
 	}
 	if err != nil { // no person sees an upload, so it may be repeated after any error
-		return "", &puntuale.SendError{Kind: puntuale.Transient, Reason: "File non ancora caricato su WhatsApp", Detail: storable(err.Error()), Err: err}
+		return "", &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonNotUploaded), Detail: notUploaded(err), Err: err}
 	}
 	return answer.ID, c.cfg.Store.KeepUpload(ctx, u, answer.ID, now.Add(uploadLife))
 }
@@ -121,14 +122,22 @@ func worthFetching(c puntuale.Content) int64 {
 // opusLook is the part of a file, in bytes from its start, that names the codec.
 const opusLook = 512
 
+// notUploaded says what an upload met.
+func notUploaded(err error) puntuale.Reason {
+	if unsent, ok := errors.AsType[*unsentError](err); ok {
+		return puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error()))
+	}
+	return puntuale.Quoted(storable(err.Error()))
+}
+
 // checkFile refuses what Meta would refuse, before it is uploaded.
 func checkFile(file *puntuale.Media) (mediaKind, error) {
 	k, ok := mediaKinds[file.ContentType]
 	switch {
 	case !ok:
-		return k, final("WhatsApp non accetta questo tipo di file", storable(clip(file.ContentType, 100)))
+		return k, final(puntuale.ReasonFileType, puntuale.Quoted(storable(clip(file.ContentType, 100))))
 	case file.Size > k.most:
-		return k, final("File troppo grande per WhatsApp", fmt.Sprintf("%s oltre %d byte", k.kind, k.most))
+		return k, final(puntuale.ReasonTooLarge, puntuale.Because(puntuale.ReasonBeyondBytes, k.kind, strconv.FormatInt(k.most, 10)))
 	case file.ContentType != "audio/ogg":
 		return k, nil
 	}
@@ -138,7 +147,7 @@ func checkFile(file *puntuale.Media) (mediaKind, error) {
 		return k, fmt.Errorf("read a file: %w", err)
 	}
 	if !bytes.Contains(head[:n], []byte("OpusHead")) {
-		return k, final("WhatsApp accetta audio ogg solo con il codec opus", "audio/ogg senza OpusHead")
+		return k, final(puntuale.ReasonOnlyOpus, puntuale.Because(puntuale.ReasonNoOpus))
 	}
 	k.voice = true
 	return k, nil

@@ -2,7 +2,6 @@ package official
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"path"
 	"strconv"
@@ -87,11 +86,24 @@ type parameter struct {
 	Code     string        `json:"coupon_code,omitempty"`
 }
 
-// Sentences that Prepare refuses with.
+// Why a message is refused before it is sent, or must wait.
 const (
-	saysGroup      = "Ai gruppi si scrive solo con la Groups API di Meta, che questo account non usa"
-	saysOtherGroup = "Da un numero ufficiale si scrive ai gruppi solo con l'id che dà la Groups API di Meta"
-	saysWindow     = "Fuori dalla finestra di 24 ore: serve un template approvato"
+	reasonGroup        puntuale.ReasonCode = "official.no_groups"
+	reasonOtherGroup   puntuale.ReasonCode = "official.other_group_id"
+	reasonWindow       puntuale.ReasonCode = "official.outside_window"
+	reasonWroteLongAgo puntuale.ReasonCode = "official.wrote_long_ago"
+	reasonClosedBefore puntuale.ReasonCode = "official.window_closed_before"
+	reasonWindowUnread puntuale.ReasonCode = "official.window_unread"
+	reasonEverySix     puntuale.ReasonCode = "official.every_6_seconds"
+	reasonManyPeople   puntuale.ReasonCode = "official.too_many_people"
+	reasonNumberLimit  puntuale.ReasonCode = "official.number_limit"
+	reasonPlaceLong    puntuale.ReasonCode = "official.location_text_too_long"
+	reasonCharacters   puntuale.ReasonCode = "official.more_characters" // {1}: than these
+	reasonHeader       puntuale.ReasonCode = "official.header_kind"
+	reasonValueEmpty   puntuale.ReasonCode = "official.value_empty"
+	reasonNoEmpty      puntuale.ReasonCode = "official.no_empty_values"
+	reasonValueSpaces  puntuale.ReasonCode = "official.value_spaces"
+	reasonNotAllowed   puntuale.ReasonCode = "official.not_allowed"
 )
 
 // newOutgoing is a message without its content.
@@ -127,7 +139,7 @@ func locationOf(c puntuale.Content) (*locationPart, *puntuale.SendError) {
 	name, address, _ := strings.Cut(c.Text, "\n")
 	p := &locationPart{Latitude: degrees(*c.Latitude), Longitude: degrees(*c.Longitude), Name: strings.TrimSpace(name), Address: strings.TrimSpace(address)}
 	if utf8.RuneCountInString(c.Text) > placeMost {
-		return nil, final("Il testo di una posizione è troppo lungo per WhatsApp", fmt.Sprintf("più di %d caratteri", placeMost))
+		return nil, final(reasonPlaceLong, puntuale.Because(reasonCharacters, strconv.Itoa(placeMost)))
 	}
 	return p, nil
 }
@@ -145,7 +157,7 @@ func (m *outgoing) setMedia(k mediaKind, id string, c puntuale.Content) *puntual
 		m.Video = part
 	case "audio":
 		if c.Text != "" {
-			return final("WhatsApp non ammette un testo insieme a un audio", "l'audio non ha didascalia")
+			return final(puntuale.ReasonAudioAlone, puntuale.Because(puntuale.ReasonAudioUncaptioned))
 		}
 		part.Voice = k.voice
 		m.Audio = part
@@ -187,7 +199,7 @@ func (m *outgoing) setTemplate(c puntuale.Content, k mediaKind, media string) *p
 			part.Name = fileName(c)
 			p.Document = part
 		default:
-			return final("L'intestazione di un template può essere un'immagine, un video o un documento", "file "+k.kind)
+			return final(reasonHeader, puntuale.Quoted("file "+k.kind))
 		}
 		header = append(header, p)
 	case c.Latitude != nil:
@@ -237,9 +249,9 @@ func (m *outgoing) setButtons(all []puntuale.Button) *puntuale.SendError {
 func checkValue(text string) *puntuale.SendError {
 	switch {
 	case strings.TrimSpace(text) == "":
-		return final("Un valore del template è vuoto", "WhatsApp non ammette valori vuoti")
+		return final(reasonValueEmpty, puntuale.Because(reasonNoEmpty))
 	case strings.ContainsAny(text, "\n\r\t"), strings.Contains(text, "     "):
-		return final("Un valore del template ha a capo, tabulazioni o più di quattro spazi di seguito", "WhatsApp non li ammette")
+		return final(reasonValueSpaces, puntuale.Because(reasonNotAllowed))
 	}
 	return nil
 }
@@ -247,8 +259,8 @@ func checkValue(text string) *puntuale.SendError {
 // templateKey names a template among those that are held back.
 func templateKey(t *puntuale.Approved) string { return t.Name + " " + t.Language }
 
-func final(reason, detail string) *puntuale.SendError {
-	return &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
+func final(code puntuale.ReasonCode, detail puntuale.Reason) *puntuale.SendError {
+	return &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(code), Detail: detail}
 }
 
 // callback names an attempt. Meta repeats it in each status about that attempt.

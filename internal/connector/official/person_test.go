@@ -83,7 +83,7 @@ func TestPersonID(t *testing.T) {
 		t.Errorf("sent to %q, %q", m.To, m.Person)
 	}
 	for _, to := range []string{"120363025246125016@g.us", "20482973843@lid", "AbCdEfGhIjKlMnOpQrStUv", "US.x y", "us.12"} {
-		if _, err := w.send(to, text("x")); !strings.Contains(w.refused(err, puntuale.Final).Reason, "gruppi") {
+		if _, err := w.send(to, text("x")); !strings.Contains(italian(w.refused(err, puntuale.Final).Reason), "gruppi") {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestGroups(t *testing.T) {
 	const group = "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"
 	w := newWorld(t, setup{})
 	_, err := w.send(group, approved("uno"))
-	if e := w.refused(err, puntuale.Final); !strings.Contains(e.Reason, "che questo account non usa") || puntuale.English(e.Reason) == e.Reason {
+	if e := w.refused(err, puntuale.Final); !strings.Contains(italian(e.Reason), "che questo account non usa") || english(e.Reason) == italian(e.Reason) {
 		t.Errorf("without the API: %+v", e)
 	}
 	keys := keysOf(w.number)

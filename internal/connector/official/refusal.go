@@ -27,60 +27,76 @@ const (
 // rule is a row of the table.
 type rule struct {
 	action
-	says string // an Italian sentence for people
+	says puntuale.ReasonCode
 }
 
-// Sentences that several codes share.
+// Why Meta refuses a message, or a number.
 const (
-	saysBusy     = "WhatsApp non disponibile al momento"
-	saysTooFast  = "Troppi messaggi al secondo per questo numero"
-	saysToken    = "Token di accesso scaduto o revocato"
-	saysRights   = "Il token non ha i permessi per inviare messaggi da questo numero"
-	saysNumber   = "Numero non registrato sull'API di Meta, o phone_number_id errato"
-	saysTemplate = "Template non utilizzabile su WhatsApp"
-	saysValues   = "I valori non corrispondono al template approvato"
-	saysMedia    = "File rifiutato da WhatsApp"
-	saysInvalid  = "Messaggio non accettato da WhatsApp"
+	reasonBusy           puntuale.ReasonCode = "official.busy"
+	reasonMaintenance    puntuale.ReasonCode = "official.maintenance"
+	reasonTooFast        puntuale.ReasonCode = "official.too_fast"
+	reasonTooOften       puntuale.ReasonCode = "official.too_often" // to one person
+	reasonSpam           puntuale.ReasonCode = "official.spam"
+	reasonWrongCategory  puntuale.ReasonCode = "official.wrong_category"
+	reasonPayment        puntuale.ReasonCode = "official.payment"
+	reasonBlockedAWhile  puntuale.ReasonCode = "official.blocked_a_while"
+	reasonBlocked        puntuale.ReasonCode = "official.blocked"
+	reasonCountry        puntuale.ReasonCode = "official.country"
+	reasonNumber         puntuale.ReasonCode = "official.number_not_registered"
+	reasonToken          puntuale.ReasonCode = "official.token_expired"
+	reasonRights         puntuale.ReasonCode = "official.no_right_to_send"
+	reasonTemplateLong   puntuale.ReasonCode = "official.template_too_long"
+	reasonTemplateRules  puntuale.ReasonCode = "official.template_breaks_rules"
+	reasonTemplate       puntuale.ReasonCode = "official.template_not_usable"
+	reasonKind           puntuale.ReasonCode = "official.kind_not_allowed"
+	reasonMedia          puntuale.ReasonCode = "official.file_refused"
+	reasonInvalid        puntuale.ReasonCode = "official.not_accepted"
+	reasonSelf           puntuale.ReasonCode = "official.sender_is_recipient"
+	reasonNotReceiving   puntuale.ReasonCode = "official.recipient_unreachable"
+	reasonBlocksThem     puntuale.ReasonCode = "official.recipient_blocked"
+	reasonNoMarketing    puntuale.ReasonCode = "official.no_marketing_wanted"
+	reasonMarketingLimit puntuale.ReasonCode = "official.marketing_limit"
+	reasonExperiment     puntuale.ReasonCode = "official.experiment"
 )
 
 // rules is the table, by error.code. (Meta, support/error-codes.)
 var rules = map[int]rule{
-	1: {again, saysBusy}, 2: {again, saysBusy}, 131000: {again, saysBusy}, 131016: {again, saysBusy},
-	131057: {again, "Account in manutenzione presso Meta"}, 133004: {again, saysBusy},
+	1: {again, reasonBusy}, 2: {again, reasonBusy}, 131000: {again, reasonBusy}, 131016: {again, reasonBusy},
+	131057: {again, reasonMaintenance}, 133004: {again, reasonBusy},
 
-	4: {slower, saysTooFast}, 80007: {slower, saysTooFast}, 130429: {slower, saysTooFast},
-	131056: {slowerPair, "Troppi messaggi in poco tempo a questo destinatario"},
+	4: {slower, reasonTooFast}, 80007: {slower, reasonTooFast}, 130429: {slower, reasonTooFast},
+	131056: {slowerPair, reasonTooOften},
 
-	131048: {holdNumber, "Invii limitati da Meta per segnalazioni di spam"},
-	131064: {holdNumber, "Account limitato da Meta per template nella categoria sbagliata"},
-	131042: {holdNumber, "Problema con il pagamento dell'account WhatsApp Business"},
-	368:    {holdNumber, "Account bloccato temporaneamente da Meta per violazione delle regole"},
-	131031: {holdNumber, "Account bloccato da Meta"},
-	130497: {holdNumber, "L'account non può scrivere a destinatari di questo paese"},
-	131045: {holdNumber, saysNumber}, 133010: {holdNumber, saysNumber}, 33: {holdNumber, saysNumber},
-	0: {noAccess, saysToken}, 190: {noAccess, saysToken},
-	3: {noAccess, saysRights}, 10: {noAccess, saysRights}, 131005: {noAccess, saysRights},
+	131048: {holdNumber, reasonSpam},
+	131064: {holdNumber, reasonWrongCategory},
+	131042: {holdNumber, reasonPayment},
+	368:    {holdNumber, reasonBlockedAWhile},
+	131031: {holdNumber, reasonBlocked},
+	130497: {holdNumber, reasonCountry},
+	131045: {holdNumber, reasonNumber}, 133010: {holdNumber, reasonNumber}, 33: {holdNumber, reasonNumber},
+	0: {noAccess, reasonToken}, 190: {noAccess, reasonToken},
+	3: {noAccess, reasonRights}, 10: {noAccess, reasonRights}, 131005: {noAccess, reasonRights},
 
-	132000: {holdStep, saysValues}, 132012: {holdStep, saysValues}, 132018: {holdStep, saysValues},
-	132001: {holdStep, "Template non esistente o non approvato in questa lingua"},
-	132005: {holdStep, "Il testo del template è troppo lungo"},
-	132007: {holdStep, "Il template viola le regole di WhatsApp"},
-	132015: {holdStep, puntuale.SaysTemplatePaused},
-	132016: {holdStep, puntuale.SaysTemplateDisabled},
-	132068: {holdStep, saysTemplate}, 132069: {holdStep, saysTemplate}, 131063: {holdStep, saysTemplate},
+	132000: {holdStep, puntuale.ReasonTemplateValues}, 132012: {holdStep, puntuale.ReasonTemplateValues}, 132018: {holdStep, puntuale.ReasonTemplateValues},
+	132001: {holdStep, puntuale.ReasonNoTemplate},
+	132005: {holdStep, reasonTemplateLong},
+	132007: {holdStep, reasonTemplateRules},
+	132015: {holdStep, puntuale.ReasonTemplatePaused},
+	132016: {holdStep, puntuale.ReasonTemplateDisabled},
+	132068: {holdStep, reasonTemplate}, 132069: {holdStep, reasonTemplate}, 131063: {holdStep, reasonTemplate},
 
-	131047: {lost, saysWindow},
-	131051: {lost, "Tipo di messaggio non ammesso"},
-	131053: {lost, saysMedia},
-	131008: {lost, saysInvalid}, 131009: {lost, saysInvalid}, 100: {lost, saysInvalid}, 135000: {lost, saysInvalid}, 134011: {lost, saysInvalid},
-	131021: {lost, "Mittente e destinatario sono lo stesso numero"},
+	131047: {lost, reasonWindow},
+	131051: {lost, reasonKind},
+	131053: {lost, reasonMedia},
+	131008: {lost, reasonInvalid}, 131009: {lost, reasonInvalid}, 100: {lost, reasonInvalid}, 135000: {lost, reasonInvalid}, 134011: {lost, reasonInvalid},
+	131021: {lost, reasonSelf},
 
-	131026: {lostPerson, "Il destinatario non riceve su WhatsApp"},
-	130403: {lostPerson, "Destinatario bloccato dall'account"},
-	131050: {optedOut, "Il destinatario non vuole messaggi di marketing"},
+	131026: {lostPerson, reasonNotReceiving},
+	130403: {lostPerson, reasonBlocksThem},
+	131050: {optedOut, reasonNoMarketing},
 
-	131049: {tomorrow, "Limite di WhatsApp ai messaggi di marketing per questo destinatario"},
-	130472: {tomorrow, "Destinatario in un esperimento di WhatsApp: per ora non riceve"},
+	131049: {tomorrow, reasonMarketingLimit},
+	130472: {tomorrow, reasonExperiment},
 }
 
 // ruleOf finds the row of a code, and reports whether there is one.
@@ -89,9 +105,9 @@ func ruleOf(code int) (rule, bool) {
 		return r, true
 	}
 	if code >= 200 && code <= 299 { // permissions
-		return rule{noAccess, saysRights}, true
+		return rule{noAccess, reasonRights}, true
 	}
-	return rule{lost, saysInvalid}, false
+	return rule{lost, reasonInvalid}, false
 }
 
 // How long a hold lasts, unless a person tests the session before.
@@ -156,7 +172,7 @@ func clip(text string, most int) string {
 // message without a template.
 func (a *account) refuse(e *graphError, to, template string) *puntuale.SendError {
 	r, _ := ruleOf(e.Code)
-	says := &puntuale.SendError{Kind: puntuale.Final, Reason: r.says, Detail: e.detail(), Err: e}
+	says := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(r.says), Detail: puntuale.Quoted(e.detail()), Err: e}
 	now := a.clock.Now()
 	switch r.action {
 	case again:

@@ -24,9 +24,9 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	}
 	switch group := puntuale.IsNetworkGroup(e.To); {
 	case group && !keys.GroupsAPI:
-		return puntuale.Prepared{}, final(saysGroup, "recipient_type group")
+		return puntuale.Prepared{}, final(reasonGroup, puntuale.Quoted("recipient_type group"))
 	case !group && !strings.HasPrefix(e.To, "+") && !puntuale.IsPersonID(e.To):
-		return puntuale.Prepared{}, final(saysOtherGroup, "recipient_type group")
+		return puntuale.Prepared{}, final(reasonOtherGroup, puntuale.Quoted("recipient_type group"))
 	}
 	p := &payload{message: newOutgoing(e.To)}
 	if err := c.allowed(ctx, a, keys, e, p, now); err != nil {
@@ -57,7 +57,7 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 			return tooMany(wait)
 		}
 	} else if p.first {
-		return final(saysWindow, "l'ultimo messaggio del destinatario ha più di 24 ore")
+		return final(reasonWindow, puntuale.Because(reasonWroteLongAgo))
 	}
 	if wait := a.pairs.wait(e.To, now); wait > 0 {
 		return tooOften(wait)
@@ -102,10 +102,10 @@ func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntu
 func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
 	p, ok := prepared.Payload.(*payload)
 	if !ok {
-		return puntuale.Receipt{}, final("Messaggio non preparato", "payload")
+		return puntuale.Receipt{}, final(puntuale.ReasonUnprepared, puntuale.Quoted("payload"))
 	}
 	if err := ctx.Err(); err != nil {
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: saysInterrupted, Detail: err.Error(), Err: err}
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(err.Error()), Err: err}
 	}
 	now := c.cfg.Clock.Now()
 	a := c.account(prepared.Session)
@@ -134,7 +134,7 @@ func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prep
 	if !first && !now.Before(p.window) { // the window closed, unless the person wrote again
 		until, err := c.cfg.Store.WindowUntil(ctx, prepared.Client, prepared.Session, prepared.To)
 		if err != nil {
-			return false, &puntuale.SendError{Kind: puntuale.Transient, Reason: saysInterrupted, Detail: "finestra", Err: err}
+			return false, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Because(reasonWindowUnread), Err: err}
 		}
 		first = !now.Before(until)
 	}
@@ -143,7 +143,7 @@ func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prep
 			return false, refusal
 		}
 	} else if first {
-		return false, final(saysWindow, "si è chiusa prima dell'invio")
+		return false, final(reasonWindow, puntuale.Because(reasonClosedBefore))
 	}
 	if wait := a.pairs.take(prepared.To, now); wait > 0 {
 		return false, tooOften(wait)
@@ -170,7 +170,7 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	}
 	err := c.graph.post(ctx, keys, url.PathEscape(keys.PhoneNumberID)+"/messages", encode(message), &answer)
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: "WhatsApp non raggiungibile", Detail: storable(unsent.Error()), Err: err}
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonUnreachable), Detail: puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error())), Err: err}
 	}
 	if refusal, ok := errors.AsType[*graphError](err); ok {
 		return puntuale.Receipt{}, c.refused(ctx, a, refusal, prepared, p)
@@ -187,7 +187,7 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	if status := answer.Messages[0].Status; status != "" && status != "accepted" {
 		detail += " (" + status + ")"
 	}
-	return puntuale.Receipt{Detail: storable(clip(detail, 300))}, nil
+	return puntuale.Receipt{Detail: puntuale.Quoted(storable(clip(detail, 300)))}, nil
 }
 
 // noteNames keeps the name that Meta uses for a recipient, where it differs from ours. Meta writes numbers of some
@@ -243,16 +243,14 @@ func optOutReason(code int, at time.Time) string {
 // noteTime bounds how long noteNames delays an outcome. A name that is lost comes again with the next answer.
 const noteTime = time.Second
 
-const saysInterrupted = "Invio interrotto"
-
 func offline() *puntuale.SendError {
-	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.SaysNotLinked, Detail: "numero non collegato o in pausa"}
+	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Because(puntuale.ReasonPaused)}
 }
 
 func tooOften(wait time.Duration) *puntuale.SendError {
-	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Troppi messaggi in poco tempo a questo destinatario", Detail: "un messaggio ogni 6 secondi", After: wait}
+	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonTooOften), Detail: puntuale.Because(reasonEverySix), After: wait}
 }
 
 func tooMany(wait time.Duration) *puntuale.SendError {
-	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Raggiunto il limite di nuovi destinatari in 24 ore", Detail: "limite di Meta per il numero", After: wait}
+	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonManyPeople), Detail: puntuale.Because(reasonNumberLimit), After: wait}
 }

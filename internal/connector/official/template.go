@@ -20,11 +20,13 @@ const (
 	pagesMost   = 60 // a business has 6,000 templates at most
 )
 
-// Sentences that say why templates cannot be read.
+// Why templates cannot be read, and what is known of one that must wait.
 const (
-	saysNoAccount    = "business_account_id non esiste, o il token non può vederlo"
-	saysOtherAccount = "business_account_id non è l'account a cui appartiene il numero"
-	saysNoManagement = "Il token non ha il permesso whatsapp_business_management"
+	reasonNoAccount    puntuale.ReasonCode = "official.no_account"
+	reasonOtherAccount puntuale.ReasonCode = "official.other_account"
+	reasonNoManagement puntuale.ReasonCode = "official.no_right_to_manage"
+	reasonStateAtMeta  puntuale.ReasonCode = "official.template_state" // {1}: in Meta's words
+	reasonTomorrow     puntuale.ReasonCode = "official.not_before_24_hours"
 )
 
 // syncTemplates reads the templates of the session's business, if its keys name one and it is time.
@@ -38,13 +40,13 @@ func (c *Connector) syncTemplates(ctx context.Context, a *account, k puntuale.Of
 	case refused:
 		return c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, nil, explainTemplates(refusal))
 	case errors.Is(err, errOtherAccount):
-		return c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, nil, saysOtherAccount)
+		return c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, nil, puntuale.Because(reasonOtherAccount))
 	case err != nil:
 		a.log.Info("Meta does not answer about templates", "error", err)
 		a.syncAgain()
-		return c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, nil, "I server di Meta non rispondono, riprova tra poco")
+		return c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, nil, puntuale.Because(reasonSilentTryAgain))
 	}
-	if err := c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, all, ""); err != nil {
+	if err := c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, all, puntuale.Reason{}); err != nil {
 		a.syncAgain()
 		return err
 	}
@@ -164,17 +166,17 @@ func languageOf(text string) string { return strings.ReplaceAll(word(text), "-",
 // word is a short text of Meta that can be stored.
 func word(text string) string { return storable(clip(text, 600)) }
 
-// explainTemplates returns a sentence for people: why templates cannot be read.
-func explainTemplates(e *graphError) string {
+// explainTemplates returns why templates cannot be read.
+func explainTemplates(e *graphError) puntuale.Reason {
 	r, _ := ruleOf(e.Code)
 	says := explain(e)
 	switch {
 	case e.Code == 100 && e.Subcode == missingObject:
-		says = saysNoAccount
-	case r.action == noAccess && r.says == saysRights:
-		says = saysNoManagement
+		says = puntuale.Because(reasonNoAccount)
+	case r.action == noAccess && r.says == reasonRights:
+		says = puntuale.Because(reasonNoManagement)
 	}
-	return says + " (" + e.code() + ")"
+	return e.withCode(says)
 }
 
 // usable returns why a template must not be used now. It returns nil when it may be used, or when nothing is known
@@ -190,18 +192,19 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 	if err != nil || !found {
 		return err
 	}
-	detail := "stato presso Meta: " + string(known.Status)
+	state := string(known.Status)
 	if known.Reason != "" {
-		detail += " (" + known.Reason + ")"
+		state += " (" + known.Reason + ")"
 	}
+	detail := puntuale.Because(reasonStateAtMeta, state)
 	switch use, says := known.Status.Use(); use {
 	case puntuale.TemplateWaits:
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: says, Detail: detail, After: templateFor}
 	case puntuale.TemplateGone:
-		return final(says, detail)
+		return &puntuale.SendError{Kind: puntuale.Final, Reason: says, Detail: detail}
 	}
 	if wait := a.weary.wait(to, now); wait > 0 && known.Category == "MARKETING" {
-		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: rules[131049].says, Detail: "non prima di 24 ore", After: wait}
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonMarketingLimit), Detail: puntuale.Because(reasonTomorrow), After: wait}
 	}
 	return nil
 }

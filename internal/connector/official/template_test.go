@@ -56,7 +56,7 @@ func TestTemplatesAreRead(t *testing.T) {
 	w.peer.ListPage(3)
 	w.test()
 	about, kept := w.templates()
-	if about.Account != w.number.Account || !about.Synced.Equal(w.clock.Now()) || about.Problem != "" || len(kept) != 9 {
+	if about.Account != w.number.Account || !about.Synced.Equal(w.clock.Now()) || !about.Problem.IsZero() || len(kept) != 9 {
 		t.Fatalf("%+v, %d templates", about, len(kept))
 	}
 	got := kept["promemoria it"]
@@ -118,10 +118,10 @@ func TestTemplatesThatCannotBeRead(t *testing.T) {
 			}
 			w.test()
 			about, _ := w.templates()
-			if about.Problem != test.says || !w.conn.Online(w.session) || w.last().Detail != "" {
+			if italian(about.Problem) != test.says || !w.conn.Online(w.session) || !w.last().Detail.IsZero() {
 				t.Errorf("%+v, reported %+v", about, w.last())
 			}
-			if puntuale.English(about.Problem) == about.Problem {
+			if english(about.Problem) == italian(about.Problem) {
 				t.Errorf("no English: %q", about.Problem)
 			}
 		})
@@ -173,10 +173,10 @@ func TestTemplateStates(t *testing.T) {
 			case step.kind == 0 && err != nil:
 				t.Errorf("%s: %v", step.event, err)
 			case step.kind != 0:
-				if e := w.refused(err, step.kind); e.Reason != step.says || e.Kind == puntuale.Deferred && e.After != 15*time.Minute || w.peer.Asked() != asked {
+				if e := w.refused(err, step.kind); italian(e.Reason) != step.says || e.Kind == puntuale.Deferred && e.After != 15*time.Minute || w.peer.Asked() != asked {
 					t.Errorf("%s: %+v, %d asked", step.event, e, w.peer.Asked()-asked)
 				}
-				if puntuale.English(step.says) == step.says {
+				if e := w.refused(err, step.kind); english(e.Reason) == step.says {
 					t.Errorf("no English: %q", step.says)
 				}
 			}

@@ -16,6 +16,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/official"
 	"puntuale/internal/connector/official/graphtest"
@@ -25,6 +26,9 @@ import (
 )
 
 const patience = 20 * time.Second
+
+// What people and programs read of a reason.
+var italian, english = catalogue.Italian.Say, catalogue.Message
 
 // world is a connector with one open session, on a real store, before the peer.
 type world struct {
@@ -208,7 +212,7 @@ func (w *world) must(to string, c puntuale.Content) graphtest.Taken {
 	}
 	taken := w.peer.Taken()
 	last := taken[len(taken)-1]
-	if receipt.Detail != last.WAMID {
+	if italian(receipt.Detail) != last.WAMID {
 		w.t.Errorf("the receipt says %q, Meta took %q", receipt.Detail, last.WAMID)
 	}
 	return last
@@ -218,7 +222,7 @@ func (w *world) must(to string, c puntuale.Content) graphtest.Taken {
 func (w *world) refused(err error, kind puntuale.SendErrorKind) *puntuale.SendError {
 	w.t.Helper()
 	e := puntuale.AsSendError(err)
-	if e == nil || e.Kind != kind || e.Reason == "" {
+	if e == nil || e.Kind != kind || e.Reason.IsZero() {
 		w.t.Fatalf("got %v (%+v), want kind %d", err, e, kind)
 	}
 	return e

@@ -60,7 +60,7 @@ func (c *Connector) Open(session puntuale.Session) {
 	case puntuale.LinkOnline, puntuale.LinkLinked:
 		c.links.online.Store(session.ID, true)
 	case puntuale.LinkPairing:
-		c.links.report(puntuale.LinkReport{Session: session.ID, State: puntuale.LinkUnlinked, Detail: "Collegamento interrotto"})
+		c.links.report(puntuale.LinkReport{Session: session.ID, State: puntuale.LinkUnlinked, Detail: puntuale.Because(reasonPairingOver)})
 	}
 }
 
@@ -160,7 +160,7 @@ func (p *pairing) turn(ctx context.Context, now time.Time, refused bool) (over b
 		p.links.report(puntuale.LinkReport{Session: p.session, State: puntuale.LinkOnline, Number: p.number()})
 		return true
 	case !now.Before(p.began.Add(pairingMax)):
-		p.links.report(puntuale.LinkReport{Session: p.session, State: puntuale.LinkUnlinked, Detail: "Nessun telefono ha usato il codice"})
+		p.links.report(puntuale.LinkReport{Session: p.session, State: puntuale.LinkUnlinked, Detail: puntuale.Because(reasonCodeUnused)})
 		return true
 	}
 	p.show(now)

@@ -2,7 +2,6 @@ package sandbox_test
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -119,7 +118,7 @@ func TestPairingEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := told.after(t, fake, time.Second, 21)
-	if last.State != puntuale.LinkUnlinked || last.Detail == "" || c.Online(1) {
+	if last.State != puntuale.LinkUnlinked || last.Detail.IsZero() || c.Online(1) {
 		t.Errorf("in the end %+v", last)
 	}
 	for _, end := range []func(){
@@ -146,7 +145,7 @@ func TestSendUnlinked(t *testing.T) {
 	t.Parallel()
 	c, _, _ := linked(t)
 	_, err := c.Send(t.Context(), puntuale.Prepared{Envelope: puntuale.Envelope{Session: 1, To: "+393331234567"}})
-	if e := puntuale.AsSendError(err); e == nil || e.Kind != puntuale.SessionDown || !strings.Contains(e.Reason, "collegata") {
+	if e := puntuale.AsSendError(err); e == nil || e.Kind != puntuale.SessionDown || e.Reason.Code != puntuale.ReasonNotLinked {
 		t.Errorf("%v", err)
 	}
 }

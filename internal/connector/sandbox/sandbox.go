@@ -5,7 +5,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -30,7 +29,19 @@ const (
 )
 
 // errLost is no [puntuale.SendError]: nobody can know whether the network has the message.
-var errLost = errors.New("la risposta della rete simulata è andata persa")
+// Why a message, or a link, failed at the simulated network.
+const (
+	reasonUnlinked     puntuale.ReasonCode = "sandbox.unlinked"
+	reasonRefused      puntuale.ReasonCode = "sandbox.refused"
+	reasonEnding       puntuale.ReasonCode = "sandbox.ending" // {1}: what the number ends in
+	reasonDown         puntuale.ReasonCode = "sandbox.down"
+	reasonFirstAttempt puntuale.ReasonCode = "sandbox.first_attempt" // {1}: as above
+	reasonAnswerLost   puntuale.ReasonCode = "sandbox.answer_lost"
+	reasonPairingOver  puntuale.ReasonCode = "sandbox.pairing_over"
+	reasonCodeUnused   puntuale.ReasonCode = "sandbox.code_unused"
+)
+
+var errLost = &puntuale.ReasonError{Reason: puntuale.Because(reasonAnswerLost)}
 
 // Connector is the way to the simulated network. Every session is online, unless it has links ([Connector.WithLinks]).
 type Connector struct {
@@ -84,14 +95,14 @@ func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Rec
 	magic := ending(p.To)
 	switch {
 	case !c.Online(p.Session):
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.SaysNotLinked, Detail: "sandbox: sessione non collegata"}
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Because(reasonUnlinked)}
 	case magic == EndingRefused:
 		return puntuale.Receipt{}, &puntuale.SendError{
-			Kind: puntuale.Final, Reason: "Rifiutato dalla rete simulata", Detail: "sandbox: il numero finisce in " + EndingRefused,
+			Kind: puntuale.Final, Reason: puntuale.Because(reasonRefused), Detail: puntuale.Because(reasonEnding, EndingRefused),
 		}
 	case magic == EndingTwice && p.Attempt == 1:
 		return puntuale.Receipt{}, &puntuale.SendError{
-			Kind: puntuale.Transient, Reason: "Rete simulata non disponibile", Detail: "sandbox: primo tentativo verso un numero che finisce in " + EndingTwice,
+			Kind: puntuale.Transient, Reason: puntuale.Because(reasonDown), Detail: puntuale.Because(reasonFirstAttempt, EndingTwice),
 		}
 	}
 	err := c.ledger.Receive(ctx, puntuale.SandboxMessage{
@@ -109,7 +120,7 @@ func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Rec
 	if magic == EndingLost {
 		return puntuale.Receipt{}, errLost
 	}
-	return puntuale.Receipt{Detail: "sandbox: " + p.ConnectorID}, nil
+	return puntuale.Receipt{Detail: puntuale.Quoted("sandbox: " + p.ConnectorID)}, nil
 }
 
 // Arrived looks into the ledger. For numbers whose answers are lost, the simulated network reports nothing later,
@@ -129,7 +140,7 @@ func (c *Connector) travel(ctx context.Context) error {
 	}
 	if err != nil {
 		return &puntuale.SendError{
-			Kind: puntuale.Transient, Reason: "Invio interrotto", Detail: "sandbox: " + err.Error(), Err: err,
+			Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted("sandbox: " + err.Error()), Err: err,
 		}
 	}
 	return nil

@@ -180,7 +180,7 @@ func TestLedgerFails(t *testing.T) {
 // without media, Prepare asks nothing.
 func TestMedia(t *testing.T) {
 	t.Parallel()
-	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: "File troppo grande"}
+	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Quoted("File troppo grande")}
 	s := &source{files: map[string]bool{"https://example.com/a.jpg": true}, refusal: refusal}
 	plain := sandbox.New(&ledger{}, clock.System(), 0)
 	c := plain.WithMedia(s)

@@ -66,9 +66,9 @@ func (a *account) access(now time.Time) (puntuale.GatewayKeys, bool) {
 	return *a.keys, true
 }
 
-// set notes whether the session can send, and if not, why. It reports this.
-func (a *account) set(state puntuale.LinkState, detail string) {
-	a.report(puntuale.LinkReport{State: state, Detail: detail})
+// set notes whether the session can send, and if not, why; "" where all is well. It reports this.
+func (a *account) set(state puntuale.LinkState, why puntuale.ReasonCode) {
+	a.report(puntuale.LinkReport{State: state, Detail: puntuale.Because(why)})
 }
 
 func (a *account) report(r puntuale.LinkReport) {
@@ -99,8 +99,8 @@ func (a *account) wait(d time.Duration) {
 }
 
 // down notes that the gateway refuses the number, and asks for a look at it.
-func (a *account) down(state puntuale.LinkState, says string) {
-	a.set(state, says)
+func (a *account) down(state puntuale.LinkState, why puntuale.ReasonCode) {
+	a.set(state, why)
 	a.lookNow()
 }
 

@@ -2,7 +2,6 @@ package sendapp
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"time"
 
@@ -22,7 +21,31 @@ type answer struct {
 const success = "success"
 
 // errNoAnswer stands for all answers that say nothing: none at all, an empty list, a proxy's page.
-var errNoAnswer = errors.New("il gateway risponde senza dire nulla del messaggio")
+var errNoAnswer = &puntuale.ReasonError{Reason: puntuale.Because(reasonNothing)}
+
+// What an answer says that leaves it open whether the message left.
+const (
+	reasonNothing    puntuale.ReasonCode = "sendapp.answer_says_nothing"
+	reasonUnreadable puntuale.ReasonCode = "sendapp.answer_unreadable"  // {1}: why
+	reasonStatus     puntuale.ReasonCode = "sendapp.http_status"        // {1}: the status
+	reasonNoID       puntuale.ReasonCode = "sendapp.success_without_id" // {1}: the gateway's words
+	reasonUnclear    puntuale.ReasonCode = "sendapp.error_unclear"      // {1}: the gateway's words
+)
+
+// What a gateway's words mean.
+const (
+	reasonQuota      puntuale.ReasonCode = "sendapp.limit_reached"
+	reasonPlan       puntuale.ReasonCode = "sendapp.plan_expired"
+	reasonUsed       puntuale.ReasonCode = "sendapp.linked_before"
+	reasonNotLinked  puntuale.ReasonCode = "sendapp.not_linked_yet"
+	reasonRelink     puntuale.ReasonCode = "sendapp.link_again"
+	reasonToken      puntuale.ReasonCode = "sendapp.token"
+	reasonInstance   puntuale.ReasonCode = "sendapp.no_instance"
+	reasonAccount    puntuale.ReasonCode = "sendapp.no_account"
+	reasonRecipient  puntuale.ReasonCode = "sendapp.recipient_not_accepted"
+	reasonEmpty      puntuale.ReasonCode = "sendapp.empty"
+	reasonNotAllowed puntuale.ReasonCode = "sendapp.message_not_accepted"
+)
 
 func readAnswer(text []byte) (answer, error) {
 	var a answer
@@ -91,26 +114,26 @@ const quotaWait = time.Hour
 var rules = []struct {
 	fragment string
 	action
-	says string // Italian, for people
+	says puntuale.ReasonCode
 }{
-	{"exceeded", later, "Limite di messaggi del gateway raggiunto"},
-	{"plan has expired", later, "Abbonamento al gateway scaduto"},
-	{"plan is expired", later, "Abbonamento al gateway scaduto"},
-	{"has been used", used, "L'istanza del gateway era già stata collegata"},
-	{"has not been activated", unpaired, "Il numero non è ancora collegato al gateway"},
-	{"relogin required", relink, "Il numero va collegato di nuovo al gateway"},
-	{"authentication process has failed", relink, "Il numero va collegato di nuovo al gateway"},
-	{"access token", noAccess, "Il gateway non accetta il token di accesso"},
-	{"instance id", noAccess, "Il gateway non conosce più l'istanza"},
-	{"account does not exist", noAccess, "Il gateway non conosce l'account"},
-	{"phone number is required", lost, "Destinatario non accettato dal gateway"},
-	{"recipient is required", lost, "Destinatario non accettato dal gateway"},
-	{"please enter media url or message", lost, "Messaggio vuoto per il gateway"},
-	{"template not found", lost, "Messaggio non accettato dal gateway"},
+	{"exceeded", later, reasonQuota},
+	{"plan has expired", later, reasonPlan},
+	{"plan is expired", later, reasonPlan},
+	{"has been used", used, reasonUsed},
+	{"has not been activated", unpaired, reasonNotLinked},
+	{"relogin required", relink, reasonRelink},
+	{"authentication process has failed", relink, reasonRelink},
+	{"access token", noAccess, reasonToken},
+	{"instance id", noAccess, reasonInstance},
+	{"account does not exist", noAccess, reasonAccount},
+	{"phone number is required", lost, reasonRecipient},
+	{"recipient is required", lost, reasonRecipient},
+	{"please enter media url or message", lost, reasonEmpty},
+	{"template not found", lost, reasonNotAllowed},
 }
 
-// meaning finds what a gateway's words ask for, and an Italian sentence for people.
-func meaning(text string) (action, string) {
+// meaning finds what a gateway's words ask for, and what they mean.
+func meaning(text string) (action, puntuale.ReasonCode) {
 	text = strings.ToLower(text)
 	for _, r := range rules {
 		if strings.Contains(text, r.fragment) {
@@ -131,11 +154,11 @@ func (a answer) refusal() error {
 		case a.sentID() != "":
 			return nil
 		case does == later:
-			return &puntuale.SendError{Kind: puntuale.Throttled, Reason: says, Detail: storable(text, 300), After: quotaWait}
+			return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Because(says), Detail: puntuale.Quoted(storable(text, 300)), After: quotaWait}
 		}
-		return errors.New("il gateway risponde con successo ma senza l'id del messaggio " + storable(text, 200))
+		return &puntuale.ReasonError{Reason: puntuale.Because(reasonNoID, storable(text, 200))}
 	}
-	e := &puntuale.SendError{Reason: says, Detail: storable(text, 300)}
+	e := &puntuale.SendError{Reason: puntuale.Because(says), Detail: puntuale.Quoted(storable(text, 300))}
 	switch does {
 	case lost:
 		e.Kind = puntuale.Final
@@ -144,7 +167,7 @@ func (a answer) refusal() error {
 	case later:
 		e.Kind, e.After = puntuale.Throttled, quotaWait
 	default:
-		return errors.New("il gateway risponde con un errore che non dice se il messaggio è partito: " + storable(text, 200))
+		return &puntuale.ReasonError{Reason: puntuale.Because(reasonUnclear, storable(text, 200))}
 	}
 	return e
 }

@@ -4,21 +4,24 @@ import (
 	"testing"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 )
 
-// TestEnglish: each sentence for people has an English one.
-func TestEnglish(t *testing.T) {
+// TestWords: what a gateway's words mean has a sentence for people, and another one in English.
+func TestWords(t *testing.T) {
 	t.Parallel()
-	all := []string{
-		saysNoKeys, saysNoNumber, saysSilent, saysOffline, saysNoPublic, saysNoHook, saysRestricted, saysUnproven,
-		saysExpired, saysNoCode, saysPairAgain, saysApproved, saysInterrupted, saysRecipient,
-	}
 	for _, r := range rules {
-		all = append(all, r.says)
-	}
-	for _, says := range all {
-		if puntuale.English(says) == says {
-			t.Errorf("%q has no English", says)
+		says := puntuale.Because(r.says)
+		if !catalogue.Known(r.says) || catalogue.English.Say(says) == catalogue.Italian.Say(says) {
+			t.Errorf("%q says %q, and %q in English", r.fragment, catalogue.Italian.Say(says), catalogue.English.Say(says))
 		}
+	}
+}
+
+// TestFormerRestricted: rows of earlier versions are found by the sentence that they hold.
+func TestFormerRestricted(t *testing.T) {
+	t.Parallel()
+	if says := catalogue.Italian.Say(puntuale.Because(reasonRestricted)); says != formerRestricted {
+		t.Errorf("the sentence is %q, earlier versions stored %q", says, formerRestricted)
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -27,7 +27,7 @@ func newClient(t http.RoundTripper) *http.Client {
 // unsentError says that nothing of a request reached the gateway.
 type unsentError struct{ err error }
 
-func (e *unsentError) Error() string { return "la richiesta non è partita: " + e.err.Error() }
+func (e *unsentError) Error() string { return "the request did not leave: " + e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
 // form is how a call carries its parameters. Gateways read JSON in send only. The calls about the account have their
@@ -83,10 +83,10 @@ func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name strin
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, answerMost))
 	if err != nil {
-		return answer{}, fmt.Errorf("leggere la risposta del gateway: %w", err)
+		return answer{}, &puntuale.ReasonError{Reason: puntuale.Because(reasonUnreadable, err.Error()), Err: err}
 	}
 	if response.StatusCode != http.StatusOK { // a proxy answered: gateways answer 200 even to errors
-		return answer{}, fmt.Errorf("il gateway risponde con lo stato HTTP %d", response.StatusCode)
+		return answer{}, &puntuale.ReasonError{Reason: puntuale.Because(reasonStatus, strconv.Itoa(response.StatusCode))}
 	}
 	return readAnswer(text)
 }

@@ -18,17 +18,20 @@ const (
 	lookWait  = 75 * time.Second // for one look: a gateway may take 60 s
 )
 
-// Texts about a session, for people.
+// Why a session cannot send, or what is wrong although it can.
 const (
-	saysNoKeys     = "Mancano le credenziali del gateway"
-	saysNoNumber   = "Nessun numero collegato al gateway"
-	saysSilent     = "Il gateway non risponde"
-	saysOffline    = "Il gateway ha perso il collegamento con il telefono"
-	saysNoPublic   = "Conferme e risposte non arrivano: il server non conosce il proprio indirizzo (public-url)"
-	saysNoHook     = "Conferme e risposte non arrivano: il gateway rifiuta il webhook"
-	saysRestricted = "WhatsApp limita questo numero: gli invii riprendono tra un'ora"
-	saysUnproven   = "Il gateway accetta i messaggi ma non ne conferma nessuno: controlla il telefono"
+	reasonNoKeys     puntuale.ReasonCode = "sendapp.no_keys"
+	reasonNoNumber   puntuale.ReasonCode = "sendapp.no_number"
+	reasonSilent     puntuale.ReasonCode = "sendapp.silent"
+	reasonOffline    puntuale.ReasonCode = "sendapp.offline"
+	reasonNoPublic   puntuale.ReasonCode = "sendapp.no_public_url"
+	reasonNoHook     puntuale.ReasonCode = "sendapp.no_webhook"
+	reasonRestricted puntuale.ReasonCode = "sendapp.restricted"
+	reasonUnproven   puntuale.ReasonCode = "sendapp.unproven"
 )
+
+// formerRestricted is what earlier versions stored for reasonRestricted.
+const formerRestricted = "WhatsApp limita questo numero: gli invii riprendono tra un'ora"
 
 // Open takes charge of a session. It is online once its gateway said that the number is.
 func (c *Connector) Open(s puntuale.Session) {
@@ -139,10 +142,10 @@ func (c *Connector) look(ctx context.Context, a *account) error {
 	}
 	switch {
 	case keys == nil:
-		a.set(puntuale.LinkUnlinked, saysNoKeys)
+		a.set(puntuale.LinkUnlinked, reasonNoKeys)
 		return nil
 	case keys.InstanceID == "":
-		a.set(puntuale.LinkUnlinked, saysNoNumber)
+		a.set(puntuale.LinkUnlinked, reasonNoNumber)
 		return nil
 	}
 	found, err := c.ask(ctx, *keys)
@@ -152,9 +155,9 @@ func (c *Connector) look(ctx context.Context, a *account) error {
 	if err != nil {
 		a.log.Info("a gateway does not answer about its number", "error", err)
 		if a.linked() {
-			a.set(puntuale.LinkLinked, saysSilent)
+			a.set(puntuale.LinkLinked, reasonSilent)
 		} else {
-			a.set(puntuale.LinkUnlinked, saysSilent)
+			a.set(puntuale.LinkUnlinked, reasonSilent)
 		}
 		return nil
 	}
@@ -165,7 +168,7 @@ func (c *Connector) look(ctx context.Context, a *account) error {
 type standing struct {
 	state  puntuale.LinkState
 	number string // "+…", once it is known
-	says   string
+	says   puntuale.ReasonCode
 	does   action // of a refusal
 }
 
@@ -179,16 +182,16 @@ func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (standing, 
 		u := a.user()
 		s := standing{state: puntuale.LinkOnline, number: numberOf(u.ID)}
 		if s.number == "" || u.Connected != nil && !*u.Connected {
-			s.state, s.says = puntuale.LinkLinked, saysOffline
+			s.state, s.says = puntuale.LinkLinked, reasonOffline
 		}
 		return s, nil
 	}
 	does, says := meaning(a.text())
 	if a.Relogin {
-		does, says = relink, "Il numero va collegato di nuovo al gateway"
+		does, says = relink, reasonRelink
 	}
 	if does == unknown {
-		return standing{}, errors.New("il gateway risponde con un errore: " + storable(a.text(), 200))
+		return standing{}, errors.New("the gateway answers with an error: " + storable(a.text(), 200))
 	}
 	return standing{state: puntuale.LinkUnlinked, says: says, does: does}, nil
 }
@@ -225,9 +228,9 @@ func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKey
 
 // setWebhook tells the gateway where to report. It does so once for each instance while the session is open: another
 // program may have changed it before. It returns what people should know, "" where all is well.
-func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.GatewayKeys) string {
+func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.GatewayKeys) puntuale.ReasonCode {
 	if c.cfg.Public == "" {
-		return saysNoPublic
+		return reasonNoPublic
 	}
 	address := strings.TrimSuffix(c.cfg.Public, "/") + a.session.GatewayWebhookPath(c.cfg.Mark)
 	wanted := hook{k.BaseURL, k.InstanceID, address}
@@ -240,7 +243,7 @@ func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.Gatew
 	answered, err := c.call(ctx, k, "set_webhook", inQuery, map[string]string{"webhook_url": address, "enable": "true"})
 	if err != nil || answered.Status != success {
 		a.log.Warn("a gateway refuses its webhook", "error", err, "answer", storable(answered.text(), 200))
-		return saysNoHook
+		return reasonNoHook
 	}
 	a.mu.Lock()
 	a.hooked = wanted
@@ -261,21 +264,21 @@ const restricted = time.Hour
 
 // health looks at the receipts of the session's messages, no matter which node received them. It returns what people
 // should know, "" where all is well.
-func (c *Connector) health(ctx context.Context, a *account) (string, error) {
+func (c *Connector) health(ctx context.Context, a *account) (puntuale.ReasonCode, error) {
 	a.mu.Lock()
 	client := a.client
 	a.mu.Unlock()
 	now := c.cfg.Clock.Now()
-	h, err := c.cfg.Store.GatewayHealth(ctx, client, a.session, now.Add(-healthFrom), now.Add(-healthTo), unprovenMost, saysRestricted)
+	h, err := c.cfg.Store.GatewayHealth(ctx, client, a.session, now.Add(-healthFrom), now.Add(-healthTo), unprovenMost, puntuale.Because(reasonRestricted), formerRestricted)
 	if err != nil {
 		return "", fmt.Errorf("read what became of a gateway's messages: %w", err)
 	}
 	if until := h.Failed.Add(restricted); now.Before(until) {
 		a.wait(until.Sub(now))
-		return saysRestricted, nil
+		return reasonRestricted, nil
 	}
 	if h.Unconfirmed >= unprovenMost {
-		return saysUnproven, nil
+		return reasonUnproven, nil
 	}
 	return "", nil
 }

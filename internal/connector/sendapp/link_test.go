@@ -42,14 +42,14 @@ func TestPairing(t *testing.T) {
 	w := newWorld(t, storetest.SQLite)
 	id := w.open(w.keys(""))
 	w.session = id
-	if r := w.last(id); r.State != puntuale.LinkUnlinked || r.Detail == "" {
+	if r := w.last(id); r.State != puntuale.LinkUnlinked || r.Detail.IsZero() {
 		t.Errorf("before: %+v", r)
 	}
 	first := w.pairing(id)
 	w.later(3*time.Second, "another code", func() bool { return w.last(id).Code.Text != first })
 	w.peer.Scan(w.last(id).Code.Text, own)
 	w.later(3*time.Second, "online", func() bool { return w.conn.Online(id) })
-	if r := w.last(id); r.State != puntuale.LinkOnline || r.Number != "+"+own || r.Detail != "" {
+	if r := w.last(id); r.State != puntuale.LinkOnline || r.Number != "+"+own || !r.Detail.IsZero() {
 		t.Errorf("linked: %+v", r)
 	}
 	if at := w.peer.Webhook(own); at != w.hooks.URL+id.GatewayWebhookPath(w.vault.Mark) {
@@ -67,7 +67,7 @@ func TestPairingExpires(t *testing.T) {
 	id := w.open(w.keys(""))
 	w.pairing(id)
 	w.later(3*time.Second, "the end", func() bool { return w.last(id).State == puntuale.LinkUnlinked })
-	if w.last(id).Detail == "" {
+	if w.last(id).Detail.IsZero() {
 		t.Error("nobody says why the pairing ended")
 	}
 	w.peer.Scan(w.pairing(id), own)
@@ -182,7 +182,7 @@ func TestDisconnections(t *testing.T) {
 		}
 		w.peer.Lose(own, false)
 		w.later(time.Minute, "offline", func() bool { return !w.conn.Online(w.session) })
-		if r := w.last(w.session); r.Detail == "" || newer != (r.State == puntuale.LinkLinked) {
+		if r := w.last(w.session); r.Detail.IsZero() || newer != (r.State == puntuale.LinkLinked) {
 			t.Errorf("newer %v, offline: %+v", newer, r)
 		}
 		w.peer.Back(own)
@@ -238,10 +238,10 @@ func TestNothingConfirmed(t *testing.T) {
 		all, sent = append(all, f), append(sent, w.lastSent())
 	}
 	w.clock.Advance(11 * time.Minute)
-	w.later(time.Minute, "a doubt", func() bool { return w.last(w.session).Detail != "" })
+	w.later(time.Minute, "a doubt", func() bool { return !w.last(w.session).Detail.IsZero() })
 	if !w.conn.Online(w.session) {
 		t.Error("a doubt holds nothing back")
 	}
 	w.report("messages.update", gatewaytest.Ack(sent[len(all)-1], 3))
-	w.later(time.Minute, "no doubt", func() bool { return w.last(w.session).Detail == "" })
+	w.later(time.Minute, "no doubt", func() bool { return w.last(w.session).Detail.IsZero() })
 }

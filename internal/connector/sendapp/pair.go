@@ -25,9 +25,9 @@ const (
 )
 
 const (
-	saysExpired   = "Il codice è scaduto: nessun telefono lo ha letto"
-	saysNoCode    = "Il gateway non mostra un codice da leggere"
-	saysPairAgain = "Il gateway non è riuscito a collegare il numero: riprova"
+	reasonExpired   puntuale.ReasonCode = "sendapp.code_expired"
+	reasonNoCode    puntuale.ReasonCode = "sendapp.no_code"
+	reasonPairAgain puntuale.ReasonCode = "sendapp.pair_again"
 )
 
 // Faults of this file.
@@ -151,7 +151,7 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 		}
 		release()
 	}
-	a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, saysExpired) })
+	a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, reasonExpired) })
 }
 
 // tell reports a number that was linked just now, unless it was unlinked or the keys were replaced meanwhile.
@@ -171,12 +171,12 @@ func (a *account) tell(k puntuale.GatewayKeys, s standing) {
 }
 
 // showCode lets the gateway draw a code and reports its text. It returns why the pairing is over, "" where it goes on.
-func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) string {
+func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) puntuale.ReasonCode {
 	answered, err := a.c.call(ctx, *k, "get_qrcode", inQuery, nil)
 	if err != nil {
 		if ctx.Err() == nil {
 			a.log.Info("a gateway shows no code", "error", err)
-			return saysSilent
+			return reasonSilent
 		}
 		return ""
 	}
@@ -185,13 +185,13 @@ func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) string 
 			return says
 		}
 		if answered, err = a.c.call(ctx, *k, "get_qrcode", inQuery, nil); err != nil {
-			return saysSilent
+			return reasonSilent
 		}
 	}
 	text, err := readCode(answered.Picture)
 	if err != nil {
 		a.log.Warn("a gateway's code cannot be read", "error", err)
-		return saysNoCode
+		return reasonNoCode
 	}
 	a.report(puntuale.LinkReport{State: puntuale.LinkPairing, Code: puntuale.PairingCode{Method: puntuale.PairQR, Text: text},
 		Until: a.c.cfg.Clock.Now().Add(codeAgain + pairLook)})
@@ -199,12 +199,12 @@ func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) string 
 }
 
 // renew takes another instance where the gateway does not link the present one any more.
-func (a *account) renew(ctx context.Context, k *puntuale.GatewayKeys, text string) string {
+func (a *account) renew(ctx context.Context, k *puntuale.GatewayKeys, text string) puntuale.ReasonCode {
 	does, says := meaning(text)
 	switch does {
 	case used, relink:
 	case unknown:
-		return saysPairAgain
+		return reasonPairAgain
 	default:
 		return says
 	}
@@ -214,10 +214,10 @@ func (a *account) renew(ctx context.Context, k *puntuale.GatewayKeys, text strin
 	defer a.asking.Unlock()
 	if err := a.c.newInstance(ctx, a, k); err != nil {
 		a.log.Warn("a gateway makes no other instance", "error", err)
-		return saysPairAgain
+		return reasonPairAgain
 	}
 	if k.InstanceID == old {
-		return saysPairAgain
+		return reasonPairAgain
 	}
 	return ""
 }

@@ -17,11 +17,10 @@ type payload struct {
 	with map[string]string
 }
 
-// Sentences that several places share.
+// Why a message cannot be prepared.
 const (
-	saysApproved    = "Un modello approvato da Meta può essere inviato solo da un numero Official"
-	saysInterrupted = "Invio interrotto"
-	saysRecipient   = "Il gateway non raggiunge questo tipo di destinatario"
+	reasonKindOfRecipient puntuale.ReasonCode = "sendapp.kind_of_recipient"
+	reasonOnlyGroups      puntuale.ReasonCode = "sendapp.only_numbers_and_groups"
 )
 
 // Prepare makes the call's parameters. It fetches a file only to see that its address may be reached: the gateway fetches
@@ -39,10 +38,10 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 		p.name, p.as = "send_group", inForm // in JSON it takes no group
 		p.with["group_id"] = e.To
 	default:
-		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: saysRecipient, Detail: "solo numeri e gruppi @g.us"}
+		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(reasonKindOfRecipient), Detail: puntuale.Because(reasonOnlyGroups)}
 	}
 	if e.Content.Official != nil {
-		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: saysApproved, Detail: "official"}
+		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonOnlyOfficial), Detail: puntuale.Quoted("official")}
 	}
 	if e.Content.MediaURL != "" {
 		if err := c.checkMedia(ctx, e); err != nil {
@@ -59,7 +58,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 // checkMedia fetches the file once, through the same rules as every address that a caller gives.
 func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 	if c.cfg.Media == nil {
-		return &puntuale.SendError{Kind: puntuale.Final, Reason: "Questo server non invia file", Detail: "manca il modo di scaricarli"}
+		return &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonNoFiles), Detail: puntuale.Because(puntuale.ReasonNoFetcher)}
 	}
 	file, err := c.cfg.Media.Fetch(ctx, puntuale.MediaRequest{Client: e.Client, Run: e.Run, URL: e.Content.MediaURL})
 	if err != nil {
@@ -81,10 +80,10 @@ func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntu
 func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
 	p, ok := prepared.Payload.(payload)
 	if !ok {
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Final, Reason: "Messaggio non preparato", Detail: "payload"}
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonUnprepared), Detail: puntuale.Quoted("payload")}
 	}
 	if err := ctx.Err(); err != nil {
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: saysInterrupted, Detail: err.Error(), Err: err}
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(err.Error()), Err: err}
 	}
 	a := c.account(prepared.Session)
 	if a == nil {
@@ -97,7 +96,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	answered, err := c.call(ctx, keys, p.name, p.as, p.with)
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
 		a.lookNow()
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: saysSilent, Detail: storable(unsent.Error(), 300), Err: err}
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonSilent), Detail: puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error(), 300)), Err: err}
 	}
 	if err == nil {
 		err = answered.refusal()
@@ -108,7 +107,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	}
 	id := storable(answered.sentID(), maxNetworkID)
 	c.keepID(ctx, a, prepared.Envelope, id)
-	return puntuale.Receipt{Detail: id}, nil
+	return puntuale.Receipt{Detail: puntuale.Quoted(id)}, nil
 }
 
 // maxNetworkID bounds an id that a gateway gives, in bytes. WhatsApp's have about 30.
@@ -125,9 +124,9 @@ func (a *account) refused(err error, answered answer) {
 	switch e.Kind {
 	case puntuale.Throttled:
 		a.wait(e.After)
-		a.set(puntuale.LinkOnline, e.Reason)
+		a.set(puntuale.LinkOnline, e.Reason.Code)
 	case puntuale.SessionDown:
-		a.down(puntuale.LinkUnlinked, e.Reason)
+		a.down(puntuale.LinkUnlinked, e.Reason.Code)
 	case puntuale.Final, puntuale.Transient, puntuale.Deferred:
 	}
 }
@@ -149,5 +148,5 @@ func (c *Connector) keepID(ctx context.Context, a *account, e puntuale.Envelope,
 }
 
 func offline() *puntuale.SendError {
-	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.SaysNotLinked, Detail: "numero non collegato o in pausa"}
+	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Because(puntuale.ReasonPaused)}
 }

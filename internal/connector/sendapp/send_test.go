@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/connector/sendapp/gatewaytest"
 	"puntuale/internal/store/storetest"
 )
@@ -48,7 +49,7 @@ func TestAnswers(t *testing.T) {
 			receipt, err := w.send(person, text("ciao"))
 			got := sent
 			if e := puntuale.AsSendError(err); e != nil {
-				if got = e.Kind; e.Reason == "" {
+				if got = e.Kind; e.Reason.IsZero() {
 					t.Error("the refusal has no reason to show to people")
 				}
 			} else if err != nil {
@@ -60,7 +61,7 @@ func TestAnswers(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), gatewaytest.Token) {
 				t.Errorf("the error tells the token: %v", err)
 			}
-			if got == sent && receipt.Detail != w.lastSent().ID {
+			if got == sent && catalogue.Italian.Say(receipt.Detail) != w.lastSent().ID {
 				t.Errorf("the receipt says %q, want %q", receipt.Detail, w.lastSent().ID)
 			}
 			w.until("as expected after a look", func() bool { return w.conn.Online(w.session) == test.online })
@@ -75,7 +76,7 @@ func TestUnreachable(t *testing.T) {
 	k := w.keys("65F0AAAAAAAAA")
 	k.BaseURL = "http://127.0.0.1:1/api"
 	away := w.open(k)
-	if w.conn.Online(away) || w.last(away).Detail == "" {
+	if w.conn.Online(away) || w.last(away).Detail.IsZero() {
 		t.Errorf("a session whose gateway is not there: %+v", w.last(away))
 	}
 	w.peer.Down(true)

@@ -208,7 +208,7 @@ func (t *taking) echo(ctx context.Context, m message) error {
 }
 
 func (t *taking) evidence(n puntuale.NetworkID, kind puntuale.EvidenceKind) puntuale.Evidence {
-	return puntuale.Evidence{MessageRef: n.MessageRef, Session: t.from.session, Token: n.Token, Kind: kind, At: t.now, Detail: n.ID}
+	return puntuale.Evidence{MessageRef: n.MessageRef, Session: t.from.session, Token: n.Token, Kind: kind, At: t.now, Detail: puntuale.Quoted(n.ID)}
 }
 
 // answerWait is how long an ack waits for the answer that it overtook.
@@ -270,6 +270,9 @@ const (
 	statusPlayed    = 5
 )
 
+// reasonCode: {1}: WhatsApp's codes, {2}: the id of the message.
+const reasonCode puntuale.ReasonCode = "sendapp.code"
+
 // codeRestricted is WhatsApp's code for a number that it restricts.
 const codeRestricted = "463"
 
@@ -278,11 +281,11 @@ func (t *taking) ack(n puntuale.NetworkID, u update) {
 	switch status := *u.Update.Status; {
 	case status == statusError:
 		e = t.evidence(n, puntuale.EvidenceFailed)
-		e.Reason = "WhatsApp non ha accettato il messaggio"
+		e.Reason = puntuale.Because(puntuale.ReasonNotAccepted)
 		if slices.Contains(u.Update.Codes, codeRestricted) {
-			e.Reason = saysRestricted
+			e.Reason = puntuale.Because(reasonRestricted)
 		}
-		e.Detail = storable("codice "+strings.Join(u.Update.Codes, " ")+" "+n.ID, 300)
+		e.Detail = puntuale.Because(reasonCode, storable(strings.Join(u.Update.Codes, " "), 160), n.ID)
 	case status == statusServer:
 		e = t.evidence(n, puntuale.EvidenceSent)
 	case status == statusDelivered:

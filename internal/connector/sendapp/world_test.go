@@ -290,7 +290,7 @@ const forbidden = "https://10.0.0.1/foto.jpg"
 
 func (files) Fetch(_ context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
 	if r.URL == forbidden {
-		return nil, &puntuale.SendError{Kind: puntuale.Final, Reason: "Indirizzo non ammesso", Detail: "rete privata"}
+		return nil, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Quoted("Indirizzo non ammesso"), Detail: puntuale.Quoted("rete privata")}
 	}
 	return &puntuale.Media{ReadSeekCloser: file{strings.NewReader("x")}, Size: 1, ContentType: "image/jpeg"}, nil
 }

@@ -290,7 +290,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	}
 	done := make(chan struct{})
 	n.mu.Lock()
-	n.state.unlinked("")
+	n.state.unlinked(puntuale.Reason{})
 	n.state.moved = false
 	n.shown = n.state.link // the caller reports this change
 	n.known()

@@ -19,7 +19,7 @@ import (
 func (n *number) compose(ctx context.Context, cli *whatsmeow.Client, e puntuale.Envelope) (*waE2E.Message, error) {
 	switch c := e.Content; {
 	case c.Official != nil:
-		return nil, final("Un modello approvato da Meta può essere inviato solo da un numero Official", "official")
+		return nil, final(puntuale.ReasonOnlyOfficial, puntuale.Quoted("official"))
 	case c.MediaURL != "":
 		f, err := n.upload(ctx, cli, e)
 		if err != nil {
@@ -52,7 +52,7 @@ func (f *file) message(c puntuale.Content) (*waE2E.Message, error) {
 		}}, nil
 	case whatsmeow.MediaAudio:
 		if c.Text != "" {
-			return nil, final("WhatsApp non ammette un testo insieme a un audio", "l'audio non ha didascalia")
+			return nil, final(puntuale.ReasonAudioAlone, puntuale.Because(puntuale.ReasonAudioUncaptioned))
 		}
 		return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{
 			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256,

@@ -71,7 +71,7 @@ func TestContents(t *testing.T) {
 	}
 	for _, test := range tests {
 		r := w.mustSend(w.message("+"+annaNumber, test.content))
-		m := anna.Await(t, func(m whatsapptest.Message) bool { return m.ID == r.Detail })
+		m := anna.Await(t, func(m whatsapptest.Message) bool { return m.ID == r.Detail.String() })
 		if m.Kind != test.kind || m.Text != test.content.Text || m.FileName != test.name || m.MimeType != test.mime {
 			t.Errorf("%s: %+v", test.content.MediaURL, m)
 		}

@@ -46,7 +46,7 @@ func TestTimelock(t *testing.T) {
 	cold := w.text("+"+bertNumber, "a un estraneo")
 	_, err := w.send(cold)
 	refusal := puntuale.AsSendError(err)
-	if refusal == nil || refusal.Kind != puntuale.Deferred || refusal.After <= 0 || refusal.After > 5*time.Second || !strings.Contains(refusal.Detail, "463") {
+	if refusal == nil || refusal.Kind != puntuale.Deferred || refusal.After <= 0 || refusal.After > 5*time.Second || !strings.Contains(italian(refusal.Detail), "463") {
 		t.Fatalf("refused: %+v", refusal)
 	}
 	w.await("the end is shown", func() bool { r := w.last(); return r.Limited.Equal(end.UTC()) && word(r) == "online" })
@@ -166,7 +166,7 @@ func TestBan(t *testing.T) {
 	before := len(w.net.Logins())
 	w.shop.Ban(104, 4*time.Second)
 	r := w.awaitWord("banned")
-	if until := time.Until(r.Until); until < time.Second || until > 5*time.Second || !strings.Contains(r.Detail, "messaggio") {
+	if until := time.Until(r.Until); until < time.Second || until > 5*time.Second || !strings.Contains(italian(r.Detail), "messaggio") {
 		t.Errorf("banned: %+v", r)
 	}
 	if err := w.conn.Reconnect(t.Context(), theSession); puntuale.CodeOf(err) != puntuale.CodeConflict {
@@ -340,7 +340,7 @@ func TestWatchdog(t *testing.T) {
 		}
 	}
 	r := w.awaitWord("waiting")
-	if until := time.Until(r.Until); until < 5*time.Minute || !strings.Contains(r.Detail, "conferma") || w.conn.Online(theSession) {
+	if until := time.Until(r.Until); until < 5*time.Minute || !strings.Contains(italian(r.Detail), "conferma") || w.conn.Online(theSession) {
 		t.Errorf("quiet: %+v", r)
 	}
 	w.mu.Lock()

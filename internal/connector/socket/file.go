@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -114,7 +115,7 @@ func (f *files) keep(hash string, one *file, now time.Time) {
 func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.Envelope) (*file, error) {
 	source := n.c.cfg.Media
 	if source == nil {
-		return nil, final("Questo server non invia file", "manca il modo di scaricarli")
+		return nil, final(puntuale.ReasonNoFiles, puntuale.Because(puntuale.ReasonNoFetcher))
 	}
 	got, err := source.Fetch(ctx, puntuale.MediaRequest{Client: e.Client, Run: e.Run, URL: e.Content.MediaURL, MaxBytes: worthFetching(e.Content)})
 	if err != nil {
@@ -123,7 +124,7 @@ func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.E
 	defer got.Close()
 	kind := kindOf(got.ContentType)
 	if most := mostBytes[kind]; most > 0 && got.Size > most {
-		return nil, final("File troppo grande per WhatsApp", fmt.Sprintf("oltre %d byte", most))
+		return nil, final(puntuale.ReasonTooLarge, puntuale.Because(reasonOverLimit, strconv.FormatInt(most, 10)))
 	}
 	hash, err := hashOf(got)
 	if err != nil {
@@ -166,7 +167,7 @@ func uploadNow(ctx context.Context, cli *whatsmeow.Client, kind whatsmeow.MediaT
 	}
 	up, err := cli.UploadReader(ctx, m, nil, kind)
 	if err != nil {
-		return nil, &puntuale.SendError{Kind: puntuale.Transient, Reason: "File non ancora caricato su WhatsApp", Detail: clip(err.Error(), 200), Err: err}
+		return nil, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonNotUploaded), Detail: puntuale.Quoted(clip(err.Error(), 200)), Err: err}
 	}
 	f.up = up
 	return f, nil
@@ -187,7 +188,7 @@ func (f *file) look(m *puntuale.Media) error {
 			return fmt.Errorf("read a file: %w", err)
 		}
 		if !bytes.Contains(head[:k], []byte("OpusHead")) {
-			return final("WhatsApp accetta audio ogg solo con il codec opus", "audio/ogg senza OpusHead")
+			return final(puntuale.ReasonOnlyOpus, puntuale.Because(puntuale.ReasonNoOpus))
 		}
 		f.voice, f.mime = true, "audio/ogg; codecs=opus"
 		f.seconds = opusSeconds(m, m.Size)

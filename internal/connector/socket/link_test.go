@@ -31,7 +31,7 @@ func TestLinkAndSend(t *testing.T) {
 	e := w.text("+"+annaNumber, "ciao Anna")
 	r := w.mustSend(e)
 	m := anna.Await(t, whatsapptest.Text("ciao Anna"))
-	if m.ID != r.Detail || m.From != shopNumber {
+	if m.ID != r.Detail.String() || m.From != shopNumber {
 		t.Errorf("the phone shows %+v, the receipt says %q", m, r.Detail)
 	}
 	w.await("it was delivered", func() bool { return len(w.evidence(e.Message)) > 0 })
@@ -139,7 +139,7 @@ func TestCodesRotate(t *testing.T) {
 		eventually(t, "the code's end is waited for", func() bool { return fake.Waiters() == 2 }) // and the sweep's
 		fake.Advance(want)
 	}
-	if r := w.awaitWord("unlinked"); r.Code.Text != "" || r.Detail == "" {
+	if r := w.awaitWord("unlinked"); r.Code.Text != "" || r.Detail.IsZero() {
 		t.Errorf("after the last: %+v", r)
 	}
 	w.pair() // a person who asks again gets new codes

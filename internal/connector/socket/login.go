@@ -50,7 +50,7 @@ func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 	case <-settled:
 	case <-ctx.Done():
 	case <-late:
-		n.apply(epoch, func(m *machine) { m.lost("WhatsApp non risponde", clock.Now()) })
+		n.apply(epoch, func(m *machine) { m.lost(puntuale.Because(reasonSilent), clock.Now()) })
 	}
 }
 
@@ -96,12 +96,12 @@ func (n *number) failed(epoch int, err error) {
 	n.apply(epoch, func(m *machine) {
 		switch {
 		case errors.Is(err, errNoDevice):
-			m.unlinked("Le chiavi del numero non ci sono più, collegalo di nuovo")
+			m.unlinked(puntuale.Because(reasonKeysGone))
 		case errors.Is(err, errOutdated):
 			m.outdated()
 		default:
 			n.log.Info("a number could not be connected", "error", err)
-			m.lost("WhatsApp non è raggiungibile", now)
+			m.lost(puntuale.Because(reasonOutOfReach), now)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func (n *number) heard(epoch int, cli *whatsmeow.Client, event any) bool {
 		n.timelocked(e)
 	case *events.KeepAliveTimeout:
 		if e.ErrorCount >= keepAlives {
-			n.apply(epoch, func(m *machine) { m.lost("La connessione con WhatsApp non risponde", now) })
+			n.apply(epoch, func(m *machine) { m.lost(puntuale.Because(reasonNoAnswer), now) })
 		}
 	default:
 		n.apply(epoch, func(m *machine) { moved(m, cli, event, now) })
@@ -160,48 +160,48 @@ func moved(m *machine, cli *whatsmeow.Client, event any, now time.Time) {
 	case *events.Connected:
 		m.online("+"+cli.Store.GetJID().User, now)
 	case *events.Disconnected:
-		m.lost("La connessione con WhatsApp è caduta", now)
+		m.lost(puntuale.Because(reasonDropped), now)
 	case *events.ClientOutdated:
 		m.outdated()
 	case *events.StreamReplaced:
 		m.replaced()
 	case *events.LoggedOut:
-		m.loggedOut(saysLoggedOut(e))
+		m.loggedOut(puntuale.Because(whyLoggedOut(e)))
 	case *events.TemporaryBan:
-		m.banned(e.Expire, saysBan(e.Code), now)
+		m.banned(e.Expire, puntuale.Because(whyBanned(e.Code)), now)
 	case *events.ConnectFailure:
-		m.refused("WhatsApp rifiuta la connessione (codice "+e.Reason.NumberString()+")", now)
+		m.refused(puntuale.Because(reasonLoginRefused, e.Reason.NumberString()), now)
 	case *events.StreamError:
-		m.lost("WhatsApp ha chiuso la connessione (codice "+clip(e.Code, 20)+")", now)
+		m.lost(puntuale.Because(reasonClosed, clip(e.Code, 20)), now)
 	case *events.ManualLoginReconnect: // the network asks for it after a number was linked
 		m.connecting(now)
 	}
 }
 
-func saysLoggedOut(e *events.LoggedOut) string {
+func whyLoggedOut(e *events.LoggedOut) puntuale.ReasonCode {
 	switch e.Reason {
 	case events.ConnectFailureMainDeviceGone:
-		return "Il telefono non è più attivo su WhatsApp con questo numero"
+		return reasonPhoneGone
 	case events.ConnectFailureUnknownLogout:
-		return "WhatsApp ha bloccato il numero"
+		return reasonNumberBlocked
 	}
-	return "Il telefono ha scollegato questo dispositivo"
+	return reasonPhoneUnlinked
 }
 
-func saysBan(code events.TempBanReason) string {
+func whyBanned(code events.TempBanReason) puntuale.ReasonCode {
 	switch code {
 	case events.TempBanSentToTooManyPeople:
-		return "Troppi messaggi a chi non ha il numero in rubrica"
+		return reasonBanStrangers
 	case events.TempBanBlockedByUsers:
-		return "Troppe persone hanno bloccato il numero"
+		return reasonBanBlocked
 	case events.TempBanCreatedTooManyGroups:
-		return "Troppi gruppi con persone che non hanno il numero in rubrica"
+		return reasonBanGroups
 	case events.TempBanSentTooManySameMessage:
-		return "Lo stesso messaggio a troppe persone"
+		return reasonBanSame
 	case events.TempBanBroadcastList:
-		return "Troppi messaggi a una lista broadcast"
+		return reasonBanBroadcast
 	}
-	return "Possibile violazione delle condizioni d'uso"
+	return reasonBanTerms
 }
 
 // Reconnect connects a linked number at once.

@@ -22,6 +22,33 @@ const (
 	quarantineMax = 6 * time.Hour
 )
 
+// Why a number is not linked, or not connected.
+const (
+	reasonPairingOver    puntuale.ReasonCode = "socket.pairing_over"
+	reasonKeysElsewhere  puntuale.ReasonCode = "socket.keys_elsewhere"
+	reasonKeysGone       puntuale.ReasonCode = "socket.keys_gone"
+	reasonSilent         puntuale.ReasonCode = "socket.silent"
+	reasonOutOfReach     puntuale.ReasonCode = "socket.out_of_reach"
+	reasonNoAnswer       puntuale.ReasonCode = "socket.connection_silent"
+	reasonDropped        puntuale.ReasonCode = "socket.connection_lost"
+	reasonLoginRefused   puntuale.ReasonCode = "socket.login_refused"     // {1}: WhatsApp's code
+	reasonClosed         puntuale.ReasonCode = "socket.connection_closed" // {1}: WhatsApp's code
+	reasonUnacknowledged puntuale.ReasonCode = "socket.unacknowledged"
+	reasonPhoneGone      puntuale.ReasonCode = "socket.phone_gone"
+	reasonNumberBlocked  puntuale.ReasonCode = "socket.number_blocked"
+	reasonPhoneUnlinked  puntuale.ReasonCode = "socket.phone_unlinked"
+)
+
+// Why WhatsApp bans a number for a while.
+const (
+	reasonBanStrangers puntuale.ReasonCode = "socket.ban_strangers"
+	reasonBanBlocked   puntuale.ReasonCode = "socket.ban_blocked"
+	reasonBanGroups    puntuale.ReasonCode = "socket.ban_groups"
+	reasonBanSame      puntuale.ReasonCode = "socket.ban_same_message"
+	reasonBanBroadcast puntuale.ReasonCode = "socket.ban_broadcast"
+	reasonBanTerms     puntuale.ReasonCode = "socket.ban_terms"
+)
+
 // machine is the link state of a number, and when it connects next. It does nothing itself: its owner calls the method for
 // what happened, and looks at next. API, metrics and pages all show this state.
 type machine struct {
@@ -42,9 +69,9 @@ func (m *machine) opened(l puntuale.Link, linked bool, number string, now time.T
 	case !linked && l.Condition == puntuale.LoggedOut:
 		m.set(puntuale.LinkUnlinked, puntuale.LoggedOut, l.Detail)
 	case !linked && l.State == puntuale.LinkPairing:
-		m.unlinked("Collegamento interrotto, ricomincia")
+		m.unlinked(puntuale.Because(reasonPairingOver))
 	case !linked && (l.State == puntuale.LinkLinked || l.State == puntuale.LinkOnline):
-		m.unlinked("Le chiavi del numero non sono su questo server, collegalo di nuovo")
+		m.unlinked(puntuale.Because(reasonKeysElsewhere))
 	case !linked:
 		m.unlinked(l.Detail)
 	default:
@@ -66,7 +93,7 @@ func (m *machine) reopened(l puntuale.Link, now time.Time) {
 	}
 }
 
-func (m *machine) set(s puntuale.LinkState, c puntuale.Condition, detail string) {
+func (m *machine) set(s puntuale.LinkState, c puntuale.Condition, detail puntuale.Reason) {
 	m.link.State, m.link.Condition, m.link.Detail, m.moved = s, c, detail, true
 	m.link.Code, m.link.Until, m.next = puntuale.PairingCode{}, time.Time{}, time.Time{}
 	if s == puntuale.LinkUnlinked || s == puntuale.LinkPairing {
@@ -76,18 +103,18 @@ func (m *machine) set(s puntuale.LinkState, c puntuale.Condition, detail string)
 
 // connecting: a login begins at once.
 func (m *machine) connecting(now time.Time) {
-	m.set(puntuale.LinkLinked, puntuale.Connecting, "")
+	m.set(puntuale.LinkLinked, puntuale.Connecting, puntuale.Reason{})
 	m.next = now
 }
 
 // begun: the planned login is under way.
 func (m *machine) begun() {
-	m.link.Condition, m.link.Detail, m.link.Until = puntuale.Connecting, "", time.Time{}
+	m.link.Condition, m.link.Detail, m.link.Until = puntuale.Connecting, puntuale.Reason{}, time.Time{}
 }
 
 // online: messages may leave.
 func (m *machine) online(number string, now time.Time) {
-	m.set(puntuale.LinkOnline, puntuale.ConditionNone, "")
+	m.set(puntuale.LinkOnline, puntuale.ConditionNone, puntuale.Reason{})
 	m.link.Number, m.since = number, now
 }
 
@@ -95,7 +122,7 @@ func (m *machine) online(number string, now time.Time) {
 func (m *machine) acknowledged() { m.quarantines = 0 }
 
 // lost: the connection ended, or could not be made.
-func (m *machine) lost(detail string, now time.Time) {
+func (m *machine) lost(detail puntuale.Reason, now time.Time) {
 	if m.link.State == puntuale.LinkOnline && now.Sub(m.since) >= steady {
 		m.failures = 0
 	}
@@ -104,25 +131,25 @@ func (m *machine) lost(detail string, now time.Time) {
 }
 
 // refused: the network refused the login and gave no reason.
-func (m *machine) refused(detail string, now time.Time) {
+func (m *machine) refused(detail puntuale.Reason, now time.Time) {
 	m.wait(detail, backoff(refusedFirst, refusedLast, m.failures), now)
 	m.failures++
 }
 
 // unacknowledged: the network takes messages and acknowledges none.
-func (m *machine) unacknowledged(detail string, now time.Time) {
+func (m *machine) unacknowledged(detail puntuale.Reason, now time.Time) {
 	m.wait(detail, backoff(quarantine, quarantineMax, m.quarantines), now)
 	m.quarantines++
 }
 
-func (m *machine) wait(detail string, d time.Duration, now time.Time) {
+func (m *machine) wait(detail puntuale.Reason, d time.Duration, now time.Time) {
 	m.set(puntuale.LinkLinked, puntuale.Waiting, detail)
 	m.link.Until = now.Add(d)
 	m.next = m.link.Until
 }
 
 // banned: the network refuses the number for d.
-func (m *machine) banned(d time.Duration, detail string, now time.Time) {
+func (m *machine) banned(d time.Duration, detail puntuale.Reason, now time.Time) {
 	if d <= 0 {
 		d = banUnknown
 	}
@@ -132,31 +159,31 @@ func (m *machine) banned(d time.Duration, detail string, now time.Time) {
 }
 
 // outdated: no login before another version of the protocol is known.
-func (m *machine) outdated() { m.set(puntuale.LinkLinked, puntuale.Outdated, "") }
+func (m *machine) outdated() { m.set(puntuale.LinkLinked, puntuale.Outdated, puntuale.Reason{}) }
 
 // replaced: another connection of the same number took its place. If both reconnected, each would end the other, for
 // ever.
-func (m *machine) replaced() { m.set(puntuale.LinkLinked, puntuale.Replaced, "") }
+func (m *machine) replaced() { m.set(puntuale.LinkLinked, puntuale.Replaced, puntuale.Reason{}) }
 
 // loggedOut: the link is over, and its keys with it.
-func (m *machine) loggedOut(detail string) {
+func (m *machine) loggedOut(detail puntuale.Reason) {
 	m.set(puntuale.LinkUnlinked, puntuale.LoggedOut, detail)
 	m.failures, m.quarantines = 0, 0
 }
 
-func (m *machine) unlinked(detail string) {
+func (m *machine) unlinked(detail puntuale.Reason) {
 	m.set(puntuale.LinkUnlinked, puntuale.ConditionNone, detail)
 	m.link.Limited, m.failures, m.quarantines = time.Time{}, 0, 0
 }
 
 // pairing: a code is shown until a moment. The empty code means that none can be shown just now.
 func (m *machine) pairing(code puntuale.PairingCode, until time.Time) {
-	m.set(puntuale.LinkPairing, puntuale.ConditionNone, "")
+	m.set(puntuale.LinkPairing, puntuale.ConditionNone, puntuale.Reason{})
 	m.link.Code, m.link.Until = code, until
 }
 
 // passkey: the phone asks for a passkey, which only a browser at WhatsApp's own address can give.
-func (m *machine) passkey() { m.set(puntuale.LinkPairing, puntuale.NeedsPasskey, "") }
+func (m *machine) passkey() { m.set(puntuale.LinkPairing, puntuale.NeedsPasskey, puntuale.Reason{}) }
 
 // limit notes until when cold contacts wait; zero: not at all.
 func (m *machine) limit(until time.Time) { m.link.Limited = until }

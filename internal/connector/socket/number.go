@@ -102,7 +102,7 @@ func (n *number) act() {
 
 // tell reports the state if it changed. With the lock held.
 func (n *number) tell() {
-	if n.state.link == n.shown {
+	if n.state.link.Equal(n.shown) {
 		return
 	}
 	was := puntuale.Link{State: n.shown.State, Condition: n.shown.Condition}

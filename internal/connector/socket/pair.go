@@ -38,7 +38,7 @@ func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method p
 		return errNotOpen
 	}
 	n.begin(func(ctx context.Context, epoch int) {
-		p := &pairing{number: n, epoch: epoch, method: method, phone: phone, codes: make(chan []string, 1), secrets: make(chan events.RotateADVSecret, 8), ended: make(chan string, 1), linked: make(chan bool, 2)}
+		p := &pairing{number: n, epoch: epoch, method: method, phone: phone, codes: make(chan []string, 1), secrets: make(chan events.RotateADVSecret, 8), ended: make(chan puntuale.Reason, 1), linked: make(chan bool, 2)}
 		p.run(ctx)
 	})
 	return nil
@@ -53,9 +53,23 @@ type pairing struct {
 
 	codes   chan []string               // codes from the network
 	secrets chan events.RotateADVSecret // new secrets that replace those in the codes
-	ended   chan string                 // why the pairing failed
+	ended   chan puntuale.Reason        // why the pairing failed
 	linked  chan bool                   // the number is linked; true: the network asks for the first login
 }
+
+// Why a number could not be linked.
+const (
+	reasonCodeUnused     puntuale.ReasonCode = "socket.code_unused"
+	reasonTryAgain       puntuale.ReasonCode = "socket.pairing_out_of_reach"
+	reasonOutdated       puntuale.ReasonCode = "socket.outdated"
+	reasonTooManyTries   puntuale.ReasonCode = "socket.too_many_tries"
+	reasonNumberRefused  puntuale.ReasonCode = "socket.number_refused"
+	reasonPairAgain      puntuale.ReasonCode = "socket.pair_again"
+	reasonNoMoreDevices  puntuale.ReasonCode = "socket.no_more_devices"
+	reasonPasskey        puntuale.ReasonCode = "socket.passkey"
+	reasonPairingClosed  puntuale.ReasonCode = "socket.pairing_closed"
+	reasonPairingRefused puntuale.ReasonCode = "socket.pairing_refused" // {1}: WhatsApp's code
+)
 
 // run shows codes until a phone uses one, or none are left.
 func (p *pairing) run(ctx context.Context) {
@@ -97,7 +111,7 @@ func (p *pairing) run(ctx context.Context) {
 			shown = shown[1:]
 		}
 		if len(shown) == 0 {
-			p.apply(p.epoch, func(m *machine) { m.unlinked("Nessun telefono ha usato il codice") })
+			p.apply(p.epoch, func(m *machine) { m.unlinked(puntuale.Because(reasonCodeUnused)) })
 			return
 		}
 		renew(shown, rotated)
@@ -155,17 +169,17 @@ func (p *pairing) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	why := "WhatsApp non è raggiungibile, riprova"
+	why := reasonTryAgain
 	switch {
 	case errors.Is(err, errOutdated):
-		why = "WhatsApp richiede una versione più recente: riprova tra qualche minuto; se dura, il servizio va aggiornato"
+		why = reasonOutdated
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
-		why = "Troppi tentativi di collegamento: riprova tra qualche ora"
+		why = reasonTooManyTries
 	case errors.Is(err, whatsmeow.ErrIQBadRequest), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort), errors.Is(err, whatsmeow.ErrIQNotFound):
-		why = "WhatsApp non accetta questo numero"
+		why = reasonNumberRefused
 	}
 	p.log.Info("a number could not be linked", "error", clip(err.Error(), 300))
-	p.apply(p.epoch, func(m *machine) { m.unlinked(why) })
+	p.apply(p.epoch, func(m *machine) { m.unlinked(puntuale.Because(why)) })
 }
 
 // ask gets the code that a person types into the phone.
@@ -227,19 +241,19 @@ func (p *pairing) hear(_ *whatsmeow.Client, event any) bool {
 		offer(p.linked, true)
 	case *events.PairError:
 		p.log.Info("a number could not be linked", "error", clip(e.Error.Error(), 300))
-		offer(p.ended, "Il collegamento non è riuscito, riprova")
+		offer(p.ended, puntuale.Because(reasonPairAgain))
 	case *events.QRScannedWithoutMultidevice:
-		offer(p.ended, "Il telefono non permette altri dispositivi: aggiorna WhatsApp sul telefono e riprova")
+		offer(p.ended, puntuale.Because(reasonNoMoreDevices))
 	case *events.PairPasskeyRequest, *events.PairPasskeyConfirmation:
 		p.apply(p.epoch, func(m *machine) { m.passkey() })
 	case *events.PairPasskeyError:
-		offer(p.ended, "Il telefono ha chiesto una passkey, che qui non si può dare")
+		offer(p.ended, puntuale.Because(reasonPasskey))
 	case *events.Disconnected:
-		offer(p.ended, "WhatsApp ha chiuso il collegamento, riprova")
+		offer(p.ended, puntuale.Because(reasonPairingClosed))
 	case *events.ConnectFailure:
-		offer(p.ended, "WhatsApp rifiuta il collegamento (codice "+e.Reason.NumberString()+")")
+		offer(p.ended, puntuale.Because(reasonPairingRefused, e.Reason.NumberString()))
 	case *events.ClientOutdated:
-		offer(p.ended, "WhatsApp richiede una versione più recente: riprova tra qualche minuto; se dura, il servizio va aggiornato")
+		offer(p.ended, puntuale.Because(reasonOutdated))
 	}
 	return true
 }

@@ -33,6 +33,27 @@ const (
 	inviteLength = 22
 )
 
+// Why a recipient cannot be written to, or must be checked first.
+const (
+	reasonInvalidRecipient puntuale.ReasonCode = "socket.invalid_recipient"
+	reasonAddress          puntuale.ReasonCode = "socket.address"
+	reasonNoWhatsApp       puntuale.ReasonCode = "socket.no_whatsapp"
+	reasonNotRegistered    puntuale.ReasonCode = "socket.not_registered"
+	reasonCheckWaits       puntuale.ReasonCode = "socket.check_waits"
+	reasonChecksLimited    puntuale.ReasonCode = "socket.checks_limited"
+	reasonCheckInterrupted puntuale.ReasonCode = "socket.check_interrupted"
+	reasonTimeUp           puntuale.ReasonCode = "socket.time_up"
+	reasonCheckFailed      puntuale.ReasonCode = "socket.check_failed"
+	reasonInviteRevoked    puntuale.ReasonCode = "socket.invitation_revoked"
+	reasonInviteInvalid    puntuale.ReasonCode = "socket.invitation_invalid"
+	reasonGroupWaits       puntuale.ReasonCode = "socket.group_check_waits"
+	reasonGroupFailed      puntuale.ReasonCode = "socket.group_check_failed"
+	reasonNotLinked        puntuale.ReasonCode = "socket.not_linked"
+)
+
+// overLimit is the network's word for a query too many.
+const overLimit = "429 rate-overlimit"
+
 // people knows who has WhatsApp, of the people that one number asked about. Its methods may be called by many
 // goroutines at once.
 type people struct {
@@ -66,13 +87,13 @@ func (p *people) find(ctx context.Context, cli *whatsmeow.Client, to string) (ty
 	case strings.Contains(to, "@"):
 		jid, err := types.ParseJID(to)
 		if err != nil || jid.User == "" {
-			return jid, final("Destinatario non valido", "indirizzo")
+			return jid, final(reasonInvalidRecipient, puntuale.Because(reasonAddress))
 		}
 		return jid, nil
 	case len(to) == inviteLength:
 		return p.findGroup(ctx, cli, to)
 	}
-	return types.JID{}, final("Destinatario non valido", "indirizzo")
+	return types.JID{}, final(reasonInvalidRecipient, puntuale.Because(reasonAddress))
 }
 
 func (p *people) known(who string) (answer, bool) {
@@ -107,7 +128,7 @@ func (p *people) findPhone(ctx context.Context, cli *whatsmeow.Client, phone str
 		a, _ = p.known(phone)
 	}
 	if !a.is {
-		return jid, final("Il numero non ha WhatsApp", "non registrato")
+		return jid, final(reasonNoWhatsApp, puntuale.Because(reasonNotRegistered))
 	}
 	return jid, nil
 }
@@ -118,7 +139,7 @@ func (p *people) wait(ctx context.Context, phone string) error {
 	p.mu.Lock()
 	if left := p.quiet.Sub(now); left > 0 {
 		p.mu.Unlock()
-		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Verifica del destinatario in attesa", Detail: "WhatsApp limita le verifiche", After: left}
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonCheckWaits), Detail: puntuale.Because(reasonChecksLimited), After: left}
 	}
 	done := make(chan error, 1)
 	p.waiting[phone] = append(p.waiting[phone], done)
@@ -131,7 +152,7 @@ func (p *people) wait(ctx context.Context, phone string) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Verifica del destinatario interrotta", Detail: "tempo scaduto", Err: ctx.Err()}
+		return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonCheckInterrupted), Detail: puntuale.Because(reasonTimeUp), Err: ctx.Err()}
 	}
 }
 
@@ -183,10 +204,10 @@ func (p *people) query(batch map[string][]chan error) error {
 		p.mu.Lock()
 		p.quiet = p.n.c.cfg.Clock.Now().Add(askAgain)
 		p.mu.Unlock()
-		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Verifica del destinatario in attesa", Detail: "429 rate-overlimit", After: askAgain, Err: err}
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonCheckWaits), Detail: puntuale.Quoted(overLimit), After: askAgain, Err: err}
 	}
 	if err != nil {
-		return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Verifica del destinatario non riuscita", Detail: clip(err.Error(), 200), Err: err}
+		return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonCheckFailed), Detail: puntuale.Quoted(clip(err.Error(), 200)), Err: err}
 	}
 	is := map[string]bool{}
 	for _, one := range found {
@@ -214,24 +235,24 @@ func (p *people) findGroup(ctx context.Context, cli *whatsmeow.Client, code stri
 	group, err := cli.GetGroupInfoFromLink(ctx, code)
 	switch {
 	case errors.Is(err, whatsmeow.ErrInviteLinkRevoked):
-		return types.JID{}, final("L'invito al gruppo è stato revocato", "410")
+		return types.JID{}, final(reasonInviteRevoked, puntuale.Quoted("410"))
 	case errors.Is(err, whatsmeow.ErrInviteLinkInvalid), errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrIQBadRequest):
-		return types.JID{}, final("L'invito al gruppo non è valido", "406")
+		return types.JID{}, final(reasonInviteInvalid, puntuale.Quoted("406"))
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
-		return types.JID{}, &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Verifica del gruppo in attesa", Detail: "429 rate-overlimit", After: askAgain, Err: err}
+		return types.JID{}, &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonGroupWaits), Detail: puntuale.Quoted(overLimit), After: askAgain, Err: err}
 	case err != nil:
-		return types.JID{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: "Verifica del gruppo non riuscita", Detail: clip(err.Error(), 200), Err: err}
+		return types.JID{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonGroupFailed), Detail: puntuale.Quoted(clip(err.Error(), 200)), Err: err}
 	}
 	p.keep(code, answer{is: true, group: group.JID}, groupKept)
 	return group.JID, nil
 }
 
-func final(reason, detail string) *puntuale.SendError {
-	return &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
+func final(code puntuale.ReasonCode, detail puntuale.Reason) *puntuale.SendError {
+	return &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(code), Detail: detail}
 }
 
 func offline() *puntuale.SendError {
-	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.SaysNotLinked, Detail: "numero non collegato a WhatsApp"}
+	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Because(reasonNotLinked)}
 }
 
 // clip shortens a text of the network, which may be of any length.

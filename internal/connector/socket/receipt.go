@@ -39,7 +39,7 @@ func (n *number) receipt(e *events.Receipt) bool {
 	for _, id := range e.MessageIDs {
 		if m, ours := n.c.ids.message(id); ours {
 			told.Evidence = append(told.Evidence, puntuale.Evidence{
-				MessageRef: puntuale.MessageRef{Client: n.client, ID: m}, Session: n.id, Kind: kind, At: at, Detail: id,
+				MessageRef: puntuale.MessageRef{Client: n.client, ID: m}, Session: n.id, Kind: kind, At: at, Detail: puntuale.Quoted(id),
 			})
 		}
 	}

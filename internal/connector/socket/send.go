@@ -24,6 +24,22 @@ type payload struct {
 	message  *waE2E.Message
 }
 
+// Why a message cannot leave, or must wait.
+const (
+	reasonColdLimited puntuale.ReasonCode = "socket.cold_limited"
+	reasonColdLimit   puntuale.ReasonCode = "socket.cold_limit"
+	reasonColdPace    puntuale.ReasonCode = "socket.cold_pace"
+	reasonNoGroup     puntuale.ReasonCode = "socket.no_group"
+	reasonNotInGroup  puntuale.ReasonCode = "socket.not_in_group"
+	reasonSlowDown    puntuale.ReasonCode = "socket.slow_down"
+	reasonEncryption  puntuale.ReasonCode = "socket.encryption_interrupted"
+	reasonKeysInUse   puntuale.ReasonCode = "socket.keys_in_use"
+	reasonErrorCode   puntuale.ReasonCode = "socket.error_code" // {1}: WhatsApp's code
+	reasonNotAllowed  puntuale.ReasonCode = "socket.not_allowed"
+	reasonNoRecipient puntuale.ReasonCode = "socket.no_recipient"
+	reasonOverLimit   puntuale.ReasonCode = "socket.over_limit" // {1}: bytes
+)
+
 // Prepare finds the recipient and uploads the file. A message to a cold contact waits for a slot.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	n := c.number(e.Session)
@@ -58,7 +74,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Duration) error {
 	now := n.c.cfg.Clock.Now()
 	if wait := n.strangers.held(now); wait > 0 {
-		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "WhatsApp limita per ora i nuovi contatti", Detail: "463, limite ai nuovi contatti", After: wait}
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdLimited), Detail: puntuale.Because(reasonColdLimit), After: wait}
 	}
 	if e.Repeat { // the first attempt was counted
 		return nil
@@ -68,7 +84,7 @@ func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Durat
 		return err
 	}
 	if wait := slot.Sub(now); wait > near {
-		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "In attesa del ritmo per i nuovi contatti", Detail: "cold_per_minute, cold_per_day", After: wait}
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdPace), Detail: puntuale.Quoted("cold_per_minute, cold_per_day"), After: wait}
 	}
 	return nil
 }
@@ -78,7 +94,7 @@ func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Durat
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
 	p, ok := prepared.Payload.(*payload)
 	if !ok {
-		return puntuale.Receipt{}, final("Messaggio non preparato", errPayload.Error())
+		return puntuale.Receipt{}, final(puntuale.ReasonUnprepared, puntuale.Quoted(errPayload.Error()))
 	}
 	n := c.number(prepared.Session)
 	if n == nil {
@@ -98,7 +114,7 @@ func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntu
 		return puntuale.Receipt{}, n.notSent(ctx, prepared.Envelope, id, err)
 	}
 	n.sent(prepared.Envelope)
-	return puntuale.Receipt{Detail: id}, nil
+	return puntuale.Receipt{Detail: puntuale.Quoted(id)}, nil
 }
 
 // hand gives the message to the library. It does so once more if an encryption state of the recipient changed
@@ -118,7 +134,7 @@ func hand(ctx context.Context, cli *whatsmeow.Client, p *payload, id string) err
 // did not leave.
 func (n *number) step(ctx context.Context, e puntuale.Envelope, stranger bool) error {
 	interrupted := func(err error) error {
-		return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Invio interrotto", Detail: err.Error(), Err: err}
+		return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(err.Error()), Err: err}
 	}
 	if err := ctx.Err(); err != nil {
 		return interrupted(err)
@@ -175,7 +191,7 @@ func (n *number) notSent(ctx context.Context, e puntuale.Envelope, id string, er
 		return fmt.Errorf("%s: %s", id, clip(err.Error(), 200))
 	}
 	if e.Repeat && refusal.Kind == puntuale.Final {
-		return fmt.Errorf("%s: %s", id, refusal.Detail)
+		return &puntuale.ReasonError{Reason: puntuale.Colon(puntuale.Quoted(id), refusal.Detail)}
 	}
 	if refusal.Kind == puntuale.Final {
 		n.strangers.left(e.Message)
@@ -190,17 +206,17 @@ func (n *number) refusal(ctx context.Context, err error) *puntuale.SendError {
 	case errors.Is(err, whatsmeow.ErrServerReturnedError):
 		return n.serverRefusal(ctx, err)
 	case errors.Is(err, whatsmeow.ErrGroupNotFound):
-		return final("Il gruppo non esiste", "404")
+		return final(reasonNoGroup, puntuale.Quoted("404"))
 	case errors.Is(err, whatsmeow.ErrNotInGroup):
-		return final("Il numero non fa parte del gruppo", "403")
+		return final(reasonNotInGroup, puntuale.Quoted("403"))
 	case errors.Is(err, whatsmeow.ErrRecipientADJID), errors.Is(err, whatsmeow.ErrUnknownServer), errors.Is(err, whatsmeow.ErrBroadcastListUnsupported):
-		return final("Destinatario non valido", clip(err.Error(), 100))
+		return final(reasonInvalidRecipient, puntuale.Quoted(clip(err.Error(), 100)))
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit): // the answer to a question that the library asks before it sends
-		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "WhatsApp chiede di rallentare", Detail: "429 rate-overlimit", After: throttle, Err: err}
+		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Because(reasonSlowDown), Detail: puntuale.Quoted(overLimit), After: throttle, Err: err}
 	case errors.Is(err, whatsmeow.ErrNotLoggedIn):
 		return offline()
 	case errors.Is(err, errMoved), errors.Is(err, errBusy):
-		return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Cifratura interrotta", Detail: "chiavi in uso", Err: err}
+		return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonEncryption), Detail: puntuale.Because(reasonKeysInUse), Err: err}
 	}
 	return nil
 }
@@ -212,23 +228,23 @@ const throttle = time.Minute
 func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendError {
 	text := err.Error()
 	code, _ := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:])
-	detail := "WhatsApp: errore " + strconv.Itoa(code)
+	detail := puntuale.Because(reasonErrorCode, strconv.Itoa(code))
 	switch code {
 	case 463:
 		until := n.strangers.refused(ctx)
 		n.limited(until)
 		return &puntuale.SendError{
-			Kind: puntuale.Deferred, Reason: "WhatsApp limita per ora i nuovi contatti", Detail: detail,
+			Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdLimited), Detail: detail,
 			After: until.Sub(n.c.cfg.Clock.Now()) + holdMargin, Err: err,
 		}
 	case 420, 429:
-		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "WhatsApp chiede di rallentare", Detail: detail, After: throttle, Err: err}
+		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Because(reasonSlowDown), Detail: detail, After: throttle, Err: err}
 	case 403, 401:
-		return final("WhatsApp non permette di scrivere qui", detail)
+		return final(reasonNotAllowed, detail)
 	case 404:
-		return final("Il destinatario non esiste", detail)
+		return final(reasonNoRecipient, detail)
 	}
-	return &puntuale.SendError{Kind: puntuale.Transient, Reason: "WhatsApp non ha accettato il messaggio", Detail: detail, Err: err}
+	return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonNotAccepted), Detail: detail, Err: err}
 }
 
 // unheard are the messages since the last acknowledged one that the network did not acknowledge.
@@ -255,6 +271,6 @@ func (n *number) unanswered(m puntuale.MessageID) {
 	n.log.Error("WhatsApp takes a number's messages and does not acknowledge them; the number is quiet for a while", "messages", len(n.unheard))
 	n.unheard = nil
 	n.change(func(m *machine) {
-		m.unacknowledged("WhatsApp riceve i messaggi ma non li conferma", n.c.cfg.Clock.Now())
+		m.unacknowledged(puntuale.Because(reasonUnacknowledged), n.c.cfg.Clock.Now())
 	})
 }

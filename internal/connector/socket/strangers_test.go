@@ -22,7 +22,7 @@ func TestTimelockBeforeLogin(t *testing.T) {
 		var last puntuale.LinkReport
 		c := New(Config{Clock: fake, Report: func(r puntuale.LinkReport) { last = r }})
 		n := c.newNumber(puntuale.Session{ID: 7})
-		n.state.set(state, puntuale.ConditionNone, "")
+		n.state.set(state, puntuale.ConditionNone, puntuale.Reason{})
 		n.timelocked(&events.NotifyAccountReachoutTimelock{IsActive: true, TimeEnforcementEnds: jsontime.UnixString{Time: end}})
 		if n.strangers.held(fake.Now()) == 0 {
 			t.Errorf("%v: strangers are not held", state)

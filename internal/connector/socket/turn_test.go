@@ -36,7 +36,7 @@ func TestBothWays(t *testing.T) {
 			if i%20 == 0 { // some are asked for again, and encrypted again meanwhile
 				w.net.Inject(whatsapptest.Fault{From: shopNumber, Corrupt: true, Times: 1})
 			}
-			sent[w.mustSend(w.text("+"+annaNumber, "S"+strconv.Itoa(i))).Detail] = true
+			sent[w.mustSend(w.text("+"+annaNumber, "S"+strconv.Itoa(i))).Detail.String()] = true
 		}
 		want := <-written
 		w.shop.AwaitSettled(t) // it has everything that it acknowledged

@@ -21,6 +21,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/catalogue"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/socket"
 	"puntuale/internal/connector/socket/whatsapptest"
@@ -34,6 +35,9 @@ const (
 	theSession = puntuale.SessionID(7)
 	theClient  = puntuale.ClientID(3)
 )
+
+// italian is what people read of a reason.
+var italian = catalogue.Italian.Say
 
 // world is a connector with its simulated network, and what the connector reported.
 type world struct {

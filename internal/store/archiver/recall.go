@@ -34,7 +34,7 @@ type Message struct {
 type Event struct {
 	At     time.Time
 	Kind   string
-	Detail string
+	Detail puntuale.Reason
 }
 
 // within reports whether a file may hold what is asked for.
@@ -138,7 +138,7 @@ func (p *past) recall(run *pastRun) ([]Message, error) {
 		m.Ended = m.Outcome != 0
 		for _, e := range events {
 			if puntuale.MessageID(e.int("message_id")) == m.ID {
-				m.Events = append(m.Events, Event{engine.Instant(e.int("at")), e.Text("kind"), e.Text("detail")})
+				m.Events = append(m.Events, Event{engine.Instant(e.int("at")), e.Text("kind"), puntuale.ParseReason(e.Text("detail"))})
 			}
 		}
 		all = append(all, m)
@@ -172,7 +172,7 @@ func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
 			Desired: at("desired_at"), Due: at("due_at"), Next: at("next_at"), ValidUntil: engine.Instant(max(m.int("valid_until"), -m.int("valid_until"))),
 			Intent: m.int("intent"), IntentAt: at("intent_at"), Attempt: int(m.int("attempt")), Repeats: int(m.int("repeats")),
 			Generation: int(m.int("generation")), State: puntuale.State(m.int("state")), Done: at("done_at"),
-			Reason: m.Text("reason"), Detail: m.Text("detail"), ResentFrom: puntuale.MessageID(m.int("resent_from")),
+			Reason: puntuale.ParseReason(m.Text("reason")), Detail: puntuale.ParseReason(m.Text("detail")), ResentFrom: puntuale.MessageID(m.int("resent_from")),
 		},
 		Received: engine.Instant(run.int("received_at")), RunName: run.Text("name"), ClientName: run.Text("client_name"),
 		SequenceName: run.Text("sequence_name"), Zone: run.Text("zone"), Blanked: run.int("blanked_at") != 0,

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"puntuale"
 )
 
 // Micros is a moment as it is kept: microseconds since 1970, 0 for the zero moment.
@@ -62,6 +64,23 @@ func ToJSON(v any) (string, error) {
 		return "", fmt.Errorf("write JSON: %w", err)
 	}
 	return string(text), nil
+}
+
+// ScanReason scans a column with a reason in its stored form.
+func ScanReason(into *puntuale.Reason) sql.Scanner { return scanReason{into} }
+
+type scanReason struct{ into *puntuale.Reason }
+
+func (r scanReason) Scan(value any) error {
+	switch text := value.(type) {
+	case string:
+		*r.into = puntuale.ParseReason(text)
+	case []byte:
+		*r.into = puntuale.ParseReason(string(text))
+	default:
+		return fmt.Errorf("a reason is kept as %T", value)
+	}
+	return nil
 }
 
 // ScanBytes scans a column of bytes.

@@ -40,7 +40,7 @@ func (s *Fleet) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Tim
 			engine.Column(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) }),
 			column(func(l puntuale.Link) int64 { return int64(l.State) }),
 			text(func(l puntuale.Link) string { return l.Number }),
-			text(func(l puntuale.Link) string { return l.Detail }),
+			text(func(l puntuale.Link) string { return l.Detail.Stored() }),
 			engine.Column(sessions, func(id *puntuale.SessionID) []byte { return []byte(links[*id].Code) }),
 			column(func(l puntuale.Link) int64 { return engine.Micros(l.Until) }),
 			column(func(l puntuale.Link) int64 { return int64(l.Condition) }),

@@ -30,7 +30,7 @@ var ShownColumns = strings.Replace(linkedColumns, "s.owner",
 
 // LinkedFields scans [ShownColumns].
 func LinkedFields(s *puntuale.Session) []any {
-	return append(SessionFields(s), &s.Link.State, engine.ScanTime(&s.Link.Since), &s.Link.Number, &s.Link.Detail, engine.ScanBytes(&s.Link.Code), engine.ScanTime(&s.Link.Until),
+	return append(SessionFields(s), &s.Link.State, engine.ScanTime(&s.Link.Since), &s.Link.Number, engine.ScanReason(&s.Link.Detail), engine.ScanBytes(&s.Link.Code), engine.ScanTime(&s.Link.Until),
 		&s.Link.Condition, engine.ScanTime(&s.Link.Limited))
 }
 

@@ -118,7 +118,7 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 			b.Answers[i] = puntuale.ClaimPaused
 		case st.Erased && m.Mark == "":
 			b.Answers[i] = puntuale.ClaimUnmarked
-		case m.Intent > 0 && st.Hold(b.Now) == puntuale.SaysNoCredit: // a repeat takes no credit
+		case m.Intent > 0 && st.Hold(b.Now) == puntuale.ReasonNoCredit: // a repeat takes no credit
 			b.order = append(b.order, i)
 		case st.Hold(b.Now) != "":
 			b.Answers[i] = puntuale.ClaimHeld

@@ -13,7 +13,7 @@ import (
 type event struct {
 	puntuale.MessageRef
 	kind   string
-	detail string
+	detail puntuale.Reason
 }
 
 func writeEvents(ctx context.Context, a engine.Querier, at time.Time, events []event) error {
@@ -25,7 +25,7 @@ func writeEvents(ctx context.Context, a engine.Querier, at time.Time, events []e
 		engine.Column(events, func(e *event) int64 { return int64(e.Client) }),
 		engine.Column(events, func(e *event) int64 { return int64(e.ID) }),
 		engine.Column(events, func(e *event) string { return e.kind }),
-		engine.Column(events, func(e *event) string { return e.detail }),
+		engine.Column(events, func(e *event) string { return e.detail.Stored() }),
 	}); err != nil {
 		return fmt.Errorf("write events: %w", err)
 	}

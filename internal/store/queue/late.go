@@ -15,7 +15,7 @@ type StoredMessage struct {
 	puntuale.MessageRef
 	intent int64
 	state  puntuale.State
-	reason string
+	reason puntuale.Reason
 	credit int
 	erased bool // its person was erased: nothing of the evidence but the outcome is kept
 }
@@ -24,7 +24,7 @@ type StoredMessage struct {
 // If it was sent again since, its outcome changes, and its state stays. A message that somebody cancelled or that was
 // closed for another reason stays what it is, with an event beside it.
 func (m StoredMessage) outweighed() bool {
-	gaveUp := m.reason == puntuale.SaysUncertain && (m.state == puntuale.Failed || m.state == puntuale.Rescheduled)
+	gaveUp := m.reason.Code == puntuale.ReasonUncertain && (m.state == puntuale.Failed || m.state == puntuale.Rescheduled)
 	return m.state == puntuale.Pending || gaveUp
 }
 
@@ -44,7 +44,7 @@ select message.client_id, message.id, message.intent, message.state, message.rea
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
 order by message.client_id, message.id for update of message`, []any{RefColumns(b.refs(late))},
 		func(rows engine.Row, m *StoredMessage) error {
-			return rows.Scan(&m.Client, &m.ID, &m.intent, &m.state, &m.reason, &m.credit, &m.erased)
+			return rows.Scan(&m.Client, &m.ID, &m.intent, &m.state, engine.ScanReason(&m.reason), &m.credit, &m.erased)
 		})
 	if err != nil {
 		return fmt.Errorf("read messages with late outcomes: %w", err)
@@ -66,7 +66,7 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 		}
 		said := words(r.Outcome)
 		if m.erased {
-			said = ""
+			said = puntuale.Reason{}
 		}
 		if r.Outcome.Verdict != puntuale.Sent || !m.outweighed() {
 			b.events = append(b.events, event{r.MessageRef, "late " + r.Outcome.Verdict.String(), said})
@@ -93,8 +93,8 @@ update message set intent = -1, state = case when message.state = 5 then 5 else 
  next_at = case when message.intent_at > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and message.id = u.i`,
 		engine.Micros(b.Now), append(RefColumns(b.refs(sent)),
-			engine.Column(sent, func(i *int) string { return b.Results[*i].Outcome.Reason }),
-			engine.Column(sent, func(i *int) string { return b.Results[*i].Outcome.Detail }))); err != nil {
+			engine.Column(sent, func(i *int) string { return b.Results[*i].Outcome.Reason.Stored() }),
+			engine.Column(sent, func(i *int) string { return b.Results[*i].Outcome.Detail.Stored() }))); err != nil {
 		return fmt.Errorf("merge late outcomes: %w", err)
 	}
 	return b.pay(ctx, unpaid)

@@ -45,9 +45,10 @@ const (
 	// IdLeap is how far identifiers are moved on, and idAhead how far they may be before the clock without it.
 	IdLeap  = time.Hour
 	idAhead = 10 * time.Second
-
-	quarantineDetail = "esito incerto: il database è passato a un altro server, e le ultime registrazioni possono mancare"
 )
+
+// reasonFailover: another server became the database, and its last records may be missing.
+const reasonFailover puntuale.ReasonCode = "maybe.failover"
 
 // SettleTimeline does what a failover asks for and renews the record.
 func SettleTimeline(ctx context.Context, s *fleet.Fleet, f *fleet.Failover) error {
@@ -216,11 +217,11 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	if _, err := a.Exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
  credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = 0`,
-		q.token, engine.Micros(q.now), engine.Bit(paid), quarantineDetail, RefColumns(refs)); err != nil {
+		q.token, engine.Micros(q.now), engine.Bit(paid), puntuale.Because(reasonFailover).Stored(), RefColumns(refs)); err != nil {
 		return 0, fmt.Errorf("set messages aside: %w", err)
 	}
 	return len(rows), writeEvents(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) event {
-		return event{*r, "uncertain", quarantineDetail}
+		return event{*r, "uncertain", puntuale.Because(reasonFailover)}
 	}))
 }
 

@@ -126,7 +126,7 @@ from $u(c bigint, i bigint) join message on message.client_id = u.c and message.
  left join receipt r on r.client_id = message.client_id and r.message_id = message.id
 order by message.client_id, message.id for update of message`, []any{RefColumns(refs)}, func(rows engine.Row, m *receiptTarget) error {
 		r := &m.receipts
-		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.failed, &m.reason, &m.credit, &m.phone, &m.campaign, engine.ScanBool(&m.billed),
+		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.failed, engine.ScanReason(&m.reason), &m.credit, &m.phone, &m.campaign, engine.ScanBool(&m.billed),
 			engine.ScanTime(&r.Sent), engine.ScanTime(&r.Delivered), engine.ScanTime(&r.Read), engine.ScanTime(&r.Failed))
 	})
 	if err != nil {
@@ -165,7 +165,7 @@ func (m *receiptTarget) add(e *puntuale.Evidence) {
 // verdict is what the message becomes now, 0 when it stays.
 func (m *receiptTarget) verdict() puntuale.Verdict {
 	arrived := !m.receipts.Delivered.IsZero() || !m.receipts.Read.IsZero()
-	wrong := m.failed && m.state != puntuale.Blacklisted && (arrived || m.reason == puntuale.SaysUncertain)
+	wrong := m.failed && m.state != puntuale.Blacklisted && (arrived || m.reason.Code == puntuale.ReasonUncertain)
 	switch v := m.receipts.Verdict(); {
 	case v == puntuale.Sent && (m.state == puntuale.Pending || wrong):
 		return v
@@ -177,7 +177,7 @@ func (m *receiptTarget) verdict() puntuale.Verdict {
 
 func (m *receiptTarget) event(kind string) event {
 	if m.erased {
-		return event{m.MessageRef, kind, ""}
+		return event{m.MessageRef, kind, puntuale.Reason{}}
 	}
 	return event{m.MessageRef, kind, words(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
 }
@@ -276,8 +276,8 @@ update message set intent = -1, state = 2, outcome = 2, done_at = $1::bigint, re
  next_at = case when message.intent_at > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and message.id = u.i`,
 		engine.Micros(b.now), append(toldColumns(all),
-			engine.Column(all, func(m **receiptTarget) string { return (*m).last.Reason }),
-			engine.Column(all, func(m **receiptTarget) string { return (*m).last.Detail }))); err != nil {
+			engine.Column(all, func(m **receiptTarget) string { return (*m).last.Reason.Stored() }),
+			engine.Column(all, func(m **receiptTarget) string { return (*m).last.Detail.Stored() }))); err != nil {
 		return fmt.Errorf("turn outcomes: %w", err)
 	}
 	return giveBack(ctx, b.a, b.now, returned)

@@ -129,8 +129,8 @@ func (b *RecordBatch) close(ctx context.Context, which []int) error {
 			}
 			return int64(puntuale.Failed)
 		}),
-		engine.Column(which, func(i *int) string { return b.Results[*i].Outcome.Reason }),
-		engine.Column(which, func(i *int) string { return b.Results[*i].Outcome.Detail }))
+		engine.Column(which, func(i *int) string { return b.Results[*i].Outcome.Reason.Stored() }),
+		engine.Column(which, func(i *int) string { return b.Results[*i].Outcome.Detail.Stored() }))
 	if err := b.apply(ctx, CloseResults, []any{engine.Micros(b.Now), columns}, which); err != nil {
 		return fmt.Errorf("close messages: %w", err)
 	}
@@ -146,7 +146,7 @@ func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 		engine.Column(which, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry) }),
 		engine.Column(which, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry && !outcome(i).Failed) }),
 		engine.Column(which, func(i *int) int64 { return engine.Micros(outcome(i).Next) }),
-		engine.Column(which, func(i *int) string { return outcome(i).Detail }))
+		engine.Column(which, func(i *int) string { return outcome(i).Detail.Stored() }))
 	if err := b.apply(ctx, ReopenResults, []any{columns}, which); err != nil {
 		return fmt.Errorf("reopen messages: %w", err)
 	}
@@ -162,7 +162,11 @@ func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 
 // columns are those that every outcome's statement begins with.
 func (b *RecordBatch) columns(which []int) engine.Columns {
-	return append(RefColumns(b.refs(which)), engine.Column(which, func(i *int) int64 { return b.Results[*i].Token }))
+	return engine.Columns{
+		engine.Column(which, func(i *int) int64 { return int64(b.Results[*i].Client) }),
+		engine.Column(which, func(i *int) int64 { return int64(b.Results[*i].ID) }),
+		engine.Column(which, func(i *int) int64 { return b.Results[*i].Token }),
+	}
 }
 
 func (b *RecordBatch) refs(which []int) []puntuale.MessageRef {
@@ -198,16 +202,8 @@ func (b *RecordBatch) apply(ctx context.Context, text string, args []any, which 
 	})
 }
 
-// words are an outcome's reason and detail in one line.
-func words(o puntuale.Outcome) string {
-	switch {
-	case o.Reason == "":
-		return o.Detail
-	case o.Detail == "":
-		return o.Reason
-	}
-	return o.Reason + ": " + o.Detail
-}
+// words are an outcome's reason and detail as one.
+func words(o puntuale.Outcome) puntuale.Reason { return puntuale.Colon(o.Reason, o.Detail) }
 
 // LockMessages locks messages in their order, for a transaction that writes them by several statements.
 func LockMessages(ctx context.Context, a engine.Querier, sorted []puntuale.MessageRef) error {

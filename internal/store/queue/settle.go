@@ -75,15 +75,15 @@ func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now tim
 	}
 	if len(failed) > 0 {
 		if _, err := a.Exec(ctx, FailMessages, engine.Micros(now), append(settleColumns(failed),
-			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Reason }),
-			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Detail }))); err != nil {
+			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Reason.Stored() }),
+			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Detail.Stored() }))); err != nil {
 			return fmt.Errorf("fail messages: %w", err)
 		}
 	}
 	if len(moved) > 0 {
 		if _, err := a.Exec(ctx, PostponeMessages, append(settleColumns(moved),
 			engine.Column(moved, func(m *puntuale.Settlement) int64 { return engine.Micros(m.Next) }),
-			engine.Column(moved, func(m *puntuale.Settlement) string { return m.Detail }))); err != nil {
+			engine.Column(moved, func(m *puntuale.Settlement) string { return m.Detail.Stored() }))); err != nil {
 			return fmt.Errorf("postpone messages: %w", err)
 		}
 	}

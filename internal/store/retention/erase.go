@@ -253,7 +253,7 @@ func (x *erasedRuns) end(ctx context.Context, messages []erasedMessage) error {
 		case m.intent == 0:
 			free = append(free, m.MessageRef)
 		case m.intent > 0:
-			lost = append(lost, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain})
+			lost = append(lost, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)})
 		}
 	}
 	done, err := queue.CancelOpen(ctx, x.a, free, x.present())

@@ -102,7 +102,7 @@ func testStandings(t *testing.T, w *World) {
 	if s := all[a.ID]; s.Credits == nil || *s.Credits != 100 || !s.ExpiresAt.Equal(Begin.Add(time.Hour)) || s.Hold(Begin) != "" {
 		t.Errorf("first = %+v", s)
 	}
-	if s := all[b.ID]; s.Credits != nil || !s.Suspended || s.Hold(Begin) != puntuale.SaysSuspended {
+	if s := all[b.ID]; s.Credits != nil || !s.Suspended || s.Hold(Begin) != puntuale.ReasonSuspended {
 		t.Errorf("second = %+v", s)
 	}
 	w.Exec("delete from counter where noun = 'erasure'") // a database that was tampered with

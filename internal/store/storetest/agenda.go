@@ -23,7 +23,7 @@ func testEnded(t *testing.T, w *World) {
 	node := w.MustJoin()
 	first := c.MustStart(phone, Begin, 3)
 	c.MustSend(node, Begin.Add(time.Second), first[0])
-	c.MustEnd(node, Begin.Add(2*time.Second), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "no"}, first[1])
+	c.MustEnd(node, Begin.Add(2*time.Second), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("no")}, first[1])
 	strange := other.MustStart(phone, Begin, 1)
 	other.MustSend(node, Begin.Add(time.Second), strange[0])
 
@@ -31,7 +31,7 @@ func testEnded(t *testing.T, w *World) {
 	if err != nil || !slices.Equal(idsOf(got), []puntuale.MessageID{first[1], first[0]}) {
 		t.Fatalf("ended = %v, %v", idsOf(got), err)
 	}
-	if got[0].Content.Text != "testo 1" || got[0].Reason != "no" {
+	if got[0].Content.Text != "testo 1" || got[0].Reason.String() != "no" {
 		t.Errorf("the newest = %+v", got[0])
 	}
 	got, err = c.Ended(ctx, Begin, Begin.Add(time.Hour), true, 10)
@@ -145,7 +145,7 @@ func testMessageEvents(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
 	ids := c.MustStart(phone, Begin, 1)
-	c.MustEnd(w.MustJoin(), Begin.Add(time.Second), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "no", Detail: "parole della rete"}, ids[0])
+	c.MustEnd(w.MustJoin(), Begin.Add(time.Second), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("no"), Detail: puntuale.Quoted("parole della rete")}, ids[0])
 	all, err := c.MessageEvents(ctx, ids[0])
 	if err != nil || len(all) != 1 || all[0].Kind != "refused" || !all[0].At.Equal(Begin.Add(time.Second)) {
 		t.Errorf("events = %+v, %v", all, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func testBlank(t *testing.T, w *World) {
 		w.lateRuns(1)
 	}
 	d := c.Detail(sent[0])
-	if before.Content, before.Request, before.Blanked = (puntuale.Content{}), d.Request, true; d.Message != before.Message || d.RunName != before.RunName {
+	if before.Content, before.Request, before.Blanked = (puntuale.Content{}), d.Request, true; !reflect.DeepEqual(d.Message, before.Message) || d.RunName != before.RunName {
 		t.Errorf("the message became %+v, was %+v", d, before)
 	}
 	list, _, err := c.SandboxMessages(ctx, puntuale.Page{})

@@ -195,7 +195,7 @@ func testPausedCampaign(t *testing.T, w *World) {
 		t.Errorf("a paused campaign was fed: %v %v", stored, err)
 	}
 	before := f.Detail(due[1].ID)
-	if err := w.Store.Settle(ctx, f.node, now, []puntuale.Settlement{{MessageRef: items[1].MessageRef, State: puntuale.Failed, Reason: puntuale.SaysExpired}}); err != nil {
+	if err := w.Store.Settle(ctx, f.node, now, []puntuale.Settlement{{MessageRef: items[1].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.Detail(due[1].ID).State; got != puntuale.Pending {

@@ -36,7 +36,7 @@ func testStop(t *testing.T, w *World) {
 	if want := append(slices.Clone(first[1:]), second...); err != nil || !slices.Equal(stopped.IDs, want) {
 		t.Fatalf("stopped = %+v, %v, want %v", stopped, err, want)
 	}
-	if d := c.Detail(first[1]); d.State != puntuale.Cancelled || d.Intent != -1 || !d.Done.Equal(Begin) || d.Response() != puntuale.SaysCancelled {
+	if d := c.Detail(first[1]); d.State != puntuale.Cancelled || d.Intent != -1 || !d.Done.Equal(Begin) || d.Response().Code != puntuale.ReasonCancelled {
 		t.Fatalf("detail = %+v", d)
 	}
 	if a, b := c.Detail(first[0]), c.Detail(other[0]); a.State != puntuale.Pending || b.State != puntuale.Pending {

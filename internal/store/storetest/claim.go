@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -95,7 +96,7 @@ func testClaimHeld(t *testing.T, w *World) {
 		if granted[0] != puntuale.ClaimHeld {
 			t.Errorf("%s: %v", name, granted)
 		}
-		if after := c.Detail(ids[0]); after.Message != before.Message {
+		if after := c.Detail(ids[0]); !reflect.DeepEqual(after.Message, before.Message) {
 			t.Errorf("%s: %+v, before %+v", name, after.Message, before.Message)
 		}
 	}
@@ -117,7 +118,7 @@ func testClaimBlacklisted(t *testing.T, w *World) {
 		t.Fatalf("granted = %v", granted)
 	}
 	d := c.Detail(ids[0])
-	if d.State != puntuale.Blacklisted || d.Attempt != 0 || d.Response() != puntuale.SaysBlacklisted || !d.Done.Equal(Begin.Add(time.Second)) || !d.Left().IsZero() {
+	if d.State != puntuale.Blacklisted || d.Attempt != 0 || d.Response().Code != puntuale.ReasonBlacklisted || !d.Done.Equal(Begin.Add(time.Second)) || !d.Left().IsZero() {
 		t.Fatalf("detail = %+v", d)
 	}
 	if left := w.Int("select credits from client where id = $1", c.ID); left != 99 {
@@ -221,11 +222,11 @@ func testFence(t *testing.T, w *World) {
 		if !errors.Is(err, puntuale.ErrFenced) || len(got) != 0 {
 			t.Fatalf("%s: claim = %v, %v", what, got, err)
 		}
-		err = w.Settle(ctx, dead, Begin, []puntuale.Settlement{{MessageRef: c.Items(phone, 0, ids...)[0].MessageRef, State: puntuale.Failed, Reason: puntuale.SaysExpired}})
+		err = w.Settle(ctx, dead, Begin, []puntuale.Settlement{{MessageRef: c.Items(phone, 0, ids...)[0].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}})
 		if !errors.Is(err, puntuale.ErrFenced) {
 			t.Fatalf("%s: settle = %v", what, err)
 		}
-		if after := c.Detail(ids[0]); after.Message != before.Message {
+		if after := c.Detail(ids[0]); !reflect.DeepEqual(after.Message, before.Message) {
 			t.Fatalf("%s: %+v, before %+v", what, after.Message, before.Message)
 		}
 		if left := w.Int("select credits from client where id = $1", c.ID); left != 100 {

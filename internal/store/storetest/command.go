@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -166,7 +167,7 @@ func testDeletedLinks(t *testing.T, w *World) {
 	second := c.mustSession("seconda")
 	node := w.MustJoin()
 	w.mustOwn(node, c.Session, second)
-	l := puntuale.Link{State: puntuale.LinkPairing, Number: "+393331234567", Detail: "in attesa", Code: "sealed", Until: Begin}
+	l := puntuale.Link{State: puntuale.LinkPairing, Number: "+393331234567", Detail: puntuale.Quoted("in attesa"), Code: "sealed", Until: Begin}
 	if err := w.SetLinks(ctx, node, Begin, map[puntuale.SessionID]puntuale.Link{c.Session: l, second: l}); err != nil {
 		t.Fatal(err)
 	}
@@ -209,39 +210,39 @@ func testLinks(t *testing.T, w *World) {
 	a, b := w.MustJoin(), w.MustJoin()
 	w.mustOwn(a, c.Session)
 	w.mustOwn(b, other.Session)
-	if got := c.link(); got != (puntuale.Link{}) {
+	if got := c.link(); !reflect.DeepEqual(got, puntuale.Link{}) {
 		t.Fatalf("as created: %+v", got)
 	}
-	pairing := puntuale.Link{State: puntuale.LinkPairing, Detail: "in attesa", Code: "\x00sealed\xff", Until: Begin.Add(20 * time.Second)}
+	pairing := puntuale.Link{State: puntuale.LinkPairing, Detail: puntuale.Quoted("in attesa"), Code: "\x00sealed\xff", Until: Begin.Add(20 * time.Second)}
 	w.mustSetLinks(a, Begin, pairing, c.Session, other.Session, 999)
 	pairing.Since = Begin
-	if got := c.link(); got != pairing {
+	if got := c.link(); !reflect.DeepEqual(got, pairing) {
 		t.Errorf("pairing = %+v, want %+v", got, pairing)
 	}
-	if got := other.link(); got != (puntuale.Link{}) {
+	if got := other.link(); !reflect.DeepEqual(got, puntuale.Link{}) {
 		t.Errorf("another node's session: %+v", got)
 	}
 	pairing.Code = "next"
 	w.mustSetLinks(a, Begin.Add(time.Second), pairing, c.Session) // the state stays, and so does its moment
-	if got := c.link(); got != pairing {
+	if got := c.link(); !reflect.DeepEqual(got, pairing) {
 		t.Errorf("rotated = %+v, want %+v", got, pairing)
 	}
 	pairing.Since = Begin.Add(time.Second)
 	w.mustSetLinks(a, Begin.Add(2*time.Second), pairing, c.Session)
-	if got := c.link(); got != pairing {
+	if got := c.link(); !reflect.DeepEqual(got, pairing) {
 		t.Errorf("begun anew = %+v, want %+v", got, pairing)
 	}
 	online := puntuale.Link{State: puntuale.LinkOnline, Number: "+393331234567"}
 	w.mustSetLinks(a, Begin.Add(2*time.Second), online, c.Session)
 	online.Since = Begin.Add(2 * time.Second)
-	if got := c.link(); got != online {
+	if got := c.link(); !reflect.DeepEqual(got, online) {
 		t.Errorf("online = %+v, want %+v", got, online)
 	}
 	_, sessions, err := w.Roster(ctx, a)
-	if i := slices.IndexFunc(sessions, func(s puntuale.Session) bool { return s.ID == c.Session }); err != nil || i < 0 || sessions[i].Link != online {
+	if i := slices.IndexFunc(sessions, func(s puntuale.Session) bool { return s.ID == c.Session }); err != nil || i < 0 || !reflect.DeepEqual(sessions[i].Link, online) {
 		t.Errorf("the roster: %+v, %v", sessions, err)
 	}
-	if all, _, err := c.Sessions(ctx, puntuale.Page{Limit: 10}); err != nil || all[0].Link != online {
+	if all, _, err := c.Sessions(ctx, puntuale.Page{Limit: 10}); err != nil || !reflect.DeepEqual(all[0].Link, online) {
 		t.Errorf("the list: %+v, %v", all, err)
 	}
 }
@@ -278,7 +279,7 @@ func testLinkOfOwnerBefore(t *testing.T, w *World) {
 	}
 	w.Exec("update node set lease_until = $1 where id = $2", until, b)
 	w.mustSetLinks(a, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session) // no longer its own
-	if got := c.link(); got != online {
+	if got := c.link(); !reflect.DeepEqual(got, online) {
 		t.Errorf("after another node took it: %+v", got)
 	}
 	w.Exec("delete from node")

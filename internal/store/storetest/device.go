@@ -139,7 +139,7 @@ func refOf(h puntuale.Held) puntuale.HeldRef { return puntuale.HeldRef{Message: 
 // report reports one outcome.
 func (p *post) report(d puntuale.Device, now time.Time, h puntuale.Held, v puntuale.Verdict) puntuale.ReportResult {
 	p.w.t.Helper()
-	r := puntuale.DeviceReport{HeldRef: refOf(h), Outcome: puntuale.Outcome{Verdict: v, Detail: "dichiarato", Next: now}, Returned: v == puntuale.Retry}
+	r := puntuale.DeviceReport{HeldRef: refOf(h), Outcome: puntuale.Outcome{Verdict: v, Detail: puntuale.Quoted("dichiarato"), Next: now}, Returned: v == puntuale.Retry}
 	if v == puntuale.Uncertain {
 		r.Outcome.Next = now.Add(24 * time.Hour)
 	}
@@ -380,7 +380,7 @@ func testHolds(t *testing.T, w *World) {
 		t.Errorf("still to be declared: %+v, %v", shown, err)
 	}
 	p.wantReport("unknown", p.report(b, over, held[0], puntuale.Uncertain), puntuale.ReportRecorded)
-	if d := p.Detail(id); !d.Uncertain() || d.Message.Detail != "dichiarato" {
+	if d := p.Detail(id); !d.Uncertain() || d.Message.Detail.String() != "dichiarato" {
 		t.Errorf("unknown: %+v", d.Message)
 	}
 	p.wantReport("sent after all", p.report(b, over, held[0], puntuale.Sent), puntuale.ReportRecorded)
@@ -408,7 +408,7 @@ func testHolds(t *testing.T, w *World) {
 	given := p.start(number(4), Begin)
 	held = p.take(b, Begin)
 	if err := w.Settle(ctx, 0, over, []puntuale.Settlement{{MessageRef: puntuale.MessageRef{Client: p.ID, ID: given}, Intent: held[0].Intent,
-		State: puntuale.Failed, Reason: puntuale.SaysUncertain}}); err != nil {
+		State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}}); err != nil {
 		t.Fatal(err)
 	}
 	p.wantReport("sent, after it was given up", p.report(b, over, held[0], puntuale.Sent), puntuale.ReportRecorded)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -90,12 +91,12 @@ func testErase(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	sent, failed, uncertain := first.IDs[0], first.IDs[1], first.IDs[2]
-	c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid " + number}, sent)
-	c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Numero " + number + " non valido", Detail: number}, failed)
-	c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Uncertain, Detail: number, Next: Begin.Add(time.Hour)}, uncertain)
+	c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid " + number)}, sent)
+	c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Numero " + number + " non valido"), Detail: puntuale.Quoted(number)}, failed)
+	c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Uncertain, Detail: puntuale.Quoted(number), Next: Begin.Add(time.Hour)}, uncertain)
 	pending := c.MustStart(phone, Begin.Add(time.Hour), 2)
 	retried := c.MustStart(phone, Begin, 1)
-	c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Retry, Detail: number, Next: Begin.Add(time.Hour)}, retried...)
+	c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Retry, Detail: puntuale.Quoted(number), Next: Begin.Add(time.Hour)}, retried...)
 	resent := c.MustResend(sent)
 	if err := w.Receive(ctx, puntuale.SandboxMessage{Client: c.ID, Message: sent, ConnectorID: puntuale.ConnectorID(sent, 0), Phone: phone,
 		Content: puntuale.Content{Text: number}, Received: Begin}); err != nil {
@@ -126,12 +127,12 @@ func testErase(t *testing.T, w *World) {
 		pending[0]: puntuale.Cancelled, pending[1]: puntuale.Cancelled, retried[0]: puntuale.Cancelled, resent[0]: puntuale.Cancelled}
 	for id, state := range states {
 		d := c.Detail(id)
-		if d.State != state || d.Phone != "" || d.RunName != "" || d.Detail != "" || d.Response() == "" {
+		if d.State != state || d.Phone != "" || d.RunName != "" || !d.Detail.IsZero() || d.Response().IsZero() {
 			t.Errorf("message %d: %+v", id, d)
 		}
 		c.wantSaid(false, id)
 	}
-	if d := c.Detail(uncertain); d.Response() != puntuale.SaysUncertain {
+	if d := c.Detail(uncertain); d.Response().Code != puntuale.ReasonUncertain {
 		t.Errorf("the uncertain one says %q", d.Response())
 	}
 	if n := w.Int("select credits from client where id = $1", c.ID); n != credits {
@@ -167,8 +168,8 @@ func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, u
 		t.Errorf("kept %q, %v", answer, err)
 	}
 	// A later report of the network is kept without its words.
-	w.mustRecordLate(c, uncertain, puntuale.Outcome{Verdict: puntuale.Sent, Detail: number})
-	w.mustRecordLate(c, sent, puntuale.Outcome{Verdict: puntuale.Refused, Detail: number})
+	w.mustRecordLate(c, uncertain, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted(number)})
+	w.mustRecordLate(c, sent, puntuale.Outcome{Verdict: puntuale.Refused, Detail: puntuale.Quoted(number)})
 	if d := c.Detail(uncertain); d.State != puntuale.Completed || w.mentions(c.ID, number) != nil {
 		t.Errorf("after late evidence: %+v, in %v", d, w.mentions(c.ID, number))
 	}
@@ -264,10 +265,10 @@ func testEraseInFlight(t *testing.T, w *World) {
 	if d := c.Detail(flying[1]); d.State != puntuale.Cancelled {
 		t.Errorf("the next one of its run is %v", d.State)
 	}
-	w.MustRecord(now, items[0], token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: phone})
+	w.MustRecord(now, items[0], token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted(phone)})
 	busy(repeated[0])
 	c.wantSaid(false, flying...)
-	w.MustRecord(now, again[0], repeat, puntuale.Outcome{Verdict: puntuale.Uncertain, Detail: phone, Next: now.Add(time.Hour)})
+	w.MustRecord(now, again[0], repeat, puntuale.Outcome{Verdict: puntuale.Uncertain, Detail: puntuale.Quoted(phone), Next: now.Add(time.Hour)})
 	if done := c.mustErase(phone, now); done.Messages != 1 || !done.Blacklisted {
 		t.Errorf("erased %+v", done)
 	}
@@ -275,7 +276,7 @@ func testEraseInFlight(t *testing.T, w *World) {
 	if d := c.Detail(flying[0]); d.State != puntuale.Completed || w.mentions(c.ID, phone) != nil {
 		t.Errorf("%+v, the number is in %v", d, w.mentions(c.ID, phone))
 	}
-	if d := c.Detail(repeated[0]); d.State != puntuale.Failed || d.Response() != puntuale.SaysUncertain {
+	if d := c.Detail(repeated[0]); d.State != puntuale.Failed || d.Response().Code != puntuale.ReasonUncertain {
 		t.Errorf("%+v", d)
 	}
 }
@@ -320,7 +321,7 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	if _, granted := w.MustClaim(node, now, items...); !slices.Equal(granted, []puntuale.Granted{puntuale.ClaimUnmarked, puntuale.ClaimUnmarked}) {
 		t.Fatalf("without marks: %v", granted)
 	}
-	if after := c.Detail(blocked[0]); after.Message != before.Message {
+	if after := c.Detail(blocked[0]); !reflect.DeepEqual(after.Message, before.Message) {
 		t.Errorf("%+v, before %+v", after, before)
 	}
 	if _, granted := w.MustClaim(node, now, c.marked(items)...); !slices.Equal(granted, []puntuale.Granted{puntuale.ClaimBlacklisted, puntuale.ClaimGranted}) {

@@ -82,7 +82,7 @@ func testQuarantine(t *testing.T, w *World) {
 		if (d.Intent == 0) != want || d.State != puntuale.Pending || d.Attempt != 0 {
 			t.Errorf("%s: %+v", what, d.Message)
 		}
-		if !want && (d.Detail == "" || d.IntentAt.IsZero() || d.Intent>>32 == int64(node) || d.Intent>>32 == int64(again)) {
+		if !want && (d.Detail.IsZero() || d.IntentAt.IsZero() || d.Intent>>32 == int64(node) || d.Intent>>32 == int64(again)) {
 			t.Errorf("%s: %+v", what, d.Message)
 		}
 	}

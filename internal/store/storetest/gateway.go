@@ -140,10 +140,11 @@ func testGatewayHealth(t *testing.T, w *World) {
 	for i, id := range ids[:4] {
 		c.MustSend(node, at(i), id)
 	}
-	c.MustEnd(node, at(4), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "limitato"}, ids[4])
+	limited := puntuale.Because("limited")
+	c.MustEnd(node, at(4), puntuale.Outcome{Verdict: puntuale.Refused, Reason: limited}, ids[4])
 	ask := func(to time.Time, most int) puntuale.GatewayHealth {
 		t.Helper()
-		h, err := w.GatewayHealth(ctx, c.ID, c.Session, Begin.Add(-time.Hour), to, most, "limitato")
+		h, err := w.GatewayHealth(ctx, c.ID, c.Session, Begin.Add(-time.Hour), to, most, limited, "Limitato")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,5 +164,9 @@ func testGatewayHealth(t *testing.T, w *World) {
 	}
 	if h := ask(at(3), 20); h.Unconfirmed != 0 {
 		t.Errorf("%+v, want none before the confirmed one", h)
+	}
+	c.MustEnd(node, at(6), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Limitato")}, c.MustStart(phone, Begin, 1)...) // as an earlier version stored it
+	if h := ask(at(9), 20); !h.Failed.Equal(at(6)) {
+		t.Errorf("%+v, want the failure at %v", h, at(6))
 	}
 }

@@ -141,11 +141,11 @@ func testSessions(t *testing.T, w *World) {
 	if s.ID, err = c.CreateSession(ctx, s, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.Tenant.Session(ctx, s.ID); err != nil || got != s {
+	if got, err := c.Tenant.Session(ctx, s.ID); err != nil || !reflect.DeepEqual(got, s) {
 		t.Fatalf("session = %+v, %v, want %+v", got, err, s)
 	}
 	all, next, err := c.Sessions(ctx, puntuale.Page{})
-	if err != nil || next != "" || len(all) != 2 || all[0].ID != c.Session || !all[0].Default || all[1] != s {
+	if err != nil || next != "" || len(all) != 2 || all[0].ID != c.Session || !all[0].Default || !reflect.DeepEqual(all[1], s) {
 		t.Fatalf("sessions = %+v, %q, %v", all, next, err)
 	}
 	_, err = c.CreateSession(ctx, puntuale.Session{Name: "un'altra predefinita", Type: puntuale.Socket, Default: true}, nil)

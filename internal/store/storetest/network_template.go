@@ -16,7 +16,7 @@ func (c *Client) businessOf() (puntuale.SessionID, error) {
 	if err := c.w.NoteOfficial(context.Background(), id, "10"+id.String(), "55"); err != nil {
 		return 0, err
 	}
-	return id, c.w.KeepNetworkTemplates(context.Background(), id, "55", Begin, []puntuale.NetworkTemplate{{Name: "uno", Language: "it", Status: puntuale.TemplateApproved}}, "")
+	return id, c.w.KeepNetworkTemplates(context.Background(), id, "55", Begin, []puntuale.NetworkTemplate{{Name: "uno", Language: "it", Status: puntuale.TemplateApproved}}, puntuale.Reason{})
 }
 
 // MustKnow stores all that can be known about a business and about other names of people.
@@ -112,7 +112,7 @@ func keepTemplates(t *testing.T, w *World, id puntuale.SessionID, account string
 			Parts: []puntuale.TemplatePart{{Kind: "BODY", Text: "Ciao {{nome}}"}, {Kind: "BUTTONS", Buttons: []puntuale.TemplateButton{{Kind: "URL", URL: "https://x/{{1}}"}}}},
 		})
 	}
-	if err := w.KeepNetworkTemplates(context.Background(), id, account, at, all, problem); err != nil {
+	if err := w.KeepNetworkTemplates(context.Background(), id, account, at, all, puntuale.Quoted(problem)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -123,7 +123,7 @@ func showsTemplates(t *testing.T, c *Client, id puntuale.SessionID, want string)
 	about, all, _, err := c.NetworkTemplates(context.Background(), id, puntuale.Page{})
 	got := fmt.Sprintf("%s %d %s:", about.Account, about.Synced.Sub(Begin)/time.Second, about.Problem)
 	if about.Synced.IsZero() {
-		got = about.Account + " never " + about.Problem + ":"
+		got = about.Account + " never " + about.Problem.String() + ":"
 	}
 	for _, n := range all {
 		got += fmt.Sprintf(" %s %s %s %s %s", n.Name, n.Status, n.Category, n.Quality, n.Reason)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -24,16 +25,16 @@ func testOutcomesStayAfterResend(t *testing.T, w *World) {
 	}
 	want := []puntuale.MessageOutcome{
 		{ID: states["completed"], Sent: true, Done: at},
-		{ID: states["failed"], Reason: "Numero inesistente", Done: at},
-		{ID: states["silent"], Reason: puntuale.SaysFailed, Done: at},
-		{ID: states["blacklisted"], Reason: "Numero in blacklist", Done: at},
+		{ID: states["failed"], Reason: puntuale.Quoted("Numero inesistente"), Done: at},
+		{ID: states["silent"], Reason: puntuale.Because(puntuale.ReasonFailed), Done: at},
+		{ID: states["blacklisted"], Reason: puntuale.Because(puntuale.ReasonBlacklisted), Done: at},
 	}
-	if got := list(at, at.Add(time.Microsecond)); !slices.Equal(got, want) {
+	if got := list(at, at.Add(time.Microsecond)); !slices.EqualFunc(got, want, sameOutcome) {
 		t.Fatalf("outcomes = %+v, want %+v", got, want)
 	}
 	w.DB.Clock.Advance(2 * time.Hour)
 	c.MustResend(states["completed"], states["failed"], states["silent"], states["blacklisted"], states["cancelled"], states["pending"])
-	if got := list(Begin, Begin.Add(24*time.Hour)); !slices.Equal(got, want) {
+	if got := list(Begin, Begin.Add(24*time.Hour)); !slices.EqualFunc(got, want, sameOutcome) {
 		t.Fatalf("after the re-send = %+v, want %+v", got, want)
 	}
 	if got := list(Begin, at); len(got) != 0 { // the end is not included
@@ -47,18 +48,18 @@ func testCorrectedOutcome(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
 	item, token := c.attempt(node, phone)
-	if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.SaysUncertain}}); err != nil {
+	if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}}); err != nil {
 		t.Fatal(err)
 	}
 	first, second := Begin, Begin.Add(time.Hour)
 	check := func(at time.Time, want ...puntuale.MessageOutcome) {
 		t.Helper()
 		got, _, err := c.Outcomes(ctx, at, at.Add(time.Minute), puntuale.Page{})
-		if err != nil || !slices.Equal(got, want) {
+		if err != nil || !slices.EqualFunc(got, want, sameOutcome) {
 			t.Errorf("at %v: %+v, %v, want %+v", at, got, err, want)
 		}
 	}
-	check(first, puntuale.MessageOutcome{ID: item.ID, Reason: puntuale.SaysUncertain, Done: first})
+	check(first, puntuale.MessageOutcome{ID: item.ID, Reason: puntuale.Because(puntuale.ReasonUncertain), Done: first})
 	w.MustRecord(second, item, token, puntuale.Outcome{Verdict: puntuale.Sent})
 	check(first)
 	check(second, puntuale.MessageOutcome{ID: item.ID, Sent: true, Done: second})
@@ -132,7 +133,7 @@ func testListMessages(t *testing.T, w *World) {
 		var ids []puntuale.MessageID
 		for _, d := range all {
 			ids = append(ids, d.ID)
-			if want := c.Detail(d.ID); d.Message != want.Message || d.Content.Text != want.Content.Text {
+			if want := c.Detail(d.ID); !reflect.DeepEqual(d.Message, want.Message) || d.Content.Text != want.Content.Text {
 				t.Errorf("%+v: %+v, want %+v", f, d, want)
 			}
 		}
@@ -249,3 +250,5 @@ func testListMessagesTo(t *testing.T, w *World) {
 		}
 	}
 }
+
+func sameOutcome(a, b puntuale.MessageOutcome) bool { return reflect.DeepEqual(a, b) }

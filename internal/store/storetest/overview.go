@@ -92,7 +92,7 @@ func testTotals(t *testing.T, w *World) {
 		t.Helper()
 		ids := c.MustStart(phone, later(hours), n)
 		w.DB.Clock.Set(later(hours))
-		c.MustEnd(node, later(hours).Add(time.Minute), puntuale.Outcome{Verdict: v, Reason: "no"}, ids...)
+		c.MustEnd(node, later(hours).Add(time.Minute), puntuale.Outcome{Verdict: v, Reason: puntuale.Quoted("no")}, ids...)
 	}
 	check := func(client puntuale.ClientID, now time.Time, want ...puntuale.DayTotal) {
 		t.Helper()

@@ -12,9 +12,9 @@ import (
 
 // evidence is a report of the network about an attempt of the client's default session.
 func (c *Client) evidence(item puntuale.ClaimItem, token int64, k puntuale.EvidenceKind, at time.Time) puntuale.Evidence {
-	e := puntuale.Evidence{MessageRef: item.MessageRef, Session: c.Session, Token: token, Kind: k, At: at, Detail: "wamid.1"}
+	e := puntuale.Evidence{MessageRef: item.MessageRef, Session: c.Session, Token: token, Kind: k, At: at, Detail: puntuale.Quoted("wamid.1")}
 	if k == puntuale.EvidenceFailed {
-		e.Reason, e.Detail = "Il destinatario non riceve su WhatsApp", "Meta 131026 wamid.1"
+		e.Reason, e.Detail = puntuale.Quoted("Il destinatario non riceve su WhatsApp"), puntuale.Quoted("Meta 131026 wamid.1")
 	}
 	return e
 }
@@ -68,7 +68,7 @@ func testEvidenceAnyOrder(t *testing.T, w *World) {
 				now := Begin.Add(time.Second)
 				switch start {
 				case "accepted":
-					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid.1"})
+					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid.1")})
 				case "uncertain":
 					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: now.Add(24 * time.Hour)})
 				}
@@ -77,7 +77,7 @@ func testEvidenceAnyOrder(t *testing.T, w *World) {
 					w.mustKeep(now, c.evidence(item, token, k, Begin.Add(time.Duration(k)*time.Second)))
 				}
 				if start == "in flight" { // the answer comes last
-					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid.1"})
+					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid.1")})
 				}
 				d := c.Detail(item.ID)
 				if want == puntuale.Completed {
@@ -85,11 +85,11 @@ func testEvidenceAnyOrder(t *testing.T, w *World) {
 				}
 				if d.State != want || c.credits() != 1000-spent || d.Delivered.IsZero() == delivered ||
 					d.Read.IsZero() == slices.Contains(kinds, puntuale.EvidenceRead) ||
-					d.Departed.IsZero() == slices.Contains(kinds, puntuale.EvidenceSent) || d.GivenUp.IsZero() == slices.Contains(kinds, puntuale.EvidenceFailed) || d.Detail == "" {
+					d.Departed.IsZero() == slices.Contains(kinds, puntuale.EvidenceSent) || d.GivenUp.IsZero() == slices.Contains(kinds, puntuale.EvidenceFailed) || d.Detail.IsZero() {
 					t.Fatalf("%s, %v: %v %q %q, delivered %v, read %v, %d credits, want %v and %d", start, order, d.State, d.Response(), d.Detail, d.Delivered, d.Read,
 						c.credits(), want, 1000-spent)
 				}
-				if want == puntuale.Failed && d.Response() != "Il destinatario non riceve su WhatsApp" {
+				if want == puntuale.Failed && d.Response().String() != "Il destinatario non riceve su WhatsApp" {
 					t.Fatalf("%s, %v: %s", start, order, d.Response())
 				}
 			}
@@ -140,9 +140,9 @@ func testEvidenceLeavesAlone(t *testing.T, w *World) {
 	}
 	cancelled := puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: c.ID, ID: id}}
 	ours, oursToken := c.attempt(node, "+393330000006")
-	w.MustRecord(now, ours, oursToken, puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Fuori dalla finestra"})
+	w.MustRecord(now, ours, oursToken, puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Fuori dalla finestra")})
 	for _, k := range []puntuale.EvidenceKind{puntuale.EvidenceSent, puntuale.EvidenceFailed, puntuale.EvidenceRead} {
-		if d := c.Detail(ours.ID); d.State != puntuale.Failed || d.Response() != "Fuori dalla finestra" {
+		if d := c.Detail(ours.ID); d.State != puntuale.Failed || d.Response().String() != "Fuori dalla finestra" {
 			t.Errorf("refused, before it was read: %v %s", d.State, d.Response())
 		}
 		w.mustKeep(now, c.evidence(cancelled, 1, k, now), c.evidence(ours, oursToken, k, now))

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -37,19 +38,19 @@ func testOutcomes(t *testing.T, w *World) {
 	}
 	now := Begin.Add(time.Second)
 	applied, err := w.Record(ctx, now, []puntuale.Result{
-		{MessageRef: refused.MessageRef, Token: refusedToken, Outcome: puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Numero non valido", Detail: "131026"}},
+		{MessageRef: refused.MessageRef, Token: refusedToken, Outcome: puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Numero non valido"), Detail: puntuale.Quoted("131026")}},
 		{MessageRef: puntuale.MessageRef{Client: c.ID, ID: 1}, Token: 1, Outcome: puntuale.Outcome{Verdict: puntuale.Sent}},
-		{MessageRef: sent.MessageRef, Token: sentToken, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid.1"}},
+		{MessageRef: sent.MessageRef, Token: sentToken, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid.1")}},
 	})
 	if err != nil || !slices.Equal(applied, []bool{true, false, true}) {
 		t.Fatalf("applied = %v, %v", applied, err)
 	}
 	d := c.Detail(sent.ID)
-	if d.State != puntuale.Completed || !d.Left().Equal(Begin) || !d.Done.Equal(now) || d.Detail != "wamid.1" || d.Response() != puntuale.SaysCompleted {
+	if d.State != puntuale.Completed || !d.Left().Equal(Begin) || !d.Done.Equal(now) || d.Detail.String() != "wamid.1" || d.Response().Code != puntuale.ReasonCompleted {
 		t.Fatalf("sent = %+v", d)
 	}
 	d = c.Detail(refused.ID)
-	if d.State != puntuale.Failed || !d.Left().IsZero() || d.Detail != "131026" || d.Response() != "Numero non valido" {
+	if d.State != puntuale.Failed || !d.Left().IsZero() || d.Detail.String() != "131026" || d.Response().String() != "Numero non valido" {
 		t.Fatalf("refused = %+v", d)
 	}
 	if c.credits() != 99 {
@@ -71,11 +72,11 @@ func testRetry(t *testing.T, w *World) {
 	node := w.MustJoin()
 	item, token := c.attempt(node, phone)
 	next := Begin.Add(5 * time.Second)
-	if !w.MustRecord(Begin, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: next, Reason: "Numero occupato", Failed: true}) {
+	if !w.MustRecord(Begin, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: next, Reason: puntuale.Quoted("Numero occupato"), Failed: true}) {
 		t.Fatal("not applied")
 	}
 	d := c.Detail(item.ID)
-	if d.State != puntuale.Pending || d.Intent != 0 || !d.Next.Equal(next) || !d.Due.Equal(Begin) || d.Attempt != 1 || d.Response() != puntuale.SaysPending {
+	if d.State != puntuale.Pending || d.Intent != 0 || !d.Next.Equal(next) || !d.Due.Equal(Begin) || d.Attempt != 1 || d.Response().Code != puntuale.ReasonPending {
 		t.Fatalf("detail = %+v", d)
 	}
 	if c.credits() != 100 {
@@ -106,23 +107,23 @@ func testUncertain(t *testing.T, w *World) {
 	node := w.MustJoin()
 	item, token := c.attempt(node, phone)
 	look := Begin.Add(24 * time.Hour)
-	if !w.MustRecord(Begin, item, token, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: look, Detail: "esito incerto"}) {
+	if !w.MustRecord(Begin, item, token, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: look, Detail: puntuale.Quoted("esito incerto")}) {
 		t.Fatal("not applied")
 	}
 	d := c.Detail(item.ID)
-	if d.State != puntuale.Pending || d.Intent != token || !d.Next.Equal(look) || !d.Planned().Equal(Begin) || d.Detail != "esito incerto" || c.credits() != 99 {
+	if d.State != puntuale.Pending || d.Intent != token || !d.Next.Equal(look) || !d.Planned().Equal(Begin) || d.Detail.String() != "esito incerto" || c.credits() != 99 {
 		t.Fatalf("detail = %+v, %d credits", d, c.credits())
 	}
 	if done, err := CancelPending(context.Background(), c, nil, true, Day, Begin); err != nil || len(done) != 0 {
 		t.Fatalf("cancelled %v, %v", done, err)
 	}
 	// The message is given up at its deadline. The credit stays spent, and the shown moment is the attempt's.
-	err := w.Settle(context.Background(), node, look, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.SaysUncertain}})
+	err := w.Settle(context.Background(), node, look, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d = c.Detail(item.ID)
-	if d.State != puntuale.Failed || !d.Next.Equal(Begin) || d.Response() != puntuale.SaysUncertain || d.Detail != "esito incerto" || c.credits() != 99 {
+	if d.State != puntuale.Failed || !d.Next.Equal(Begin) || d.Response().Code != puntuale.ReasonUncertain || d.Detail.String() != "esito incerto" || c.credits() != 99 {
 		t.Fatalf("detail = %+v, %d credits", d, c.credits())
 	}
 }
@@ -149,12 +150,12 @@ func testLateEvidence(t *testing.T, w *World) {
 			w.MustClaim(node, Begin, item)
 		}, puntuale.Completed, 99},
 		"given up": {func(_ *Client, item puntuale.ClaimItem, token int64) {
-			if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.SaysUncertain}}); err != nil {
+			if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}}); err != nil {
 				t.Error(err)
 			}
 		}, puntuale.Completed, 99},
 		"refused": {func(_ *Client, item puntuale.ClaimItem, token int64) {
-			w.MustRecord(Begin, item, token, puntuale.Outcome{Verdict: puntuale.Refused, Reason: "no"})
+			w.MustRecord(Begin, item, token, puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("no")})
 		}, puntuale.Failed, 100},
 		"cancelled": {func(c *Client, item puntuale.ClaimItem, token int64) {
 			w.MustRecord(Begin, item, token, retry)
@@ -167,14 +168,14 @@ func testLateEvidence(t *testing.T, w *World) {
 		item, token := client.attempt(node, phone)
 		c.meanwhile(client, item, token)
 		now := Begin.Add(time.Hour)
-		if w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: "ricevuta"}) {
+		if w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("ricevuta")}) {
 			t.Errorf("%s: applied as it stands", name)
 		}
 		d := client.Detail(item.ID)
 		if d.State != c.state || client.credits() != c.credits {
 			t.Errorf("%s: %+v, %d credits", name, d, client.credits())
 		}
-		if d.State == puntuale.Completed && (!d.Done.Equal(now) || d.Detail != "ricevuta" || d.Left().IsZero() || d.Response() != puntuale.SaysCompleted) {
+		if d.State == puntuale.Completed && (!d.Done.Equal(now) || d.Detail.String() != "ricevuta" || d.Left().IsZero() || d.Response().Code != puntuale.ReasonCompleted) {
 			t.Errorf("%s: %+v", name, d)
 		}
 		if n := w.Int("select count(*) from event where message_id = $1 and kind in ('merge', 'late sent')", item.ID); n != 1 {
@@ -192,15 +193,15 @@ func testSettle(t *testing.T, w *World) {
 	w.MustClaim(node, Begin.Add(time.Hour), refs[3])
 	later := Begin.Add(2 * time.Hour)
 	err := w.Settle(ctx, node, Begin, []puntuale.Settlement{
-		{MessageRef: refs[2].MessageRef, Intent: 5, State: puntuale.Failed, Reason: puntuale.SaysExpired}, // the dispatcher saw another intent
+		{MessageRef: refs[2].MessageRef, Intent: 5, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // the dispatcher saw another intent
 		{MessageRef: refs[1].MessageRef, State: puntuale.Pending, Next: later},
-		{MessageRef: refs[0].MessageRef, State: puntuale.Failed, Reason: puntuale.SaysNotLinked, Detail: "mai collegata"},
-		{MessageRef: refs[3].MessageRef, State: puntuale.Failed, Reason: puntuale.SaysExpired}, // in flight by now
+		{MessageRef: refs[0].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Quoted("mai collegata")},
+		{MessageRef: refs[3].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // in flight by now
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := c.Detail(ids[0]); d.State != puntuale.Failed || d.Reason != puntuale.SaysNotLinked || d.Detail != "mai collegata" || d.Attempt != 0 || !d.Next.Equal(Begin) {
+	if d := c.Detail(ids[0]); d.State != puntuale.Failed || d.Reason.Code != puntuale.ReasonNotLinked || d.Detail.String() != "mai collegata" || d.Attempt != 0 || !d.Next.Equal(Begin) {
 		t.Errorf("failed = %+v", d)
 	}
 	if d := c.Detail(ids[1]); d.State != puntuale.Pending || !d.Next.Equal(later) || !d.Due.Equal(Begin.Add(time.Second)) {
@@ -212,7 +213,7 @@ func testSettle(t *testing.T, w *World) {
 	if d := c.Detail(ids[3]); d.State != puntuale.Pending || d.Intent <= 0 {
 		t.Errorf("in flight = %+v", d)
 	}
-	if err := w.Settle(ctx, 0, Begin, []puntuale.Settlement{{MessageRef: refs[2].MessageRef, State: puntuale.Failed, Reason: puntuale.SaysExpired}}); err != nil {
+	if err := w.Settle(ctx, 0, Begin, []puntuale.Settlement{{MessageRef: refs[2].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}}); err != nil {
 		t.Fatal(err)
 	}
 	if d := c.Detail(ids[2]); d.State != puntuale.Failed {
@@ -236,7 +237,7 @@ func testCreditsRunOut(t *testing.T, w *World) {
 	if !slices.Equal(granted, want) {
 		t.Fatalf("granted = %v, want %v", granted, want)
 	}
-	if after := c.Detail(early[2]); after.Message != before.Message {
+	if after := c.Detail(early[2]); !reflect.DeepEqual(after.Message, before.Message) {
 		t.Fatalf("held = %+v, before %+v", after.Message, before.Message)
 	}
 	if c.credits() != 0 {
@@ -328,7 +329,7 @@ func testMoves(t *testing.T, w *World) {
 			before := c.Detail(item.ID)
 			verb(c, item, before.Intent, token)
 			d := c.Detail(item.ID)
-			got := shape{d.State, int64(sign(d.Intent)), d.State == puntuale.Failed && d.Reason == puntuale.SaysUncertain}
+			got := shape{d.State, int64(sign(d.Intent)), d.State == puntuale.Failed && d.Reason.Code == puntuale.ReasonUncertain}
 			want := movesDrawn[from.String()+" "+name]
 			if want == "" {
 				want = from.String()
@@ -362,7 +363,7 @@ func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *C
 		},
 		{state: puntuale.Failed, intent: -1, gaveUp: true}: func(c *Client) (puntuale.ClaimItem, int64) {
 			item, token := c.attempt(node, phone)
-			if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.SaysUncertain}}); err != nil {
+			if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}}); err != nil {
 				t.Fatal(err)
 			}
 			return item, token
@@ -404,7 +405,7 @@ func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Cl
 	}
 	settle := func(state puntuale.State) func(*Client, puntuale.ClaimItem, int64, int64) {
 		return func(_ *Client, item puntuale.ClaimItem, intent, _ int64) {
-			if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: max(0, intent), State: state, Next: Begin, Reason: "Scaduto"}}); err != nil {
+			if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: max(0, intent), State: state, Next: Begin, Reason: puntuale.Quoted("Scaduto")}}); err != nil {
 				t.Error(err)
 			}
 		}

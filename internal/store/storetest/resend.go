@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -20,7 +21,7 @@ func (c *Client) inEachState(node puntuale.NodeID) map[string]puntuale.MessageID
 	now := Begin.Add(time.Minute)
 	states := map[string]puntuale.MessageID{"completed": ids[0], "failed": ids[1], "silent": ids[2], "pending": ids[3], "cancelled": ids[4], "flying": ids[5]}
 	c.MustSend(node, now, ids[0])
-	c.MustEnd(node, now, puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Numero inesistente"}, ids[1])
+	c.MustEnd(node, now, puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Numero inesistente")}, ids[1])
 	c.MustEnd(node, now, puntuale.Outcome{Verdict: puntuale.Refused}, ids[2])
 	if _, err := c.CancelMessages(ctx, ids[4:5], Day, now); err != nil {
 		c.w.t.Fatal(err)
@@ -65,9 +66,9 @@ func testResend(t *testing.T, w *World) {
 			t.Errorf("moments of %d = %+v, asked %+v", i, fresh.Message, m)
 		}
 	}
-	for name, says := range map[string]string{"failed": "Numero inesistente", "silent": puntuale.SaysFailed, "blacklisted": puntuale.SaysBlacklisted,
-		"cancelled": puntuale.SaysRescheduled, "pending": puntuale.SaysRescheduled} {
-		if d := c.Detail(states[name]); d.Response() != says {
+	for name, says := range map[string]puntuale.Reason{"failed": puntuale.Quoted("Numero inesistente"), "silent": puntuale.Because(puntuale.ReasonFailed),
+		"blacklisted": puntuale.Because(puntuale.ReasonBlacklisted), "cancelled": puntuale.Because(puntuale.ReasonRescheduled), "pending": puntuale.Because(puntuale.ReasonRescheduled)} {
+		if d := c.Detail(states[name]); !d.Response().Equal(says) {
 			t.Errorf("%s answers %q, want %q", name, d.Response(), says)
 		}
 	}
@@ -194,13 +195,13 @@ func testLateEvidenceAfterResend(t *testing.T, w *World) {
 	node := w.MustJoin()
 	item, token := c.attempt(node, phone)
 	later := Begin.Add(time.Hour)
-	if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.SaysUncertain}}); err != nil {
+	if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}}); err != nil {
 		t.Fatal(err)
 	}
 	next := c.MustResend(item.ID)
 	w.MustRecord(later, item, token, puntuale.Outcome{Verdict: puntuale.Sent})
 	all, _, err := c.Outcomes(ctx, Begin, later.Add(time.Second), puntuale.Page{})
-	if want := (puntuale.MessageOutcome{ID: item.ID, Sent: true, Done: later}); err != nil || len(all) != 1 || all[0] != want {
+	if want := (puntuale.MessageOutcome{ID: item.ID, Sent: true, Done: later}); err != nil || len(all) != 1 || !reflect.DeepEqual(all[0], want) {
 		t.Fatalf("outcomes = %+v, %v", all, err)
 	}
 	if d := c.Detail(item.ID); d.State != puntuale.Rescheduled {

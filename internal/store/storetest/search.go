@@ -58,7 +58,7 @@ func testSearchMessages(t *testing.T, w *World) {
 // failed ends a message as FAILED and returns it.
 func (c *Client) failed(id puntuale.MessageID) puntuale.MessageID {
 	c.w.t.Helper()
-	c.MustEnd(c.w.MustJoin(), Begin.Add(time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "no"}, id)
+	c.MustEnd(c.w.MustJoin(), Begin.Add(time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("no")}, id)
 	return id
 }
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -126,14 +127,14 @@ func testDeleteSessionMoves(t *testing.T, w *World) {
 			t.Fatalf("move to %d: %+v", wrong, err)
 		}
 	}
-	if d := c.Detail(ids[1]); d.Message != before.Message {
+	if d := c.Detail(ids[1]); !reflect.DeepEqual(d.Message, before.Message) {
 		t.Fatalf("after refusals: %+v", d.Message)
 	}
 	if err := c.DeleteSession(ctx, second, false, third, Begin); err != nil {
 		t.Fatal(err)
 	}
 	before.Session = third
-	if d := c.Detail(ids[1]); d.Message != before.Message {
+	if d := c.Detail(ids[1]); !reflect.DeepEqual(d.Message, before.Message) {
 		t.Fatalf("moved = %+v, want %+v", d.Message, before.Message)
 	}
 	due, err := w.Due(ctx, begin(third), Begin.Add(time.Hour), 10)
@@ -161,7 +162,7 @@ func testDeleteSessionInFlight(t *testing.T, w *World) {
 	if err := c.DeleteSession(ctx, second, true, 0, now); err != nil {
 		t.Fatal(err)
 	}
-	if d := c.Detail(ids[1]); d.State != puntuale.Failed || d.Response() != puntuale.SaysUncertain {
+	if d := c.Detail(ids[1]); d.State != puntuale.Failed || d.Response().Code != puntuale.ReasonUncertain {
 		t.Errorf("uncertain became %+v", d.Message)
 	}
 	if d := c.Detail(ids[2]); d.State != puntuale.Cancelled {
@@ -190,7 +191,7 @@ func testGiveUp(t *testing.T, w *World) {
 		if err := c.GiveUp(ctx, second, now); err != nil {
 			t.Fatal(err)
 		}
-		if d := c.Detail(ids[0]); d.State != puntuale.Failed || d.Response() != puntuale.SaysUncertain {
+		if d := c.Detail(ids[0]); d.State != puntuale.Failed || d.Response().Code != puntuale.ReasonUncertain {
 			t.Errorf("what was left became %+v", d.Message)
 		}
 		if d := c.Detail(ids[1]); d.State != puntuale.Pending || d.Intent != late {

@@ -77,11 +77,11 @@ func testStoppedInFlight(t *testing.T, w *World) {
 			t.Errorf("%s: in flight: %+v", name, d)
 		}
 		item := c.Items(phone, 0, ids[0])[0]
-		if !w.MustRecord(later, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: later, Detail: "occupato", Failed: true}) {
+		if !w.MustRecord(later, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: later, Detail: puntuale.Quoted("occupato"), Failed: true}) {
 			t.Errorf("%s: the outcome was not applied", name)
 		}
 		d := c.Detail(ids[0])
-		if d.State != puntuale.Cancelled || d.Intent != -1 || !d.Done.Equal(later) || d.Response() != puntuale.SaysCancelled || d.Detail != "occupato" ||
+		if d.State != puntuale.Cancelled || d.Intent != -1 || !d.Done.Equal(later) || d.Response().Code != puntuale.ReasonCancelled || d.Detail.String() != "occupato" ||
 			!d.ValidUntil.Equal(Begin.Add(24*time.Hour)) || c.credits() != 100 {
 			t.Errorf("%s: back for a retry: %+v, %d credits", name, d, c.credits())
 		}
@@ -108,7 +108,7 @@ func testStoppedOutcomes(t *testing.T, w *World) {
 	now := Begin.Add(time.Second)
 	results := []puntuale.Result{
 		{Outcome: puntuale.Outcome{Verdict: puntuale.Sent}},
-		{Outcome: puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Numero non valido"}},
+		{Outcome: puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Numero non valido")}},
 		{Outcome: puntuale.Outcome{Verdict: puntuale.Uncertain, Next: now}},
 		{Outcome: puntuale.Outcome{Verdict: puntuale.Retry, Next: now}},
 	}
@@ -183,7 +183,7 @@ func testStoppedReopenedByVersionBefore(t *testing.T, w *World) {
 			if err != nil || len(due) != 1 || due[0].ID != id {
 				t.Fatalf("expiring: %v, %v", due, err)
 			}
-			return w.Settle(ctx, node, Begin.Add(time.Minute), []puntuale.Settlement{{MessageRef: puntuale.MessageRef{Client: c.ID, ID: id}, State: puntuale.Failed, Reason: puntuale.SaysExpired}})
+			return w.Settle(ctx, node, Begin.Add(time.Minute), []puntuale.Settlement{{MessageRef: puntuale.MessageRef{Client: c.ID, ID: id}, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}})
 		},
 		"maintenance after its client was deleted": func(c *Client, _ puntuale.MessageID) error {
 			w.Exec("update session set deleted_at = 1 where client_id = $1", c.ID)
@@ -207,7 +207,7 @@ func testStoppedReopenedByVersionBefore(t *testing.T, w *World) {
 		if err := end(c, id); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if d := c.Detail(id); d.State != puntuale.Cancelled || d.Response() != puntuale.SaysCancelled || !d.ValidUntil.Equal(Begin.Add(24*time.Hour)) ||
+		if d := c.Detail(id); d.State != puntuale.Cancelled || d.Response().Code != puntuale.ReasonCancelled || !d.ValidUntil.Equal(Begin.Add(24*time.Hour)) ||
 			w.Int("select count(*) from message where id = $1 and valid_until < 0", id) != 0 {
 			t.Errorf("%s: %+v", name, d)
 		}

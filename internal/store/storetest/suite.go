@@ -32,7 +32,7 @@ var suite = []func(*testing.T, *World){
 	testOutcomes, testRetry, testUncertain, testLateEvidence, testSettle, testMoves,
 	testCreditsRunOut, testCreditsAddUp,
 	testFleet, testFence,
-	testOutcomesStayAfterResend, testCorrectedOutcome, testOutcomePages,
+	testOutcomesStayAfterResend, testCorrectedOutcome, testOutcomePages, testFormerUncertain, testReasonsComeBack,
 	testResend, testResendAllOrNone, testResendCap, testResendAfterSessionIsGone, testResendTogether, testLateEvidenceAfterResend, testStopReachesResent,
 	testCancelMessages, testListMessages, testListMessagesPages, testListMessagesTo,
 	testOnceKeepsAnswer, testOnceTwins, testOnceRefusedKeyIsFree,

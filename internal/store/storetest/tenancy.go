@@ -470,7 +470,7 @@ func testTenantsApart(t *testing.T, w *World) {
 			t.Errorf("%s: reached %+v", name, got)
 		}
 	}
-	if after := other.Detail(started.IDs[0]); after.Message != before.Message {
+	if after := other.Detail(started.IDs[0]); !reflect.DeepEqual(after.Message, before.Message) {
 		t.Errorf("the other's message became %+v", after.Message)
 	}
 	if q, err := other.Tenant.Sequence(ctx, other.Sequence); err != nil || q.Name != "promemoria" {

@@ -25,12 +25,11 @@ import (
 //
 // No server works on the database meanwhile, so it is one transaction.
 
-const (
-	// decideWithin is how long after a restore a server begins to give up what nobody decided about.
-	decideWithin = 24 * time.Hour
+// decideWithin is how long after a restore a server begins to give up what nobody decided about.
+const decideWithin = 24 * time.Hour
 
-	restoreDetail = "esito incerto: l'installazione è stata ripristinata da una copia, e il messaggio può essere già partito"
-)
+// reasonRestored: the installation was restored from a copy, and the message may have left since.
+const reasonRestored puntuale.ReasonCode = "maybe.restored"
 
 // RestoreConfig says how to treat a copy.
 type RestoreConfig struct {
@@ -206,12 +205,12 @@ func (s *installation) setAside(ctx context.Context, a engine.Querier, r aside) 
 		return done, fmt.Errorf("list what is unknown: %w", err)
 	}
 	if _, err := a.Exec(ctx, `insert into event (client_id, message_id, at, kind, detail)
- select client_id, id, $2::bigint, 'uncertain', $3::text from message`+unknownDue, due, now, restoreDetail); err != nil {
+ select client_id, id, $2::bigint, 'uncertain', $3::text from message`+unknownDue, due, now, puntuale.Because(reasonRestored).Stored()); err != nil {
 		return done, fmt.Errorf("write events: %w", err)
 	}
 	if _, err := a.Exec(ctx, `update message set intent_at = case when intent > 0 then intent_at else next_at end,
  intent = case when intent > 0 then intent else $2::bigint end, valid_until = -abs(valid_until), next_at = $3::bigint, detail = $4::text`+unknownDue,
-		due, token, engine.Micros(r.now.Add(decideWithin)), restoreDetail); err != nil {
+		due, token, engine.Micros(r.now.Add(decideWithin)), puntuale.Because(reasonRestored).Stored()); err != nil {
 		return done, fmt.Errorf("set messages aside: %w", err)
 	}
 	if err := chargeAside(ctx, a, token, r.now); err != nil {

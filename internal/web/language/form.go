@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/catalogue"
 )
 
 var (
@@ -125,12 +126,12 @@ func (l *Language) Span(d time.Duration) string {
 	return strings.Join(words, " ")
 }
 
-// Says is a sentence of the service's for people, which is Italian, in this language where it has one.
-func (l *Language) Says(sentence string) string {
+// Says makes a reason's sentence in this language.
+func (l *Language) Says(r puntuale.Reason) string {
 	if l.Code == "en" {
-		return puntuale.English(sentence)
+		return catalogue.English.Say(r)
 	}
-	return sentence
+	return catalogue.Italian.Say(r)
 }
 
 // Number writes a whole number with its thousands apart.

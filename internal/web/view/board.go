@@ -10,13 +10,13 @@ type SeenSession struct {
 	Name    string
 	State   puntuale.LinkState
 	Number  string
-	Hint    string // what to do, for people
+	Hint    puntuale.Reason // what to do, for people
 	Sandbox bool
 }
 
 // Failure is why messages did not leave, with those of the last ones.
 type Failure struct {
-	Reason   string // as in risposta
+	Reason   puntuale.Reason // as in risposta
 	Messages []puntuale.MessageDetail
 }
 

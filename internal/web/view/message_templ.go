@@ -2472,7 +2472,7 @@ func messageFacts(p MessagePage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if p.Detail != "" {
+		if !p.Detail.IsZero() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 163, "<dt>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -10,44 +10,43 @@ import (
 	"puntuale"
 )
 
-// The service's sentences are Italian. Those that it says by itself have a text of their own in each language, and what to
-// do about it; what networks say is shown as it is.
-var reasons = map[string]string{
-	puntuale.SaysExpired:                                  "expired",
-	puntuale.SaysNotLinked:                                "not_linked",
-	puntuale.SaysNoCredit:                                 "no_credit",
-	puntuale.SaysAccountEnded:                             "account_ended",
-	puntuale.SaysSuspended:                                "suspended",
-	puntuale.SaysHeld:                                     "held",
-	puntuale.SaysUncertain:                                "uncertain",
-	puntuale.SaysUnrecoverable:                            "unrecoverable",
-	puntuale.SaysBlacklisted:                              "blacklisted",
-	puntuale.SaysFailed:                                   "failed",
-	puntuale.SaysPending:                                  "pending",
-	puntuale.SaysCompleted:                                "completed",
-	puntuale.SaysCancelled:                                "cancelled",
-	puntuale.SaysRescheduled:                              "rescheduled",
-	"Rifiutato dalla rete simulata":                       "sandbox_refused",
-	"Rete simulata non disponibile":                       "sandbox_down",
-	"Invio interrotto":                                    "interrupted",
-	"WhatsApp non raggiungibile":                          "unreachable",
-	"Troppi messaggi in poco tempo a questo destinatario": "too_many",
-	"WhatsApp limita per ora i nuovi contatti":            "cold",
-	"In attesa del ritmo per i nuovi contatti":            "cold",
-	"WhatsApp chiede di rallentare":                       "slow_down",
+// Those that have a text of their own on pages, and what to do about it. The catalogue has the others.
+var reasons = map[puntuale.ReasonCode]string{
+	puntuale.ReasonExpired:       "expired",
+	puntuale.ReasonNotLinked:     "not_linked",
+	puntuale.ReasonNoCredit:      "no_credit",
+	puntuale.ReasonAccountEnded:  "account_ended",
+	puntuale.ReasonSuspended:     "suspended",
+	puntuale.ReasonHeld:          "held",
+	puntuale.ReasonUncertain:     "uncertain",
+	puntuale.ReasonUnrecoverable: "unrecoverable",
+	puntuale.ReasonBlacklisted:   "blacklisted",
+	puntuale.ReasonFailed:        "failed",
+	puntuale.ReasonPending:       "pending",
+	puntuale.ReasonCompleted:     "completed",
+	puntuale.ReasonCancelled:     "cancelled",
+	puntuale.ReasonRescheduled:   "rescheduled",
+	puntuale.ReasonInterrupted:   "interrupted",
+	puntuale.ReasonUnreachable:   "unreachable",
+	"sandbox.refused":            "sandbox_refused",
+	"sandbox.down":               "sandbox_down",
+	"official.too_often":         "too_many",
+	"socket.cold_limited":        "cold",
+	"socket.cold_pace":           "cold",
+	"socket.slow_down":           "slow_down",
 }
 
 // Reason says why a message is as it is, in the reader's language.
-func Reason(ctx context.Context, says string) string {
-	if key, ok := reasons[says]; ok {
+func Reason(ctx context.Context, why puntuale.Reason) string {
+	if key, ok := reasons[why.Code]; ok {
 		return T(ctx, "reason."+key)
 	}
-	return Says(ctx, says)
+	return Says(ctx, why)
 }
 
 // Remedy says what to do about a failure.
-func Remedy(ctx context.Context, says string) string {
-	switch key := reasons[says]; key {
+func Remedy(ctx context.Context, why puntuale.Reason) string {
+	switch key := reasons[why.Code]; key {
 	case "expired", "not_linked", "no_credit", "account_ended", "suspended", "uncertain", "blacklisted", "sandbox_refused":
 		return T(ctx, "remedy."+key)
 	}

@@ -1,8 +1,12 @@
 package view
 
-import "context"
+import (
+	"context"
 
-// Says is a sentence of the service's for people, which is Italian, in the reader's language where it has one.
-func Says(ctx context.Context, sentence string) string {
-	return Of(ctx).Language.Says(sentence)
+	"puntuale"
+)
+
+// Says makes a reason's sentence in the reader's language.
+func Says(ctx context.Context, why puntuale.Reason) string {
+	return Of(ctx).Language.Says(why)
 }

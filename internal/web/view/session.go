@@ -14,8 +14,8 @@ type Sender struct {
 	State     puntuale.LinkState
 	Word      string // names the state, as callers of the API are told
 	Number    string
-	Detail    string // Italian
-	Hint      string // Italian
+	Detail    puntuale.Reason
+	Hint      puntuale.Reason
 	Code      *puntuale.PairingCode
 	Until     time.Time
 	Limited   time.Time
@@ -115,7 +115,7 @@ type MetaSide struct {
 // TestResult is what came of trying the connection.
 type TestResult struct {
 	OK      bool
-	Message string // Italian
+	Message puntuale.Reason
 }
 
 func (o OneSession) pairForm() *Form {

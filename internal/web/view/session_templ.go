@@ -1104,7 +1104,7 @@ func LinkInside(o OneSession) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			if o.Detail != "" {
+			if !o.Detail.IsZero() {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "<p><strong>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -108,10 +108,10 @@ func (s Started) summary(ctx context.Context) string {
 	return T(ctx, "start.done_text", "N", len(s.Messages), "Phone", phone)
 }
 
-// outcome is why a message did not leave; "" where nothing is to be said.
-func outcome(m puntuale.MessageDetail) string {
+// outcome is why a message did not leave; zero where nothing is to be said.
+func outcome(m puntuale.MessageDetail) puntuale.Reason {
 	if m.State == puntuale.Failed {
 		return m.Reason
 	}
-	return ""
+	return puntuale.Reason{}
 }

@@ -823,15 +823,15 @@ func SequenceStarted(s Started) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						if says := outcome(m); says != "" {
+						if why := outcome(m); !why.IsZero() {
 							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 53, "<span class=\"soft\">")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var39 string
-							templ_7745c5c3_Var39, templ_7745c5c3_Err = templ.JoinStringErrs(Says(ctx, says))
+							templ_7745c5c3_Var39, templ_7745c5c3_Err = templ.JoinStringErrs(Says(ctx, why))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `start.templ`, Line: 158, Col: 46}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `start.templ`, Line: 158, Col: 45}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var39))
 							if templ_7745c5c3_Err != nil {

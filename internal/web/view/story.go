@@ -175,7 +175,7 @@ func ahead(ctx context.Context, s Story) []Chapter {
 		return []Chapter{{Icon: "hourglass", Tone: "wait", What: T(ctx, "story.under_way")}}
 	case s.Unwanted[s.Phone]:
 		return []Chapter{{At: s.Next, Icon: "ban", Tone: "bad", What: T(ctx, "story.unwanted")}}
-	case s.Reason != "":
+	case !s.Reason.IsZero():
 		return []Chapter{{At: s.Next, Icon: "clock", Tone: "wait", What: T(ctx, "story.waits"), More: Reason(ctx, s.Reason)}}
 	}
 	return []Chapter{{At: s.Next, Icon: "clock", Tone: "wait", What: T(ctx, "story.leaves")}}
