@@ -65,8 +65,8 @@ func TestRefusals(t *testing.T) {
 					if kept := m.reserved(first); kept != uncertain {
 						t.Errorf("after the refusal its credit is kept: %v, want %v", kept, uncertain)
 					}
-					if said := m.get(first).reason; evidence != nil && said != evidence.Reason || evidence == nil && said != "" {
-						t.Errorf("after the refusal its reason is %q", said)
+					if said := m.get(first).reason; evidence != nil && !said.Equal(evidence.Reason) || evidence == nil && !said.IsZero() {
+						t.Errorf("after the refusal its reason is %v", said)
 					}
 					after(time.Minute)
 					if state := m.get(first).state; (state == puntuale.Failed) != want.failed || state == puntuale.Pending {
