@@ -13,25 +13,25 @@ import (
 
 // accountRoutes are a partner's pages of one client.
 var accountRoutes = []route{
-	{"GET /partner/clients/new", partnerSide, puntuale.Staff, "", (*site).newAccount},
-	{"POST /partner/clients/new", partnerSide, puntuale.Staff, "client.create", (*site).createAccount},
-	{"GET /partner/clients/{id}", partnerSide, puntuale.Reader, "", (*site).account},
-	{"GET /partner/clients/{id}/edit", partnerSide, puntuale.Staff, "", (*site).editAccount},
-	{"POST /partner/clients/{id}/edit", partnerSide, puntuale.Staff, "client.change", (*site).changeAccount},
-	{"POST /partner/clients/{id}/credits", partnerSide, puntuale.Staff, "client.credits", (*site).addCredits},
-	{"POST /partner/clients/{id}/suspend", partnerSide, puntuale.Staff, "client.suspend", (*site).suspendAccount},
-	{"POST /partner/clients/{id}/resume", partnerSide, puntuale.Staff, "client.resume", (*site).resumeAccount},
-	{"POST /partner/clients/{id}/delete", partnerSide, puntuale.Owner, "client.delete", (*site).deleteAccount},
-	{"POST /partner/clients/{id}/keys", partnerSide, puntuale.Owner, "key.create", (*site).createKey},
-	{"POST /partner/clients/{id}/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", (*site).rotateKey},
-	{"POST /partner/clients/{id}/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", (*site).revokeKey},
+	{"GET /partner/clients/new", partnerSide, puntuale.Staff, "", newAccount},
+	{"POST /partner/clients/new", partnerSide, puntuale.Staff, "client.create", createAccount},
+	{"GET /partner/clients/{id}", partnerSide, puntuale.Reader, "", account},
+	{"GET /partner/clients/{id}/edit", partnerSide, puntuale.Staff, "", editAccount},
+	{"POST /partner/clients/{id}/edit", partnerSide, puntuale.Staff, "client.change", changeAccount},
+	{"POST /partner/clients/{id}/credits", partnerSide, puntuale.Staff, "client.credits", addCredits},
+	{"POST /partner/clients/{id}/suspend", partnerSide, puntuale.Staff, "client.suspend", suspendAccount},
+	{"POST /partner/clients/{id}/resume", partnerSide, puntuale.Staff, "client.resume", resumeAccount},
+	{"POST /partner/clients/{id}/delete", partnerSide, puntuale.Owner, "client.delete", deleteAccount},
+	{"POST /partner/clients/{id}/keys", partnerSide, puntuale.Owner, "key.create", createKey},
+	{"POST /partner/clients/{id}/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", rotateKey},
+	{"POST /partner/clients/{id}/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", revokeKey},
 }
 
-func (s *site) newAccount(v *visit) error {
+func newAccount(v *visit) error {
 	return v.show(view.AccountNew(view.NewForm("account_type", string(puntuale.AccountTest))))
 }
 
-func (s *site) createAccount(v *visit) error {
+func createAccount(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *site) createAccount(v *visit) error {
 		return v.again(err, f, view.AccountNewForm(f), view.AccountNew(f), "name", "email", "password", "phone", "account_type")
 	}
 	v.did(created.ID.String())
-	fresh := view.FreshAccount{Client: created.Account, Key: created.Key, Address: v.loginAddress()}
+	fresh := view.FreshAccount{Client: created.Account, Key: created.Key, Address: loginAddress(v)}
 	if i := created.Invitation; i.Secret != "" {
 		fresh.Link, fresh.Expires = v.invitationAddress(i), i.Expires
 	}
@@ -62,7 +62,7 @@ func (s *site) createAccount(v *visit) error {
 }
 
 // loginAddress is where the partner's clients sign in.
-func (v *visit) loginAddress() string {
+func loginAddress(v *visit) string {
 	h := v.person.Host()
 	if h.Brand.Confirmed {
 		return v.ownAddress() + "/login"
@@ -71,15 +71,15 @@ func (v *visit) loginAddress() string {
 }
 
 // account is a client as its partner sees it.
-func (s *site) account(v *visit) error {
-	a, err := v.accountOf(v.path("id"))
+func account(v *visit) error {
+	a, err := accountOf(v, v.path("id"))
 	if err != nil {
 		return err
 	}
 	return v.show(view.AccountPage(a))
 }
 
-func (v *visit) accountOf(id string) (view.Account, error) {
+func accountOf(v *visit, id string) (view.Account, error) {
 	row, err := v.partner.Row(v.ctx(), id)
 	if err != nil {
 		return view.Account{}, err
@@ -99,12 +99,12 @@ func (v *visit) accountOf(id string) (view.Account, error) {
 	return a, nil
 }
 
-func (s *site) editAccount(v *visit) error {
+func editAccount(v *visit) error {
 	c, err := v.partner.Account(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
-	f, err := v.accountForm(c)
+	f, err := accountForm(v, c)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *site) editAccount(v *visit) error {
 }
 
 // accountForm is a client as the form of its fields.
-func (v *visit) accountForm(c puntuale.Client) (*view.Form, error) {
+func accountForm(v *visit, c puntuale.Client) (*view.Form, error) {
 	quotas, err := v.partner.Quotas(v.ctx(), c)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (v *visit) accountForm(c puntuale.Client) (*view.Form, error) {
 	return f, nil
 }
 
-func (s *site) changeAccount(v *visit) error {
+func changeAccount(v *visit) error {
 	c, err := v.partner.Account(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *site) changeAccount(v *visit) error {
 		return err
 	}
 	f.Values.Set("holidays", strings.TrimSpace(strings.Join(f.Values["holidays"], "\n")))
-	stored, err := v.accountForm(c)
+	stored, err := accountForm(v, c)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *site) changeAccount(v *visit) error {
 	}
 	change := readChange(f, stored)
 	change.Known = known(f)
-	if v.endsAtOnce(c, change) && !f.Is("past", "on") {
+	if endsAtOnce(v, c, change) && !f.Is("past", "on") {
 		f.Values.Set("past", "ask")
 		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.expiration_date", Message: "has passed"})
 	}
@@ -172,14 +172,14 @@ func (s *site) changeAccount(v *visit) error {
 		fields := []string{"name", "phone", "profile", "credits", "refill_period", "daily_api_cap", "expiration_date", "timezone", "region", "active_features", "holidays"}
 		fields = append(fields, quotaFields()...)
 		if v.compare(err, f, c.Version(), v.r.URL.Path) {
-			current, formErr := v.accountForm(c)
+			current, formErr := accountForm(v, c)
 			if formErr != nil {
 				return formErr
 			}
 			v.differ(f, current, label{"name", "account.name"}, label{"phone", "account.phone"}, label{"profile", "account.profile"},
 				label{"expiration_date", "clients.expires"}, label{"active_features", "account.features"}, label{"refill_period", "account.refill"},
 				label{"daily_api_cap", "account.cap"}, label{"timezone", "account.zone"}, label{"region", "account.region"}, label{"holidays", "account.holidays"})
-			v.differUnversioned(f, current)
+			differUnversioned(v, f, current)
 		}
 		return v.again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), fields...)
 	}
@@ -200,7 +200,7 @@ func unversioned() []label {
 
 // differUnversioned notes which of these fields the person changed, and somebody else, too. A field that the person left
 // alone shows what is stored now.
-func (v *visit) differUnversioned(f, stored *view.Form) {
+func differUnversioned(v *visit, f, stored *view.Form) {
 	for _, l := range unversioned() {
 		if strings.TrimSpace(f.Value(l.name)) == f.Value("was."+l.name) {
 			f.Values.Set(l.name, stored.Value(l.name))
@@ -219,7 +219,7 @@ func quotaFields() (names []string) {
 }
 
 // endsAtOnce reports whether a change lets an account expire on a day that has passed where the client is.
-func (v *visit) endsAtOnce(c puntuale.Client, change control.ClientChange) bool {
+func endsAtOnce(v *visit, c puntuale.Client, change control.ClientChange) bool {
 	if !change.Expires.Set {
 		return false
 	}
@@ -288,7 +288,7 @@ func readChange(f, before *view.Form) (r control.ClientChange) {
 }
 
 // addCredits adds to the credits, or takes from them, whatever is spent meanwhile.
-func (s *site) addCredits(v *visit) error {
+func addCredits(v *visit) error {
 	if _, err := v.partner.Account(v.ctx(), v.path("id")); err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ func (s *site) addCredits(v *visit) error {
 	change.CreditsAdd = puntuale.Change[int64]{Set: true, To: n}
 	c, err := v.partner.ChangeClient(v.ctx(), v.path("id"), change)
 	if err != nil {
-		a, readErr := v.accountOf(v.path("id"))
+		a, readErr := accountOf(v, v.path("id"))
 		if readErr != nil {
 			return readErr
 		}
@@ -316,10 +316,10 @@ func (s *site) addCredits(v *visit) error {
 	return v.to("/partner/clients/" + c.ID.String())
 }
 
-func (s *site) suspendAccount(v *visit) error { return s.suspend(v, true) }
-func (s *site) resumeAccount(v *visit) error  { return s.suspend(v, false) }
+func suspendAccount(v *visit) error { return suspend(v, true) }
+func resumeAccount(v *visit) error  { return suspend(v, false) }
 
-func (s *site) suspend(v *visit, suspended bool) error {
+func suspend(v *visit, suspended bool) error {
 	c, err := v.partner.ChangeClient(v.ctx(), v.path("id"), control.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: suspended}})
 	if err != nil {
 		return err
@@ -335,8 +335,8 @@ func (s *site) suspend(v *visit, suspended bool) error {
 }
 
 // deleteAccount deletes a client, once its name was typed.
-func (s *site) deleteAccount(v *visit) error {
-	a, err := v.accountOf(v.path("id"))
+func deleteAccount(v *visit) error {
+	a, err := accountOf(v, v.path("id"))
 	if err != nil {
 		return err
 	}
@@ -356,14 +356,14 @@ func (s *site) deleteAccount(v *visit) error {
 	return v.to("/partner")
 }
 
-func (s *site) createKey(v *visit) error {
+func createKey(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	key, err := v.partner.CreateKey(v.ctx(), v.path("id"), f.Value("name"), control.Once[control.IssuedKey]{})
 	if err != nil {
-		a, readErr := v.accountOf(v.path("id"))
+		a, readErr := accountOf(v, v.path("id"))
 		if readErr != nil {
 			return readErr
 		}
@@ -371,24 +371,24 @@ func (s *site) createKey(v *visit) error {
 		return v.again(err, f, view.KeyForm(f, "/partner/clients/"+a.ID.String()+"/keys"), view.AccountPage(a), "name")
 	}
 	v.did(v.path("id") + " " + key.Prefix)
-	return v.issued(key)
+	return issued(v, key)
 }
 
 // issued shows a key, which is shown only now.
-func (v *visit) issued(key control.IssuedKey) error {
+func issued(v *visit, key control.IssuedKey) error {
 	return v.whole(view.KeyIssued(key.Plain, key.Name, "/partner/clients/"+v.path("id")))
 }
 
-func (s *site) rotateKey(v *visit) error {
+func rotateKey(v *visit) error {
 	key, err := v.partner.RotateKey(v.ctx(), v.path("id"), v.path("key"), nil, control.Once[control.IssuedKey]{})
 	if err != nil {
 		return err
 	}
 	v.did(v.path("id") + " " + key.Prefix)
-	return v.issued(key)
+	return issued(v, key)
 }
 
-func (s *site) revokeKey(v *visit) error {
+func revokeKey(v *visit) error {
 	if err := v.partner.RevokeKey(v.ctx(), v.path("id"), v.path("key")); err != nil {
 		return err
 	}

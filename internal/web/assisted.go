@@ -20,10 +20,10 @@ import (
 // assistedRoutes are the app of a phone that a person sends from: its page, and what makes it installable. Its script calls
 // the devices' part of the API, see docs/device.md. Nothing that is served here belongs to a linked device.
 var assistedRoutes = []route{
-	{"GET /phone", anyone, 0, "", (*site).assisted},
-	{"GET /phone/manifest.webmanifest", anyone, 0, "", (*site).assistedManifest},
-	{"GET /phone/worker.js", anyone, 0, "", (*site).assistedWorker},
-	{"GET /phone/icon/{partner}/{mark}/{size}", anyone, 0, "", (*site).assistedIcon},
+	{"GET /phone", anyone, 0, "", assisted},
+	{"GET /phone/manifest.webmanifest", anyone, 0, "", assistedManifest},
+	{"GET /phone/worker.js", anyone, 0, "", assistedWorker},
+	{"GET /phone/icon/{partner}/{mark}/{size}", anyone, 0, "", sendAssistedIcon},
 }
 
 // assistedPath is where the app is. It is the scope of its service worker, too.
@@ -31,17 +31,17 @@ const assistedPath = "/phone"
 
 // assistedHost finds the partner whose looks the app has, and gives them to the page: that of the host name, of the slug
 // in the address, of the person signed in, or of the pages that the browser saw last. Nobody has to be found.
-func (s *site) assistedHost(v *visit) (h puntuale.Host, err error) {
+func assistedHost(v *visit) (h puntuale.Host, err error) {
 	slug := v.query("p")
-	h, err = s.control.PartnerAt(v.ctx(), v.r.Host, "")
+	h, err = v.site.control.PartnerAt(v.ctx(), v.r.Host, "")
 	if missing(err) && slug != "" {
-		h, err = s.control.PartnerAt(v.ctx(), "", slug)
+		h, err = v.site.control.PartnerAt(v.ctx(), "", slug)
 	}
 	if missing(err) && v.person != nil {
 		h, err = v.person.Host(), nil
 	}
 	if seen := httpkit.SlugIn(v.r, httpkit.LooksCookie); missing(err) && seen != "" {
-		h, err = s.control.PartnerAt(v.ctx(), "", seen)
+		h, err = v.site.control.PartnerAt(v.ctx(), "", seen)
 	}
 	if missing(err) {
 		return puntuale.Host{}, nil
@@ -55,7 +55,7 @@ func (s *site) assistedHost(v *visit) (h puntuale.Host, err error) {
 func missing(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeNotFound }
 
 // assistedPage is the page for a partner. What differs between two visits of one browser does not stand in it.
-func (v *visit) assistedPage(h puntuale.Host) view.AssistedPage {
+func assistedPage(v *visit, h puntuale.Host) view.AssistedPage {
 	return view.AssistedPage{Icon: assistedIcon(h, 192)}
 }
 
@@ -67,8 +67,8 @@ func assistedIcon(h puntuale.Host, size int) string {
 	return assistedPath + "/icon/" + strconv.FormatInt(int64(h.Partner.ID), 10) + "/" + cmp.Or(h.Brand.Mark, noMark) + "/" + strconv.Itoa(size) + ".png"
 }
 
-func (s *site) assisted(v *visit) error {
-	h, err := s.assistedHost(v)
+func assisted(v *visit) error {
+	h, err := assistedHost(v)
 	if err != nil {
 		return err
 	}
@@ -76,13 +76,13 @@ func (s *site) assisted(v *visit) error {
 		v.keepSlug(slug) // the app that is installed asks for its parts without it
 	}
 	v.w.Header().Set("Content-Security-Policy", policy+"; worker-src 'self'")
-	return v.show(view.Assisted(v.assistedPage(h)))
+	return v.show(view.Assisted(assistedPage(v, h)))
 }
 
 // assistedManifest says how the app is installed. An app on the screen of an iPhone has cookies of its own, so that its first
 // address names the partner.
-func (s *site) assistedManifest(v *visit) error {
-	h, err := s.assistedHost(v)
+func assistedManifest(v *visit) error {
+	h, err := assistedHost(v)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (s *site) assistedManifest(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return v.give("application/manifest+json", content)
+	return give(v, "application/manifest+json", content)
 }
 
 // assistedFiles are the files of package static that the page loads.
@@ -124,12 +124,12 @@ var assistedFiles = []string{"tabler.css", "app.css", "theme.js", "app.js", "ass
 
 // assistedWorker is the service worker: what it keeps and says, and then its code. What it keeps is named by a hash of the
 // page, so that any change to the page, its files or its looks brings a new worker.
-func (s *site) assistedWorker(v *visit) error {
-	h, err := s.assistedHost(v)
+func assistedWorker(v *visit) error {
+	h, err := assistedHost(v)
 	if err != nil {
 		return err
 	}
-	page, err := v.rendered(view.Assisted(v.assistedPage(h)))
+	page, err := v.rendered(view.Assisted(assistedPage(v, h)))
 	if err != nil {
 		return err
 	}
@@ -156,11 +156,11 @@ func (s *site) assistedWorker(v *visit) error {
 	}
 	v.w.Header().Set("Service-Worker-Allowed", assistedPath)
 	v.w.Header().Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'")
-	return v.give("text/javascript; charset=utf-8", bytes.Join([][]byte{[]byte("const shell = "), words, []byte(";\n"), static.Content("assisted-worker.js")}, nil))
+	return give(v, "text/javascript; charset=utf-8", bytes.Join([][]byte{[]byte("const shell = "), words, []byte(";\n"), static.Content("assisted-worker.js")}, nil))
 }
 
-// assistedIcon draws the app's icon. Its address changes with what it shows, so it is kept for good.
-func (s *site) assistedIcon(v *visit) error {
+// sendAssistedIcon draws the app's icon. Its address changes with what it shows, so it is kept for good.
+func sendAssistedIcon(v *visit) error {
 	size, err := strconv.Atoi(strings.TrimSuffix(v.path("size"), ".png"))
 	if err != nil || !isIconSize(size) || !strings.HasSuffix(v.path("size"), ".png") {
 		return errNoPage
@@ -168,13 +168,13 @@ func (s *site) assistedIcon(v *visit) error {
 	var colour string
 	var logo []byte
 	if v.path("mark") != noMark {
-		h, err := v.brandOf()
+		h, err := brandOf(v)
 		if err != nil {
 			return err
 		}
 		colour = h.Brand.Colour
 		if h.Brand.LogoKind != "" {
-			if logo, _, err = s.control.Logo(v.ctx(), h.Partner.ID); err != nil {
+			if logo, _, err = v.site.control.Logo(v.ctx(), h.Partner.ID); err != nil {
 				return err
 			}
 		}
@@ -182,11 +182,11 @@ func (s *site) assistedIcon(v *visit) error {
 	if err := v.account.Take(iconMemory(logo, size)); err != nil {
 		return err
 	}
-	return v.kept("image/png", drawIcon(size, colour, logo))
+	return kept(v, "image/png", drawIcon(size, colour, logo))
 }
 
 // give answers with a file that the browser asks for again each time.
-func (v *visit) give(kind string, content []byte) error {
+func give(v *visit, kind string, content []byte) error {
 	if err := v.account.Take(int64(len(content))); err != nil {
 		return err
 	}

@@ -12,24 +12,24 @@ import (
 )
 
 // partnerAudit is what was done in the partner's dashboard and in those of its clients.
-func (s *site) partnerAudit(v *visit) error {
+func partnerAudit(v *visit) error {
 	rows, next, err := v.partner.Audit(v.ctx(), request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
 	if err != nil {
 		return lost(err)
 	}
-	return v.audit(rows, "/partner/audit", next)
+	return audit(v, rows, "/partner/audit", next)
 }
 
 // clientAudit is what was done in the client's dashboard.
-func (s *site) clientAudit(v *visit) error {
+func clientAudit(v *visit) error {
 	rows, next, err := v.client.Audit(v.ctx(), request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
 	if err != nil {
 		return lost(err)
 	}
-	return v.audit(rows, v.frame.Place.Base+"/audit", next)
+	return audit(v, rows, v.frame.Place.Base+"/audit", next)
 }
 
-func (v *visit) audit(entries []puntuale.AuditEntry, url, next string) error {
+func audit(v *visit, entries []puntuale.AuditEntry, url, next string) error {
 	rows, err := (&namer{v: v, names: map[string]string{}, deleted: map[string]string{}, clients: map[puntuale.ClientID]*control.Client{}}).rows(entries)
 	if err != nil {
 		return err

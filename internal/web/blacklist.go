@@ -16,38 +16,38 @@ import (
 
 // blacklistRoutes are about the numbers that a client must never write to.
 var blacklistRoutes = []route{
-	{"GET /c/{client}/blacklist", clientSide, puntuale.Reader, "", (*site).blacklist},
-	{"POST /c/{client}/blacklist", clientSide, puntuale.Staff, "blacklist.add", (*site).addBlacklisted},
-	{"GET /c/{client}/blacklist/import", clientSide, puntuale.Staff, "", (*site).askForNumbers},
-	{"POST /c/{client}/blacklist/import", clientSide, puntuale.Staff, "blacklist.import", (*site).importNumbers},
-	{"GET /c/{client}/blacklist/export", clientSide, puntuale.Staff, "", (*site).exportNumbers},
-	{"GET /c/{client}/blacklist/{id}/remove", clientSide, puntuale.Staff, "", (*site).askToRemove},
-	{"POST /c/{client}/blacklist/{id}/remove", clientSide, puntuale.Staff, "blacklist.remove", (*site).removeBlacklisted},
+	{"GET /c/{client}/blacklist", clientSide, puntuale.Reader, "", blacklist},
+	{"POST /c/{client}/blacklist", clientSide, puntuale.Staff, "blacklist.add", addBlacklisted},
+	{"GET /c/{client}/blacklist/import", clientSide, puntuale.Staff, "", askForNumbers},
+	{"POST /c/{client}/blacklist/import", clientSide, puntuale.Staff, "blacklist.import", importNumbers},
+	{"GET /c/{client}/blacklist/export", clientSide, puntuale.Staff, "", exportNumbers},
+	{"GET /c/{client}/blacklist/{id}/remove", clientSide, puntuale.Staff, "", askToRemove},
+	{"POST /c/{client}/blacklist/{id}/remove", clientSide, puntuale.Staff, "blacklist.remove", removeBlacklisted},
 }
 
-func (v *visit) blacklistPage(f *view.Form) (view.BlacklistPage, error) {
+func blacklistPage(v *visit, f *view.Form) (view.BlacklistPage, error) {
 	p := view.BlacklistPage{Query: v.query("q"), Cursor: v.query("cursor"), Form: f}
 	var err error
 	p.All, p.Next, err = v.client.FindBlacklisted(v.ctx(), p.Query, request.Page{Limit: "50", Cursor: p.Cursor})
 	return p, err
 }
 
-func (s *site) blacklist(v *visit) error {
-	p, err := v.blacklistPage(view.NewForm())
+func blacklist(v *visit) error {
+	p, err := blacklistPage(v, view.NewForm())
 	if err != nil {
 		return err
 	}
 	return v.show(view.Blacklist(p))
 }
 
-func (s *site) addBlacklisted(v *visit) error {
+func addBlacklisted(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	added, err := v.client.AddBlacklisted(v.ctx(), strings.TrimSpace(f.Value("phone")), strings.TrimSpace(f.Value("reason")), control.Once[puntuale.BlacklistEntry]{})
 	if err != nil {
-		p, missing := v.blacklistPage(f)
+		p, missing := blacklistPage(v, f)
 		if missing != nil {
 			return missing
 		}
@@ -69,7 +69,7 @@ func (s *site) addBlacklisted(v *visit) error {
 	return v.to(v.frame.Place.Base + "/blacklist")
 }
 
-func (s *site) askToRemove(v *visit) error {
+func askToRemove(v *visit) error {
 	e, err := v.client.BlacklistEntry(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *site) askToRemove(v *visit) error {
 	return v.show(view.RemoveBlacklisted(e))
 }
 
-func (s *site) removeBlacklisted(v *visit) error {
+func removeBlacklisted(v *visit) error {
 	e, err := v.client.RemoveBlacklistEntry(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -87,12 +87,12 @@ func (s *site) removeBlacklisted(v *visit) error {
 	return v.to(v.frame.Place.Base + "/blacklist")
 }
 
-func (s *site) askForNumbers(v *visit) error {
+func askForNumbers(v *visit) error {
 	return v.show(view.ImportNumbers(view.NewForm(), nil))
 }
 
 // importNumbers takes a list from a file, or as it was pasted: all of it, or nothing where a line is wrong.
-func (s *site) importNumbers(v *visit) error {
+func importNumbers(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *site) importNumbers(v *visit) error {
 		added, different, err = v.client.ImportBlacklist(v.ctx(), lines)
 	}
 	if e, _ := refusal(err); e != nil {
-		faults = v.lineFaults(e, wrong, lines)
+		faults = lineFaults(v, e, wrong, lines)
 		if len(faults) > 0 {
 			err = &puntuale.Error{Code: e.Code, Message: "nothing was added: mend these lines and try again"}
 		}
@@ -128,7 +128,7 @@ func (s *site) importNumbers(v *visit) error {
 }
 
 // lineFaults says line by line what is wrong with a list: one fault each.
-func (v *visit) lineFaults(e *puntuale.Error, wrong []csvFault, lines []control.BlacklistLine) []view.LineFault {
+func lineFaults(v *visit, e *puntuale.Error, wrong []csvFault, lines []control.BlacklistLine) []view.LineFault {
 	at := map[int]string{}
 	for _, w := range wrong {
 		at[w.line] = w.message
@@ -163,7 +163,7 @@ func (v *visit) lineFaults(e *puntuale.Error, wrong []csvFault, lines []control.
 }
 
 // exportNumbers writes the whole list, as a spreadsheet of the reader's language opens it.
-func (s *site) exportNumbers(v *visit) error {
+func exportNumbers(v *visit) error {
 	cursor, w := "", csv.NewWriter(v.w)
 	if v.frame.Language.Code == "it" {
 		w.Comma = ';'

@@ -11,11 +11,11 @@ import (
 
 // brandRoutes are what a browser loads of a partner's looks. Their addresses change with them, so they are kept for good.
 var brandRoutes = []route{
-	{"GET /brand/{partner}/{mark}/style.css", anyone, 0, "", (*site).brandStyle},
-	{"GET /brand/{partner}/{mark}/logo", anyone, 0, "", (*site).brandLogo},
+	{"GET /brand/{partner}/{mark}/style.css", anyone, 0, "", sendBrandStyle},
+	{"GET /brand/{partner}/{mark}/logo", anyone, 0, "", sendBrandLogo},
 }
 
-func (v *visit) brandOf() (puntuale.Host, error) {
+func brandOf(v *visit) (puntuale.Host, error) {
 	id, err := puntuale.ParseID[puntuale.PartnerID](v.path("partner"))
 	if err != nil {
 		return puntuale.Host{}, errNoPage
@@ -27,7 +27,7 @@ func (v *visit) brandOf() (puntuale.Host, error) {
 	return h, err
 }
 
-func (v *visit) kept(kind string, content []byte) error {
+func kept(v *visit, kind string, content []byte) error {
 	if err := v.account.Take(int64(len(content))); err != nil {
 		return err
 	}
@@ -43,27 +43,27 @@ func (v *visit) kept(kind string, content []byte) error {
 	return nil
 }
 
-func (s *site) brandStyle(v *visit) error {
-	h, err := v.brandOf()
+func sendBrandStyle(v *visit) error {
+	h, err := brandOf(v)
 	if err != nil {
 		return err
 	}
-	return v.kept("text/css; charset=utf-8", []byte(brandStyle(h.Brand.Colour)))
+	return kept(v, "text/css; charset=utf-8", []byte(brandStyle(h.Brand.Colour)))
 }
 
-func (s *site) brandLogo(v *visit) error {
-	h, err := v.brandOf()
+func sendBrandLogo(v *visit) error {
+	h, err := brandOf(v)
 	if err != nil {
 		return err
 	}
-	logo, kind, err := s.control.Logo(v.ctx(), h.Partner.ID)
+	logo, kind, err := v.site.control.Logo(v.ctx(), h.Partner.ID)
 	if err == nil && logo == nil {
 		err = errNoPage
 	}
 	if err != nil {
 		return err
 	}
-	return v.kept(kind, logo)
+	return kept(v, kind, logo)
 }
 
 // paper is what a partner's colour is read on, as app.css has it: the page, its cards, and these with a wash of the colour.

@@ -13,8 +13,8 @@ import (
 
 // bulkRoutes do something to all messages that a search finds: first a question, then part after part.
 var bulkRoutes = []route{
-	{"GET /c/{client}/messages/all", clientSide, puntuale.Staff, "", (*site).askAll},
-	{"POST /c/{client}/messages/all", clientSide, puntuale.Staff, "message.all", (*site).doAll},
+	{"GET /c/{client}/messages/all", clientSide, puntuale.Staff, "", askAll},
+	{"POST /c/{client}/messages/all", clientSide, puntuale.Staff, "message.all", doAll},
 }
 
 // bulkRows is how many messages one request does something to, bulkMost how far they are counted before, at most.
@@ -34,13 +34,13 @@ func bulkVerb(state string) string {
 	return ""
 }
 
-func (s *site) askAll(v *visit) error {
+func askAll(v *visit) error {
 	b := view.Bulk{Search: sought(v.query), Form: view.NewForm("when", "now")}
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" {
 		return v.to(v.frame.Place.Base + "/messages")
 	}
 	b.Search.Cursor = ""
-	b.Sequence, b.Campaign = s.sequenceName(v, b.Search.Sequence), s.campaignName(v, b.Search.Campaign)
+	b.Sequence, b.Campaign = sequenceName(v, b.Search.Sequence), campaignName(v, b.Search.Campaign)
 	q := queryOf(b.Search, "")
 	q.Brief = true
 	total, all, err := v.client.CountMessages(v.ctx(), q, bulkMost)
@@ -52,7 +52,7 @@ func (s *site) askAll(v *visit) error {
 }
 
 // doAll does the next part. What was done, and where it goes on, travels with the form.
-func (s *site) doAll(v *visit) error {
+func doAll(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -70,10 +70,10 @@ func (s *site) doAll(v *visit) error {
 	for i := range rows {
 		ids[i] = rows[i].ID.String()
 	}
-	n, err := s.bulk(v, b.Verb, ids, f)
+	n, err := bulk(v, b.Verb, ids, f)
 	if err != nil {
 		b.Running = false
-		b.Sequence, b.Campaign = s.sequenceName(v, b.Search.Sequence), s.campaignName(v, b.Search.Campaign)
+		b.Sequence, b.Campaign = sequenceName(v, b.Search.Sequence), campaignName(v, b.Search.Campaign)
 		return v.again(err, f, view.BulkForm(b), view.AskAll(b), "date", "time")
 	}
 	b.Done, b.Left, b.Search.Cursor = b.Done+n, b.Left+len(ids)-n, next
@@ -91,7 +91,7 @@ func (s *site) doAll(v *visit) error {
 }
 
 // sequenceName is what a search's sequence is called; "" where it asks for none, or it is gone.
-func (s *site) sequenceName(v *visit, id string) string {
+func sequenceName(v *visit, id string) string {
 	if id == "" {
 		return ""
 	}
@@ -103,7 +103,7 @@ func (s *site) sequenceName(v *visit, id string) string {
 }
 
 // campaignName is what a search's campaign is called; "" where it asks for none, or it is not there.
-func (s *site) campaignName(v *visit, id string) string {
+func campaignName(v *visit, id string) string {
 	if id == "" {
 		return ""
 	}
@@ -123,7 +123,7 @@ func bulkPart(v *visit, b view.Bulk) templ.Component {
 }
 
 // bulk does it to messages and returns how many it was. Those that changed meanwhile are left out.
-func (s *site) bulk(v *visit, verb string, ids []string, f *view.Form) (int, error) {
+func bulk(v *visit, verb string, ids []string, f *view.Form) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}

@@ -17,33 +17,33 @@ import (
 // campaignRoutes are the campaigns: the wizard that makes one, the list, and how far each is. The changes of state stand in
 // the audit log by their verbs.
 var campaignRoutes = []route{
-	{"GET /c/{client}/campaigns", clientSide, puntuale.Reader, "", (*site).campaigns},
-	{"GET /c/{client}/campaigns/new", clientSide, puntuale.Staff, "", (*site).newCampaign},
-	{"POST /c/{client}/campaigns", clientSide, puntuale.Staff, "campaign.create", (*site).createCampaign},
-	{"GET /c/{client}/campaigns/{id}", clientSide, puntuale.Reader, "", (*site).campaign},
-	{"GET /c/{client}/campaigns/{id}/what", clientSide, puntuale.Staff, "", (*site).campaignWhat},
-	{"POST /c/{client}/campaigns/{id}/what", clientSide, puntuale.Staff, "campaign.update", (*site).changeWhat},
-	{"GET /c/{client}/campaigns/{id}/people", clientSide, puntuale.Staff, "", (*site).campaignPeople},
-	{"POST /c/{client}/campaigns/{id}/people", clientSide, puntuale.Staff, "campaign.recipients", (*site).uploadPeople},
-	{"POST /c/{client}/campaigns/{id}/columns", clientSide, puntuale.Staff, "campaign.columns", (*site).mapPeople},
-	{"GET /c/{client}/campaigns/{id}/check", clientSide, puntuale.Staff, "", (*site).campaignCheck},
-	{"POST /c/{client}/campaigns/{id}/check", clientSide, puntuale.Staff, "campaign.checking", (*site).checkCampaign},
-	{"GET /c/{client}/campaigns/{id}/when", clientSide, puntuale.Staff, "", (*site).campaignWhen},
-	{"POST /c/{client}/campaigns/{id}/when", clientSide, puntuale.Staff, "campaign.update", (*site).changeWhen},
-	{"GET /c/{client}/campaigns/{id}/start", clientSide, puntuale.Staff, "", (*site).campaignStart},
-	{"POST /c/{client}/campaigns/{id}/start", clientSide, puntuale.Owner, "campaign.running", (*site).startCampaign},
-	{"POST /c/{client}/campaigns/{id}/pause", clientSide, puntuale.Staff, "campaign.paused", (*site).pauseCampaign},
-	{"POST /c/{client}/campaigns/{id}/resume", clientSide, puntuale.Owner, "campaign.resuming", (*site).resumeCampaign},
-	{"POST /c/{client}/campaigns/{id}/cancel", clientSide, puntuale.Staff, "campaign.cancelling", (*site).cancelCampaign},
-	{"POST /c/{client}/campaigns/{id}/retry", clientSide, puntuale.Owner, "campaign.retry", (*site).retryCampaign},
-	{"GET /c/{client}/campaigns/{id}/export", clientSide, puntuale.Owner, "", (*site).exportRecipients},
+	{"GET /c/{client}/campaigns", clientSide, puntuale.Reader, "", campaigns},
+	{"GET /c/{client}/campaigns/new", clientSide, puntuale.Staff, "", newCampaign},
+	{"POST /c/{client}/campaigns", clientSide, puntuale.Staff, "campaign.create", createCampaign},
+	{"GET /c/{client}/campaigns/{id}", clientSide, puntuale.Reader, "", campaign},
+	{"GET /c/{client}/campaigns/{id}/what", clientSide, puntuale.Staff, "", campaignWhat},
+	{"POST /c/{client}/campaigns/{id}/what", clientSide, puntuale.Staff, "campaign.update", changeWhat},
+	{"GET /c/{client}/campaigns/{id}/people", clientSide, puntuale.Staff, "", campaignPeople},
+	{"POST /c/{client}/campaigns/{id}/people", clientSide, puntuale.Staff, "campaign.recipients", uploadPeople},
+	{"POST /c/{client}/campaigns/{id}/columns", clientSide, puntuale.Staff, "campaign.columns", mapPeople},
+	{"GET /c/{client}/campaigns/{id}/check", clientSide, puntuale.Staff, "", campaignCheck},
+	{"POST /c/{client}/campaigns/{id}/check", clientSide, puntuale.Staff, "campaign.checking", checkCampaign},
+	{"GET /c/{client}/campaigns/{id}/when", clientSide, puntuale.Staff, "", campaignWhen},
+	{"POST /c/{client}/campaigns/{id}/when", clientSide, puntuale.Staff, "campaign.update", changeWhen},
+	{"GET /c/{client}/campaigns/{id}/start", clientSide, puntuale.Staff, "", campaignStart},
+	{"POST /c/{client}/campaigns/{id}/start", clientSide, puntuale.Owner, "campaign.running", startCampaign},
+	{"POST /c/{client}/campaigns/{id}/pause", clientSide, puntuale.Staff, "campaign.paused", pauseCampaign},
+	{"POST /c/{client}/campaigns/{id}/resume", clientSide, puntuale.Owner, "campaign.resuming", resumeCampaign},
+	{"POST /c/{client}/campaigns/{id}/cancel", clientSide, puntuale.Staff, "campaign.cancelling", cancelCampaign},
+	{"POST /c/{client}/campaigns/{id}/retry", clientSide, puntuale.Owner, "campaign.retry", retryCampaign},
+	{"GET /c/{client}/campaigns/{id}/export", clientSide, puntuale.Owner, "", exportRecipients},
 }
 
-func (v *visit) campaignURL(id puntuale.CampaignID, more string) string {
+func campaignURL(v *visit, id puntuale.CampaignID, more string) string {
 	return v.frame.Place.Base + "/campaigns/" + id.String() + more
 }
 
-func (s *site) campaigns(v *visit) error {
+func campaigns(v *visit) error {
 	rows, next, err := v.client.Campaigns(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
 	if err != nil {
 		return err
@@ -56,14 +56,14 @@ func (s *site) campaigns(v *visit) error {
 }
 
 // campaign shows how far a campaign is. One that has not started leads to the wizard's step that comes next.
-func (s *site) campaign(v *visit) error {
+func campaign(v *visit) error {
 	part := v.query("part")
 	found, err := v.client.CampaignProgress(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
 	if step := wizardStep(found.Campaign); step != "" && part == "" && v.person.User().Role >= puntuale.Staff {
-		return v.to(v.campaignURL(found.ID, step))
+		return v.to(campaignURL(v, found.ID, step))
 	}
 	page := view.CampaignPage{Campaign: found.Campaign, Counts: found.Counts, Filter: v.query("state"), Reason: v.query("reason"), After: v.query("after")}
 	was, _ := strconv.Atoi(v.query("was"))
@@ -72,7 +72,7 @@ func (s *site) campaign(v *visit) error {
 	if part == "live" {
 		return v.show(view.CampaignLive(page))
 	}
-	if page.What, page.Session, err = v.campaignNames(found.Campaign); err != nil {
+	if page.What, page.Session, err = campaignNames(v, found.Campaign); err != nil {
 		return err
 	}
 	bill, err := v.client.CampaignBill(v.ctx(), found)
@@ -80,7 +80,7 @@ func (s *site) campaign(v *visit) error {
 		return err
 	}
 	page.Bill = (*view.Bill)(bill)
-	if err := v.recipients(&page); err != nil {
+	if err := recipients(v, &page); err != nil {
 		return err
 	}
 	if part == "below" {
@@ -103,10 +103,10 @@ func wizardStep(c puntuale.Campaign) string {
 }
 
 // campaignNames are what a campaign sends and by which session, as people call them.
-func (v *visit) campaignNames(c puntuale.Campaign) (what, session string, err error) {
+func campaignNames(v *visit, c puntuale.Campaign) (what, session string, err error) {
 	if c.Sequence != 0 {
 		if what = c.Frozen.Sequence.Name; what == "" {
-			what = v.site.sequenceName(v, c.Sequence.String())
+			what = sequenceName(v, c.Sequence.String())
 		}
 	}
 	if c.Session != 0 {
@@ -122,7 +122,7 @@ func (v *visit) campaignNames(c puntuale.Campaign) (what, session string, err er
 const recipientRows = 50
 
 // recipients reads a page of the list's rows.
-func (v *visit) recipients(p *view.CampaignPage) error {
+func recipients(v *visit, p *view.CampaignPage) error {
 	q := control.RecipientQuery{State: p.Filter, Reason: p.Reason, Limit: recipientRows + 1}
 	q.After, _ = strconv.ParseInt(p.After, 10, 64)
 	rows, err := v.client.ListRecipients(v.ctx(), p.Campaign.ID.String(), q)
@@ -137,20 +137,20 @@ func (v *visit) recipients(p *view.CampaignPage) error {
 	return nil
 }
 
-func (s *site) pauseCampaign(v *visit) error {
-	return v.changeCampaign((*control.Client).PauseCampaign, "campaign.said_paused")
+func pauseCampaign(v *visit) error {
+	return changeCampaign(v, (*control.Client).PauseCampaign, "campaign.said_paused")
 }
 
-func (s *site) resumeCampaign(v *visit) error {
-	return v.changeCampaign((*control.Client).ResumeCampaign, "campaign.said_resumed")
+func resumeCampaign(v *visit) error {
+	return changeCampaign(v, (*control.Client).ResumeCampaign, "campaign.said_resumed")
 }
 
-func (s *site) cancelCampaign(v *visit) error {
-	return v.changeCampaign((*control.Client).CancelCampaign, "campaign.said_cancelled")
+func cancelCampaign(v *visit) error {
+	return changeCampaign(v, (*control.Client).CancelCampaign, "campaign.said_cancelled")
 }
 
 // changeCampaign does what a button says. The verb notes it in the audit log.
-func (v *visit) changeCampaign(verb func(*control.Client, context.Context, string) (control.Campaign, error), said string) error {
+func changeCampaign(v *visit, verb func(*control.Client, context.Context, string) (control.Campaign, error), said string) error {
 	v.quiet = true
 	changed, err := verb(v.client, v.ctx(), v.path("id"))
 	if err != nil {
@@ -160,10 +160,10 @@ func (v *visit) changeCampaign(verb func(*control.Client, context.Context, strin
 	if changed.Started.IsZero() {
 		return v.to(v.frame.Place.Base + "/campaigns")
 	}
-	return v.to(v.campaignURL(changed.ID, ""))
+	return v.to(campaignURL(v, changed.ID, ""))
 }
 
-func (s *site) retryCampaign(v *visit) error {
+func retryCampaign(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (s *site) retryCampaign(v *visit) error {
 }
 
 // exportRecipients writes the list as CSV, with what became of each row.
-func (s *site) exportRecipients(v *visit) error {
+func exportRecipients(v *visit) error {
 	q := control.RecipientQuery{State: v.query("state"), Reason: v.query("reason"), Limit: 1000}
 	found, err := v.client.Campaign(v.ctx(), v.path("id"))
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *site) exportRecipients(v *visit) error {
 		v.pass.Rest() // a slow reader needs no place
 		_ = connection.SetWriteDeadline(deadline(exportAllows))
 		for _, r := range rows {
-			_ = out.Write(v.exportedRecipient(r))
+			_ = out.Write(exportedRecipient(v, r))
 		}
 		if out.Flush(); out.Error() != nil || len(rows) < q.Limit {
 			return nil //nolint:nilerr // the reader is gone
@@ -220,7 +220,7 @@ func (s *site) exportRecipients(v *visit) error {
 	}
 }
 
-func (v *visit) exportedRecipient(r puntuale.Recipient) []string {
+func exportedRecipient(v *visit, r puntuale.Recipient) []string {
 	reason, message := "", ""
 	if r.Reason != "" {
 		reason = v.t("campaign.refused." + r.Reason)
@@ -232,7 +232,7 @@ func (v *visit) exportedRecipient(r puntuale.Recipient) []string {
 }
 
 // campaignChoices are the newest campaigns, and the chosen one; none where the client has none.
-func (s *site) campaignChoices(v *visit, chosen string) (all []view.Option, err error) {
+func campaignChoices(v *visit, chosen string) (all []view.Option, err error) {
 	found, _, err := v.client.Campaigns(v.ctx(), request.Page{Limit: mostSequences})
 	if err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func (s *site) campaignChoices(v *visit, chosen string) (all []view.Option, err 
 	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
 		return all, nil
 	}
-	if name := s.campaignName(v, chosen); name != "" {
+	if name := campaignName(v, chosen); name != "" {
 		all = append(all, view.Option{Value: chosen, Text: name})
 	}
 	return all, nil

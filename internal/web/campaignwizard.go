@@ -24,13 +24,13 @@ import (
 // The wizard's steps are pages of one draft, which the server keeps: message, recipients, check, moment, start. So a reload loses
 // nothing, and somebody else can go on.
 
-// draft reads the campaign of the path for a step of the wizard. It leads away from one that has started.
-func (v *visit) draft() (found control.Campaign, answered bool, err error) {
+// campaignDraft reads the campaign of the path for a step of the wizard. It leads away from one that has started.
+func campaignDraft(v *visit) (found control.Campaign, answered bool, err error) {
 	if found, err = v.client.Campaign(v.ctx(), v.path("id")); err != nil {
 		return found, false, err
 	}
 	if wizardStep(found.Campaign) == "" {
-		return found, true, v.to(v.campaignURL(found.ID, ""))
+		return found, true, v.to(campaignURL(v, found.ID, ""))
 	}
 	return found, false, nil
 }
@@ -41,21 +41,21 @@ func wizard(c control.Campaign, step string) view.Wizard {
 
 // What is sent.
 
-func (s *site) newCampaign(v *visit) error {
+func newCampaign(v *visit) error {
 	f := view.NewForm("what", "text")
 	if id := v.query("sequence"); id != "" {
 		f = view.NewForm("what", "sequence", "sequence", id)
 	}
-	p, err := v.whatPage(view.Wizard{Step: "what"}, f)
+	p, err := whatPage(v, view.Wizard{Step: "what"}, f)
 	if err != nil {
 		return err
 	}
 	return v.show(view.CampaignWhat(p))
 }
 
-func (v *visit) whatPage(w view.Wizard, f *view.Form) (p view.WhatPage, err error) {
+func whatPage(v *visit, w view.Wizard, f *view.Form) (p view.WhatPage, err error) {
 	p = view.WhatPage{Wizard: w, Form: f}
-	if p.Sequences, err = v.site.sequenceChoices(v, f.Value("sequence")); err != nil {
+	if p.Sequences, err = sequenceChoices(v, f.Value("sequence")); err != nil {
 		return p, err
 	}
 	templates, _, err := v.client.Templates(v.ctx(), request.Page{Limit: mostChoices})
@@ -155,29 +155,29 @@ func draftCall(c puntuale.Campaign, by puntuale.LoginID) control.NewCampaign {
 	return call
 }
 
-func (s *site) createCampaign(v *visit) error {
+func createCampaign(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	made, err := v.client.CreateCampaign(v.ctx(), readWhat(f, control.NewCampaign{By: v.person.User().ID}), nil, control.Once[control.Campaign]{})
 	if err != nil {
-		return v.whatAgain(err, view.Wizard{Step: "what"}, f)
+		return whatAgain(v, err, view.Wizard{Step: "what"}, f)
 	}
 	v.did(made.ID.String())
-	return v.to(v.campaignURL(made.ID, "/people"))
+	return v.to(campaignURL(v, made.ID, "/people"))
 }
 
-func (v *visit) whatAgain(err error, w view.Wizard, f *view.Form) error {
-	p, failed := v.whatPage(w, f)
+func whatAgain(v *visit, err error, w view.Wizard, f *view.Form) error {
+	p, failed := whatPage(v, w, f)
 	if failed != nil {
 		return failed
 	}
 	return v.again(whatErr(err, f), f, view.WhatForm(p), view.CampaignWhat(p), whatFields...)
 }
 
-func (s *site) campaignWhat(v *visit) error {
-	found, answered, err := v.draft()
+func campaignWhat(v *visit) error {
+	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
 	}
@@ -192,42 +192,42 @@ func (s *site) campaignWhat(v *visit) error {
 	default:
 		f.Values.Set("text", call.Step.Text)
 	}
-	p, err := v.whatPage(wizard(found, "what"), f)
+	p, err := whatPage(v, wizard(found, "what"), f)
 	if err != nil {
 		return err
 	}
 	return v.show(view.CampaignWhat(p))
 }
 
-func (s *site) changeWhat(v *visit) error {
+func changeWhat(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	found, answered, err := v.draft()
+	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
 	}
 	changed, err := v.client.UpdateCampaign(v.ctx(), v.path("id"), readWhat(f, draftCall(found.Campaign, v.person.User().ID)))
 	if err != nil {
-		return v.whatAgain(err, wizard(found, "what"), f)
+		return whatAgain(v, err, wizard(found, "what"), f)
 	}
 	v.did(changed.ID.String())
-	return v.to(v.campaignURL(changed.ID, "/people"))
+	return v.to(campaignURL(v, changed.ID, "/people"))
 }
 
 // The recipients.
 
-func (s *site) campaignPeople(v *visit) error {
-	p, answered, err := v.peoplePage(view.NewForm())
+func campaignPeople(v *visit) error {
+	p, answered, err := peoplePage(v, view.NewForm())
 	if err != nil || answered {
 		return err
 	}
 	return v.show(view.CampaignPeople(p))
 }
 
-func (v *visit) peoplePage(f *view.Form) (p view.PeoplePage, answered bool, err error) {
-	found, answered, err := v.draft()
+func peoplePage(v *visit, f *view.Form) (p view.PeoplePage, answered bool, err error) {
+	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return p, answered, err
 	}
@@ -255,11 +255,11 @@ func (v *visit) peoplePage(f *view.Form) (p view.PeoplePage, answered bool, err 
 const mostList = 100<<20 + 1<<20
 
 // uploadPeople reads a list as it comes, from a file or as it was pasted: all of it, or nothing where a row is wrong.
-func (s *site) uploadPeople(v *visit) error {
+func uploadPeople(v *visit) error {
 	if err := httpkit.CheckLength(v.r, mostList); err != nil {
-		return v.listRefused(err)
+		return listRefused(v, err)
 	}
-	if _, answered, err := v.draft(); err != nil || answered {
+	if _, answered, err := campaignDraft(v); err != nil || answered {
 		return err
 	}
 	v.pass.Rest() // each of its transactions waits for its own place
@@ -274,7 +274,7 @@ func (s *site) uploadPeople(v *visit) error {
 	for {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
-			return v.listRefused(puntuale.Invalid(puntuale.Fault{Location: "body.file", Message: "is required"}))
+			return listRefused(v, puntuale.Invalid(puntuale.Fault{Location: "body.file", Message: "is required"}))
 		}
 		if err != nil {
 			return unreadable(err)
@@ -300,7 +300,7 @@ func (s *site) uploadPeople(v *visit) error {
 			err = back
 		}
 		if err != nil {
-			return v.listRefused(err)
+			return listRefused(v, err)
 		}
 		v.did(v.path("id"))
 		return v.to(v.frame.Place.Base + "/campaigns/" + v.path("id") + "/people")
@@ -308,12 +308,12 @@ func (s *site) uploadPeople(v *visit) error {
 }
 
 // listRefused shows the step again, with what is wrong with the file.
-func (v *visit) listRefused(err error) error {
+func listRefused(v *visit, err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
 		return err
 	}
-	p, answered, failed := v.peoplePage(view.NewForm())
+	p, answered, failed := peoplePage(v, view.NewForm())
 	if failed != nil || answered {
 		return failed
 	}
@@ -334,12 +334,12 @@ func (v *visit) listRefused(err error) error {
 }
 
 // mapPeople takes which column is which field.
-func (s *site) mapPeople(v *visit) error {
+func mapPeople(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	p, answered, err := v.peoplePage(view.NewForm())
+	p, answered, err := peoplePage(v, view.NewForm())
 	if err != nil || answered {
 		return err
 	}
@@ -374,33 +374,33 @@ func (s *site) mapPeople(v *visit) error {
 
 // The check.
 
-func (s *site) campaignCheck(v *visit) error { return v.checkedPage("check", view.CampaignChecked) }
-func (s *site) campaignStart(v *visit) error { return v.checkedPage("start", view.CampaignStart) }
+func campaignCheck(v *visit) error { return checkedPage(v, "check", view.CampaignChecked) }
+func campaignStart(v *visit) error { return checkedPage(v, "start", view.CampaignStart) }
 
-func (v *visit) checkedPage(step string, show func(view.CheckPage) templ.Component) error {
-	found, answered, err := v.draft()
+func checkedPage(v *visit, step string, show func(view.CheckPage) templ.Component) error {
+	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
 	}
 	w := wizard(found, step)
 	if !w.List {
-		return v.to(v.campaignURL(found.ID, "/people"))
+		return v.to(campaignURL(v, found.ID, "/people"))
 	}
-	p, err := v.checkPage(found, w)
+	p, err := checkPage(v, found, w)
 	if err != nil {
 		return err
 	}
 	return v.show(show(p))
 }
 
-func (v *visit) checkPage(found control.Campaign, w view.Wizard) (p view.CheckPage, err error) {
+func checkPage(v *visit, found control.Campaign, w view.Wizard) (p view.CheckPage, err error) {
 	p = view.CheckPage{Wizard: w, Campaign: found.Campaign, Check: found.Checked, Left: v.client.Account().Credits, Form: view.NewForm("digest", found.Checked.Digest)}
-	p.What, p.Session, err = v.campaignNames(found.Campaign)
+	p.What, p.Session, err = campaignNames(v, found.Campaign)
 	return p, err
 }
 
 // checkCampaign checks the list, and leads to the page that asked for it. While a long check goes on, the page asks again.
-func (s *site) checkCampaign(v *visit) error {
+func checkCampaign(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -431,17 +431,17 @@ func (s *site) checkCampaign(v *visit) error {
 
 var whenFields = []string{"begin", "start_at", "per_minute", "window.weekdays", "window.from", "window.to", "window.holidays", "if_running", "canary"}
 
-func (s *site) campaignWhen(v *visit) error {
-	found, answered, err := v.draft()
+func campaignWhen(v *visit) error {
+	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
 	}
-	f := v.whenForm(found.Draft)
+	f := whenForm(v, found.Draft)
 	return v.show(view.CampaignWhen(view.WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}))
 }
 
 // whenForm shows what a draft says of its moments.
-func (v *visit) whenForm(d puntuale.CampaignDraft) *view.Form {
+func whenForm(v *visit, d puntuale.CampaignDraft) *view.Form {
 	f := view.NewForm("begin", "now", "if_running", string(d.IfRunning), "canary", strconv.Itoa(d.CanarySize()))
 	if !d.StartAt.IsZero() {
 		f.Values.Set("begin", "date")
@@ -463,18 +463,18 @@ func (v *visit) whenForm(d puntuale.CampaignDraft) *view.Form {
 	return f
 }
 
-func (s *site) changeWhen(v *visit) error {
+func changeWhen(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	found, answered, err := v.draft()
+	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
 	}
-	if sameWhen(f, v.whenForm(found.Draft)) {
+	if sameWhen(f, whenForm(v, found.Draft)) {
 		v.quiet = true
-		return v.to(v.campaignURL(found.ID, "/start"))
+		return v.to(campaignURL(v, found.ID, "/start"))
 	}
 	call := draftCall(found.Campaign, v.person.User().ID)
 	call.Window, call.IfRunning, call.StartAt = readWindow(f, "window"), f.Value("if_running"), ""
@@ -491,7 +491,7 @@ func (s *site) changeWhen(v *visit) error {
 		return v.again(below(err, "pace"), f, view.WhenForm(p), view.CampaignWhen(p), whenFields...)
 	}
 	v.did(v.path("id"))
-	return v.to(v.campaignURL(found.ID, "/start"))
+	return v.to(campaignURL(v, found.ID, "/start"))
 }
 
 // sameWhen reports that the step changes nothing: the check still holds then.
@@ -520,7 +520,7 @@ func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most in
 
 // The start.
 
-func (s *site) startCampaign(v *visit) error {
+func startCampaign(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -528,11 +528,11 @@ func (s *site) startCampaign(v *visit) error {
 	v.quiet = true // the verb notes it
 	started, _, err := v.client.StartCampaign(v.ctx(), v.path("id"), f.Value("digest"))
 	if err != nil {
-		found, answered, failed := v.draft()
+		found, answered, failed := campaignDraft(v)
 		if failed != nil || answered {
 			return failed
 		}
-		p, failed := v.checkPage(found, wizard(found, "start"))
+		p, failed := checkPage(v, found, wizard(found, "start"))
 		if failed != nil {
 			return failed
 		}
@@ -542,5 +542,5 @@ func (s *site) startCampaign(v *visit) error {
 		return v.again(err, p.Form, view.CampaignStartForm(p), view.CampaignStart(p))
 	}
 	v.say("campaign.said_started", "", "Name", started.Name)
-	return v.to(v.campaignURL(started.ID, ""))
+	return v.to(campaignURL(v, started.ID, ""))
 }

@@ -12,13 +12,13 @@ import (
 
 // deviceRoutes unlink one of the phones and programs that take a session's messages.
 var deviceRoutes = []route{
-	{"GET /c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "", (*site).askToUnlinkDevice},
-	{"POST /c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "session.unlink_device", (*site).unlinkDevice},
-	{"POST /c/{client}/sessions/{id}/try", clientSide, puntuale.Staff, "session.try", (*site).tryDevices},
+	{"GET /c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "", askToUnlinkDevice},
+	{"POST /c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "session.unlink_device", unlinkDevice},
+	{"POST /c/{client}/sessions/{id}/try", clientSide, puntuale.Staff, "session.try", tryDevices},
 }
 
 // createByDevices creates a session whose messages devices take, and offers the first code at once.
-func (v *visit) createByDevices(f *view.Form) error {
+func createByDevices(v *visit, f *view.Form) error {
 	sandbox := false
 	made, err := v.client.CreateSession(v.ctx(), control.NewSession{Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Devices: true}, control.Once[control.Session]{})
 	if err != nil {
@@ -29,11 +29,11 @@ func (v *visit) createByDevices(f *view.Form) error {
 		return err
 	}
 	v.say("session.created", "")
-	return v.to(v.sessionURL(made.ID))
+	return v.to(sessionURL(v, made.ID))
 }
 
 // devicesOf is what the page of a session shows of its devices; nil where it has none by its kind.
-func (v *visit) devicesOf(s control.Session) (*view.DeviceSide, error) {
+func devicesOf(v *visit, s control.Session) (*view.DeviceSide, error) {
 	if !s.ByDevice() {
 		return nil, nil
 	}
@@ -41,16 +41,16 @@ func (v *visit) devicesOf(s control.Session) (*view.DeviceSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	side := &view.DeviceSide{Devices: all, App: v.phoneApp("")}
+	side := &view.DeviceSide{Devices: all, App: phoneApp(v, "")}
 	if s.Code != nil && v.person.User().Role >= puntuale.Staff {
-		here := v.phoneApp(s.Code.Text)
+		here := phoneApp(v, s.Code.Text)
 		side.Here, side.Elsewhere = here, v.ownAddress()+here
 	}
 	return side, nil
 }
 
 // phoneApp is the path of the phone app, which links with a code where one is given. What follows # stays in the browser.
-func (v *visit) phoneApp(code string) string {
+func phoneApp(v *visit, code string) string {
 	path, h := assistedPath, v.person.Host()
 	if !h.Brand.Confirmed && h.Partner.Slug != "" {
 		path += "?" + url.Values{"p": {h.Partner.Slug}}.Encode()
@@ -62,10 +62,10 @@ func (v *visit) phoneApp(code string) string {
 }
 
 // offerDevice offers a code that links a device. Who has the phone in hand goes on there.
-func (v *visit) offerDevice(s control.Session, f *view.Form) error {
+func offerDevice(v *visit, s control.Session, f *view.Form) error {
 	offered, err := v.client.Pair(v.ctx(), s.ID.String(), control.Pairing{})
 	if err != nil {
-		o, missing := v.oneSession(s.ID.String())
+		o, missing := oneSession(v, s.ID.String())
 		if missing != nil {
 			return missing
 		}
@@ -74,13 +74,13 @@ func (v *visit) offerDevice(s control.Session, f *view.Form) error {
 	}
 	v.did(offered.ID.String())
 	if f.Value("here") != "" && offered.Code != nil {
-		return v.to(v.phoneApp(offered.Code.Text))
+		return v.to(phoneApp(v, offered.Code.Text))
 	}
-	return v.to(v.sessionURL(offered.ID))
+	return v.to(sessionURL(v, offered.ID))
 }
 
 // tryDevices has one message due now, to a number that the person names: their own, to see how it is done.
-func (s *site) tryDevices(v *visit) error {
+func tryDevices(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (s *site) tryDevices(v *visit) error {
 	fields := map[string]json.RawMessage{"text": text}
 	body, _ := json.Marshal(map[string]any{"phone": f.Value("phone"), "text": text})
 	if _, err = v.client.Send(v.ctx(), control.SingleCall{Phone: f.Value("phone"), Session: found.ID.String(), Fields: fields, Body: body}); err != nil {
-		o, missing := v.oneSession(v.path("id"))
+		o, missing := oneSession(v, v.path("id"))
 		if missing != nil {
 			return missing
 		}
@@ -105,11 +105,11 @@ func (s *site) tryDevices(v *visit) error {
 	}
 	v.did(found.ID.String())
 	v.say("device.tried", "")
-	return v.to(v.sessionURL(found.ID))
+	return v.to(sessionURL(v, found.ID))
 }
 
 // aDevice finds the one of the path.
-func (v *visit) aDevice() (control.Session, puntuale.Device, error) {
+func aDevice(v *visit) (control.Session, puntuale.Device, error) {
 	s, err := v.client.Session(v.ctx(), v.path("id"))
 	if err == nil && !s.ByDevice() {
 		err = errNoPage
@@ -130,16 +130,16 @@ func (v *visit) aDevice() (control.Session, puntuale.Device, error) {
 	return s, puntuale.Device{}, errNoPage
 }
 
-func (s *site) askToUnlinkDevice(v *visit) error {
-	found, d, err := v.aDevice()
+func askToUnlinkDevice(v *visit) error {
+	found, d, err := aDevice(v)
 	if err != nil {
 		return err
 	}
-	return v.show(view.UnlinkDevice(v.sender(found), d))
+	return v.show(view.UnlinkDevice(sender(v, found), d))
 }
 
-func (s *site) unlinkDevice(v *visit) error {
-	found, d, err := v.aDevice()
+func unlinkDevice(v *visit) error {
+	found, d, err := aDevice(v)
 	if err != nil {
 		return err
 	}
@@ -148,5 +148,5 @@ func (s *site) unlinkDevice(v *visit) error {
 	}
 	v.did(found.ID.String() + " " + d.Name)
 	v.say("device.unlinked", "", "Name", cmp.Or(d.Name, v.path("device")))
-	return v.to(v.sessionURL(found.ID))
+	return v.to(sessionURL(v, found.ID))
 }

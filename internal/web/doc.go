@@ -10,8 +10,8 @@
 // Route. A table in NOUN.go, named in [allRoutes]:
 //
 //	var templateRoutes = []route{
-//		{"GET /c/{client}/templates", clientSide, puntuale.Reader, "", (*site).templates},
-//		{"POST /c/{client}/templates", clientSide, puntuale.Staff, "template.create", (*site).createTemplate},
+//		{"GET /c/{client}/templates", clientSide, puntuale.Reader, "", templates},
+//		{"POST /c/{client}/templates", clientSide, puntuale.Staff, "template.create", createTemplate},
 //	}
 //
 // Pages know GET and POST. The side and the role are enforced before the handler is called, and nowhere else: on clientSide
@@ -22,7 +22,7 @@
 //
 // Handler. It reads, calls one verb of control, and shows:
 //
-//	func (s *site) createTemplate(v *visit) error {
+//	func createTemplate(v *visit) error {
 //		f, err := v.form()
 //		if err != nil {
 //			return err

@@ -17,24 +17,24 @@ import (
 
 // doorRoutes are the pages before and after all others.
 var doorRoutes = []route{
-	{"GET /{$}", anyone, 0, "", (*site).front},
-	{"GET /login", anyone, 0, "", (*site).loginPage},
-	{"POST /login", anyone, 0, unaudited, (*site).login}, // notes who came in by itself
-	{"GET /login/code", anyone, 0, "", (*site).codePage},
-	{"POST /login/code", anyone, 0, unaudited, (*site).code},
-	{"GET /login/choose", anyone, 0, "", (*site).choosePage},
-	{"POST /login/choose", anyone, 0, unaudited, (*site).choose},
-	{"GET /p/{slug}", anyone, 0, "", (*site).loginPage},
-	{"POST /p/{slug}", anyone, 0, unaudited, (*site).login},
-	{"GET /ticket", anyone, 0, "", (*site).ticketPage},
-	{"POST /ticket", anyone, 0, unaudited, (*site).ticket},
-	{"POST /logout", person, puntuale.Reader, "signout", (*site).logout},
-	{"POST /language", anyone, 0, unaudited, (*site).speak},
-	{"POST /leave", partnerSide, puntuale.Reader, "client.leave", (*site).leave},
+	{"GET /{$}", anyone, 0, "", front},
+	{"GET /login", anyone, 0, "", loginPage},
+	{"POST /login", anyone, 0, unaudited, login}, // notes who came in by itself
+	{"GET /login/code", anyone, 0, "", codePage},
+	{"POST /login/code", anyone, 0, unaudited, code},
+	{"GET /login/choose", anyone, 0, "", choosePage},
+	{"POST /login/choose", anyone, 0, unaudited, choose},
+	{"GET /p/{slug}", anyone, 0, "", loginPage},
+	{"POST /p/{slug}", anyone, 0, unaudited, login},
+	{"GET /ticket", anyone, 0, "", ticketPage},
+	{"POST /ticket", anyone, 0, unaudited, ticket},
+	{"POST /logout", person, puntuale.Reader, "signout", logout},
+	{"POST /language", anyone, 0, unaudited, speak},
+	{"POST /leave", partnerSide, puntuale.Reader, "client.leave", leave},
 }
 
 // front leads everybody to where they belong.
-func (s *site) front(v *visit) error {
+func front(v *visit) error {
 	if v.person == nil {
 		return v.to(v.door())
 	}
@@ -54,14 +54,14 @@ func (v *visit) door() string {
 }
 
 // keepLooks remembers whose pages somebody saw, for those that belong to nobody. It decides nothing else.
-func (v *visit) keepLooks(p *control.Person) { v.keepSlug(p.Host().Partner.Slug) }
+func keepLooks(v *visit, p *control.Person) { v.keepSlug(p.Host().Partner.Slug) }
 
 func (v *visit) keepSlug(slug string) {
 	http.SetCookie(v.w, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
 }
 
 // dressAsBefore gives a page that belongs to nobody the looks that the browser saw last.
-func (v *visit) dressAsBefore() error {
+func dressAsBefore(v *visit) error {
 	slug := httpkit.SlugIn(v.r, httpkit.LooksCookie)
 	if slug == "" {
 		return nil
@@ -76,7 +76,7 @@ func (v *visit) dressAsBefore() error {
 }
 
 // keepDoor remembers by which page somebody came in.
-func (v *visit) keepDoor() {
+func keepDoor(v *visit) {
 	c := &http.Cookie{Name: doorCookie, Value: v.path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
 	if c.Value == "" {
 		if _, err := v.r.Cookie(doorCookie); err != nil {
@@ -97,12 +97,12 @@ func homeOf(p *control.Person) string {
 
 // knownPartner finds the partner whose login page it is: by its slug in the path, or by its own host name. Nobody has to
 // be found.
-func (s *site) knownPartner(v *visit) (puntuale.PartnerID, error) {
+func knownPartner(v *visit) (puntuale.PartnerID, error) {
 	slug := v.path("slug")
-	h, err := s.control.PartnerAt(v.ctx(), v.r.Host, slug)
+	h, err := v.site.control.PartnerAt(v.ctx(), v.r.Host, slug)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && slug == "":
-		return 0, v.dressAsBefore()
+		return 0, dressAsBefore(v)
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return 0, errNoPage
 	case err != nil:
@@ -112,18 +112,18 @@ func (s *site) knownPartner(v *visit) (puntuale.PartnerID, error) {
 	return h.Partner.ID, nil
 }
 
-func (s *site) loginPage(v *visit) error {
+func loginPage(v *visit) error {
 	if v.person != nil && v.path("slug") == "" {
 		return v.to(homeOf(v.person))
 	}
-	if _, err := s.knownPartner(v); err != nil {
+	if _, err := knownPartner(v); err != nil {
 		return err
 	}
 	return v.show(view.Login(view.NewForm("next", v.query("next")), v.frame.Path))
 }
 
-func (s *site) login(v *visit) error {
-	partner, err := s.knownPartner(v)
+func login(v *visit) error {
+	partner, err := knownPartner(v)
 	if err != nil {
 		return err
 	}
@@ -131,29 +131,29 @@ func (s *site) login(v *visit) error {
 	if err != nil {
 		return err
 	}
-	people, err := s.control.SignIn(v.ctx(), control.SignIn{
+	people, err := v.site.control.SignIn(v.ctx(), control.SignIn{
 		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: v.caller().Address, Browser: v.device(),
 	})
 	if err != nil {
-		return v.notIn(err, f)
+		return notIn(v, err, f)
 	}
-	v.keepDoor()
+	keepDoor(v)
 	v.visits.Put(v.ctx(), keyNext, f.Value("next"))
 	steps := make([]puntuale.Unfinished, len(people))
 	for i, p := range people {
 		steps[i] = p.Begin(puntuale.UnfinishedSignIn)
 	}
 	if len(people) == 1 {
-		return v.passed(people[0], steps[0])
+		return passed(v, people[0], steps[0])
 	}
-	if err := v.await(steps); err != nil {
+	if err := await(v, steps); err != nil {
 		return err
 	}
 	return v.to("/login/choose")
 }
 
 // notIn shows the login page again: the same words for every reason but those that only who knows the password meets.
-func (v *visit) notIn(err error, f *view.Form) error {
+func notIn(v *visit, err error, f *view.Form) error {
 	part, page := view.LoginForm(f, v.frame.Path), view.Login(f, v.frame.Path)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
@@ -170,7 +170,7 @@ func (v *visit) notIn(err error, f *view.Form) error {
 }
 
 // await keeps sign-ins that wait for a choice or a code, under a new token.
-func (v *visit) await(steps []puntuale.Unfinished) error {
+func await(v *visit, steps []puntuale.Unfinished) error {
 	if err := v.visits.RenewToken(v.ctx()); err != nil {
 		return err
 	}
@@ -183,23 +183,23 @@ func (v *visit) await(steps []puntuale.Unfinished) error {
 }
 
 // passed goes on with a person whose password was right: to the second factor, where there is one.
-func (v *visit) passed(p *control.Person, step puntuale.Unfinished) error {
+func passed(v *visit, p *control.Person, step puntuale.Unfinished) error {
 	if on, _ := p.Second(); !on {
-		return v.arrive(p)
+		return arrive(v, p)
 	}
-	if err := v.await([]puntuale.Unfinished{step}); err != nil {
+	if err := await(v, []puntuale.Unfinished{step}); err != nil {
 		return err
 	}
 	return v.to("/login/code")
 }
 
 // arrive signs a person in and leads to where they wanted to go.
-func (v *visit) arrive(p *control.Person) error {
+func arrive(v *visit, p *control.Person) error {
 	next := v.visits.PopString(v.ctx(), keyNext)
 	if err := v.begin(p); err != nil {
 		return err
 	}
-	v.keepLooks(p)
+	keepLooks(v, p)
 	if !ownAddress(next) {
 		next = homeOf(p)
 	}
@@ -214,7 +214,7 @@ func ownAddress(text string) bool {
 
 // awaited are the people whose password was right and who can still go on, each with the step. Codes: unauthorized, with
 // [control.ErrOver] where there were some.
-func (v *visit) awaited() (people []*control.Person, steps []puntuale.Unfinished, err error) {
+func awaited(v *visit) (people []*control.Person, steps []puntuale.Unfinished, err error) {
 	var kept []puntuale.Unfinished
 	if json.Unmarshal([]byte(v.visits.GetString(v.ctx(), keyPending)), &kept) != nil || len(kept) == 0 {
 		return nil, nil, errSignIn
@@ -243,8 +243,8 @@ func (v *visit) awaited() (people []*control.Person, steps []puntuale.Unfinished
 }
 
 // awaitsCode is the one person who must give a code.
-func (v *visit) awaitsCode() (*control.Person, error) {
-	people, _, err := v.awaited()
+func awaitsCode(v *visit) (*control.Person, error) {
+	people, _, err := awaited(v)
 	if err == nil && len(people) != 1 {
 		err = errSignIn
 	}
@@ -254,8 +254,8 @@ func (v *visit) awaitsCode() (*control.Person, error) {
 	return people[0], nil
 }
 
-func (s *site) choosePage(v *visit) error {
-	people, _, err := v.awaited()
+func choosePage(v *visit) error {
+	people, _, err := awaited(v)
 	if err != nil {
 		return err
 	}
@@ -270,8 +270,8 @@ func choices(people []*control.Person) (all []view.Option) {
 	return all
 }
 
-func (s *site) choose(v *visit) error {
-	people, steps, err := v.awaited()
+func choose(v *visit) error {
+	people, steps, err := awaited(v)
 	if err != nil {
 		return err
 	}
@@ -283,18 +283,18 @@ func (s *site) choose(v *visit) error {
 	if at < 0 {
 		return v.to("/login/choose")
 	}
-	return v.passed(people[at], steps[at])
+	return passed(v, people[at], steps[at])
 }
 
-func (s *site) codePage(v *visit) error {
-	if _, err := v.awaitsCode(); err != nil {
+func codePage(v *visit) error {
+	if _, err := awaitsCode(v); err != nil {
 		return err
 	}
 	return v.show(view.Code(view.NewForm(), v.door()))
 }
 
-func (s *site) code(v *visit) error {
-	p, err := v.awaitsCode()
+func code(v *visit) error {
+	p, err := awaitsCode(v)
 	if err != nil {
 		return err
 	}
@@ -303,24 +303,24 @@ func (s *site) code(v *visit) error {
 		return err
 	}
 	if on, _ := p.Second(); !on { // an owner took it away meanwhile
-		return v.arrive(p)
+		return arrive(v, p)
 	}
 	if err := p.SignInSecond(v.ctx(), f.Value("code"), v.caller().Address); err != nil {
 		f.Values.Del("code")
 		return v.again(err, f, view.CodeForm(f, v.door()), view.Code(f, v.door()), "code")
 	}
-	return v.arrive(p)
+	return arrive(v, p)
 }
 
 // ticketPage asks before it takes a ticket, so that nothing that only looks at addresses spends it.
-func (s *site) ticketPage(v *visit) error {
+func ticketPage(v *visit) error {
 	if !v.caller().Local {
 		return errNoPage
 	}
 	return v.show(view.Ticket(v.query("t")))
 }
 
-func (s *site) ticket(v *visit) error {
+func ticket(v *visit) error {
 	if !v.caller().Local {
 		return errNoPage
 	}
@@ -328,7 +328,7 @@ func (s *site) ticket(v *visit) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.control.Redeem(v.ctx(), puntuale.UnfinishedTicket, f.Value("t"))
+	p, err := v.site.control.Redeem(v.ctx(), puntuale.UnfinishedTicket, f.Value("t"))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
 		if v.person != nil { // the same link again, in the browser that it let in
 			return v.to(homeOf(v.person))
@@ -338,10 +338,10 @@ func (s *site) ticket(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return v.arrive(p)
+	return arrive(v, p)
 }
 
-func (s *site) logout(v *visit) error {
+func logout(v *visit) error {
 	if err := v.visits.Destroy(v.ctx()); err != nil {
 		return err
 	}
@@ -349,7 +349,7 @@ func (s *site) logout(v *visit) error {
 }
 
 // speak changes the language: of whoever signed in for good, of anybody else by a cookie.
-func (s *site) speak(v *visit) error {
+func speak(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -364,11 +364,11 @@ func (s *site) speak(v *visit) error {
 			return err
 		}
 	}
-	return v.to(v.back())
+	return v.to(back(v))
 }
 
 // back is the page that a request came from, where that is one of ours.
-func (v *visit) back() string {
+func back(v *visit) string {
 	from := v.r.Header.Get("Referer")
 	if at := strings.Index(from, "://"); at > 0 {
 		host, rest, _ := strings.Cut(from[at+3:], "/")
@@ -380,7 +380,7 @@ func (v *visit) back() string {
 }
 
 // leave leads the partner's user out of a client's dashboard.
-func (s *site) leave(v *visit) error {
+func leave(v *visit) error {
 	v.visits.Remove(v.ctx(), keyEntered)
 	return v.to("/partner")
 }

@@ -16,9 +16,9 @@ import (
 
 // exportRoutes bring sequences out as files and in again.
 var exportRoutes = []route{
-	{"GET /c/{client}/sequences/{id}/export", clientSide, puntuale.Reader, "", (*site).exportSequence},
-	{"GET /c/{client}/sequences/import", clientSide, puntuale.Staff, "", (*site).importPage},
-	{"POST /c/{client}/sequences/import", clientSide, puntuale.Staff, "sequence.import", (*site).importSequence},
+	{"GET /c/{client}/sequences/{id}/export", clientSide, puntuale.Reader, "", exportSequence},
+	{"GET /c/{client}/sequences/import", clientSide, puntuale.Staff, "", importPage},
+	{"POST /c/{client}/sequences/import", clientSide, puntuale.Staff, "sequence.import", importSequence},
 }
 
 // exported is a sequence as a file: what POST /api/sequences takes.
@@ -30,7 +30,7 @@ type exported struct {
 	Steps       []puntuale.Step `json:"steps"`
 }
 
-func (s *site) exportSequence(v *visit) error {
+func exportSequence(v *visit) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (s *site) exportSequence(v *visit) error {
 }
 
 // importSequence makes a sequence of a file's content.
-func (s *site) importSequence(v *visit) error {
+func importSequence(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -65,17 +65,17 @@ func (s *site) importSequence(v *visit) error {
 		text = string(uploaded)
 		f.Values.Set("content", text)
 	}
-	made, err := s.takeIn(v.ctx(), v.client, text)
+	made, err := takeIn(v.ctx(), v.client, text)
 	if err != nil {
 		if e, _ := refusal(err); e != nil && slices.ContainsFunc(e.Faults, func(g puntuale.Fault) bool { return g.Location != "body.content" }) {
 			v.quiet = true
-			return s.mend(v, text, e)
+			return mend(v, text, e)
 		}
 		return v.again(err, f, view.SequenceImport(f), view.SequenceImportPage(f), "content")
 	}
 	v.did(made.ID.String())
 	v.say("sequence.imported", "")
-	return v.to(v.sequenceURL(made.ID))
+	return v.to(sequenceURL(v, made.ID))
 }
 
 // readExported reads what was exported. A member that there is not is refused, and a step must say when it leaves: else
@@ -108,7 +108,7 @@ func readExported(text string) (in exported, faults []puntuale.Fault, err error)
 	return in, faults, nil
 }
 
-func (s *site) takeIn(ctx context.Context, c *control.Client, text string) (control.Sequence, error) {
+func takeIn(ctx context.Context, c *control.Client, text string) (control.Sequence, error) {
 	in, faults, err := readExported(text)
 	if err != nil {
 		return control.Sequence{}, err
@@ -117,13 +117,13 @@ func (s *site) takeIn(ctx context.Context, c *control.Client, text string) (cont
 }
 
 // mend opens the editor with a sequence that was taken in, where something is wrong with it.
-func (s *site) mend(v *visit, text string, refused *puntuale.Error) error {
+func mend(v *visit, text string, refused *puntuale.Error) error {
 	in, _, err := readExported(text)
 	if err != nil {
 		return err
 	}
 	f := draftForm(puntuale.Sequence{Name: in.Name, IfRunning: puntuale.IfRunning(in.IfRunning), StopOnReply: in.StopOnReply, Steps: in.Steps[:min(len(in.Steps), puntuale.MaxSteps)]})
-	e, err := s.editor(v, f, -1)
+	e, err := editor(v, f, -1)
 	if err != nil {
 		return err
 	}
@@ -131,6 +131,6 @@ func (s *site) mend(v *visit, text string, refused *puntuale.Error) error {
 	return v.whole(view.SequenceEdit(e))
 }
 
-func (s *site) importPage(v *visit) error {
+func importPage(v *visit) error {
 	return v.show(view.SequenceImportPage(view.NewForm()))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // tryFile says what the address of a step's file leads to, while the step is being written.
-func (s *site) tryFile(v *visit) error {
+func tryFile(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -27,22 +27,22 @@ func (s *site) tryFile(v *visit) error {
 	if e, _ := refusal(err); e != nil && e.Code == puntuale.CodeInvalid {
 		note.Tone, note.Says = "warn", v.frame.Language.Fault(said(e))
 	} else if refused, ok := errors.AsType[*puntuale.SendError](err); ok {
-		note.Tone, note.Says = "warn", v.fileRefusal(refused)
+		note.Tone, note.Says = "warn", fileRefusal(v, refused)
 	} else if puntuale.CodeOf(err) == puntuale.CodeRateLimited {
 		note.Says = v.t("file.wait")
 	} else if err != nil {
 		return err
 	} else {
-		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.t("file.found", "Kind", facts.Kind, "Size", v.size(facts.Size))
+		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.t("file.found", "Kind", facts.Kind, "Size", size(v, facts.Size))
 		if most := officialMost(facts.Kind); facts.Size > most {
-			note.Tone, note.Says = "warn", note.Says+" "+v.t("file.large", "Most", v.size(most))
+			note.Tone, note.Says = "warn", note.Says+" "+v.t("file.large", "Most", size(v, most))
 		}
 	}
 	return v.show(view.FileFacts(note))
 }
 
 // fileRefusal is why a file cannot be sent, and for an address that nobody else can reach what would be needed.
-func (v *visit) fileRefusal(e *puntuale.SendError) string {
+func fileRefusal(v *visit, e *puntuale.SendError) string {
 	says := v.frame.Language.Says(e.Reason)
 	if e.Kind == puntuale.Final && strings.Contains(e.Reason, "non ammesso") {
 		says += ". " + v.t("file.public")
@@ -63,7 +63,7 @@ func officialMost(kind string) int64 {
 }
 
 // size writes a number of bytes as people read it.
-func (v *visit) size(n int64) string {
+func size(v *visit, n int64) string {
 	switch {
 	case n >= 1<<20:
 		tenths := (n*10 + 1<<19) >> 20

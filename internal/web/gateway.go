@@ -8,8 +8,8 @@ import (
 
 // gatewayRoutes are what a session that sends through a gateway has besides: its keys. Its test is that of all sessions.
 var gatewayRoutes = []route{
-	{"GET /c/{client}/sessions/{id}/gateway", clientSide, puntuale.Owner, "", (*site).gatewayKeys},
-	{"POST /c/{client}/sessions/{id}/gateway", clientSide, puntuale.Owner, "session.gateway", (*site).setGateway},
+	{"GET /c/{client}/sessions/{id}/gateway", clientSide, puntuale.Owner, "", gatewayKeys},
+	{"POST /c/{client}/sessions/{id}/gateway", clientSide, puntuale.Owner, "session.gateway", setGateway},
 }
 
 // gatewayFields are the fields of the forms that take a gateway's keys.
@@ -20,7 +20,7 @@ func readGateway(f *view.Form) control.NewGateway {
 }
 
 // createGateway creates a session that sends through a gateway. The choice of this kind leads to a form for the keys.
-func (v *visit) createGateway(f *view.Form) error {
+func createGateway(v *visit, f *view.Form) error {
 	if !f.Values.Has("access_token") {
 		return v.whole(view.NewGateway(view.NewForm("name", f.Value("name"))))
 	}
@@ -33,13 +33,13 @@ func (v *visit) createGateway(f *view.Form) error {
 	}
 	v.did(made.ID.String())
 	v.say("session.created", "")
-	return v.to(v.sessionURL(made.ID))
+	return v.to(sessionURL(v, made.ID))
 }
 
 // gateway returns a session that sends through a gateway.
-func (v *visit) gateway() (view.Sender, error) {
+func gateway(v *visit) (view.Sender, error) {
 	found, err := v.client.Session(v.ctx(), v.path("id"))
-	s := v.sender(found)
+	s := sender(v, found)
 	if err == nil && !s.ToGateway() {
 		err = errNoPage
 	}
@@ -47,16 +47,16 @@ func (v *visit) gateway() (view.Sender, error) {
 }
 
 // gatewayKeys takes other keys. Those that are stored are never shown, and stay where nothing else is given.
-func (s *site) gatewayKeys(v *visit) error {
-	of, err := v.gateway()
+func gatewayKeys(v *visit) error {
+	of, err := gateway(v)
 	if err != nil {
 		return err
 	}
 	return v.show(view.GatewayKeys(view.NewForm(), of))
 }
 
-func (s *site) setGateway(v *visit) error {
-	of, err := v.gateway()
+func setGateway(v *visit) error {
+	of, err := gateway(v)
 	if err != nil {
 		return err
 	}
@@ -69,14 +69,14 @@ func (s *site) setGateway(v *visit) error {
 	}
 	v.did(of.ID.String())
 	v.say("gateway.saved", "")
-	return v.to(v.sessionURL(of.ID))
+	return v.to(sessionURL(v, of.ID))
 }
 
 // testGateway asks the gateway about the number, and says what came of it on the session's page.
-func (v *visit) testGateway(f *view.Form, of view.Sender) error {
+func testGateway(v *visit, f *view.Form, of view.Sender) error {
 	tried, err := v.client.TestSession(v.ctx(), of.ID.String())
 	if err != nil {
-		o, missing := v.oneSession(of.ID.String())
+		o, missing := oneSession(v, of.ID.String())
 		if missing != nil {
 			return missing
 		}
@@ -88,5 +88,5 @@ func (v *visit) testGateway(f *view.Form, of view.Sender) error {
 		tone = "ok"
 	}
 	v.toast(tone, v.frame.Language.Says(tried.Message), "")
-	return v.to(v.sessionURL(of.ID))
+	return v.to(sessionURL(v, of.ID))
 }

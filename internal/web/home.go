@@ -6,7 +6,7 @@ import (
 )
 
 // home is the first page of a client's dashboard: its day.
-func (s *site) home(v *visit) error {
+func home(v *visit) error {
 	today, err := v.client.Today(v.ctx())
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 
 // invitationRoutes are the page on which somebody who was invited sets a password. It has the looks of their partner.
 var invitationRoutes = []route{
-	{"GET /invitation", anyone, 0, "", (*site).invitation},
-	{"POST /invitation", anyone, 0, unaudited, (*site).join}, // notes who joined by itself
+	{"GET /invitation", anyone, 0, "", invitation},
+	{"POST /invitation", anyone, 0, unaudited, join}, // notes who joined by itself
 }
 
 // invitationAddress is the link that is handed on.
@@ -29,17 +29,17 @@ func (v *visit) ownAddress() string {
 	return cmp.Or(v.site.control.Public(), readAt(v.r))
 }
 
-func (s *site) invitation(v *visit) error {
-	p, err := s.control.Invited(v.ctx(), v.query("t"))
+func invitation(v *visit) error {
+	p, err := v.site.control.Invited(v.ctx(), v.query("t"))
 	if err != nil {
-		return v.spent(err)
+		return spent(v, err)
 	}
 	v.frame.Look = look(p.Host())
 	return v.show(view.Invitation(view.NewForm("t", v.query("t")), p.User().Email))
 }
 
 // spent says of an invitation that it is worth nothing any more.
-func (v *visit) spent(err error) error {
+func spent(v *visit, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err
 	}
@@ -49,20 +49,20 @@ func (v *visit) spent(err error) error {
 	return v.showAs(http.StatusNotFound, view.InvitationSpent(v.door()))
 }
 
-func (s *site) join(v *visit) error {
+func join(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	invited, err := s.control.Invited(v.ctx(), f.Value("t"))
+	invited, err := v.site.control.Invited(v.ctx(), f.Value("t"))
 	if err != nil {
-		return v.spent(err)
+		return spent(v, err)
 	}
 	v.frame.Look = look(invited.Host())
-	p, err := s.control.Join(v.ctx(), f.Value("t"), f.Value("password"))
+	p, err := v.site.control.Join(v.ctx(), f.Value("t"), f.Value("password"))
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
-		return v.spent(err)
+		return spent(v, err)
 	case err != nil:
 		email := invited.User().Email
 		return v.again(err, f, view.InvitationForm(f, email), view.Invitation(f, email), "password")
@@ -70,5 +70,5 @@ func (s *site) join(v *visit) error {
 	if err := p.Note(v.ctx(), p.User().Client, "user.join", p.User().Email, v.caller().Address); err != nil {
 		return err
 	}
-	return v.passed(p, p.Begin(puntuale.UnfinishedSignIn))
+	return passed(v, p, p.Begin(puntuale.UnfinishedSignIn))
 }

@@ -10,15 +10,15 @@ import (
 
 // keyRoutes are the API keys of a client, and of the partner itself. Who may see one may do with it all that its owner may.
 var keyRoutes = []route{
-	{"GET /partner/keys", partnerSide, puntuale.Owner, "", (*site).keys},
-	{"POST /partner/keys", partnerSide, puntuale.Owner, "key.create", (*site).createOwnKey},
-	{"POST /partner/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", (*site).rotateOwnKey},
-	{"POST /partner/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", (*site).revokeOwnKey},
+	{"GET /partner/keys", partnerSide, puntuale.Owner, "", keys},
+	{"POST /partner/keys", partnerSide, puntuale.Owner, "key.create", createOwnKey},
+	{"POST /partner/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", rotateOwnKey},
+	{"POST /partner/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", revokeOwnKey},
 
-	{"GET /c/{client}/keys", clientSide, puntuale.Owner, "", (*site).keys},
-	{"POST /c/{client}/keys", clientSide, puntuale.Owner, "key.create", (*site).createOwnKey},
-	{"POST /c/{client}/keys/{key}/rotate", clientSide, puntuale.Owner, "key.rotate", (*site).rotateOwnKey},
-	{"POST /c/{client}/keys/{key}/revoke", clientSide, puntuale.Owner, "key.revoke", (*site).revokeOwnKey},
+	{"GET /c/{client}/keys", clientSide, puntuale.Owner, "", keys},
+	{"POST /c/{client}/keys", clientSide, puntuale.Owner, "key.create", createOwnKey},
+	{"POST /c/{client}/keys/{key}/rotate", clientSide, puntuale.Owner, "key.rotate", rotateOwnKey},
+	{"POST /c/{client}/keys/{key}/revoke", clientSide, puntuale.Owner, "key.revoke", revokeOwnKey},
 }
 
 // ring is what the pages of keys ask, of a client or of the partner itself.
@@ -30,7 +30,7 @@ type ring struct {
 	revoke func(ctx context.Context, key string) error
 }
 
-func (v *visit) ring() ring {
+func ringOf(v *visit) ring {
 	if c := v.client; c != nil {
 		return ring{v.frame.Place.Base + "/keys", c.Keys, c.CreateKey, c.RotateKey, c.RevokeKey}
 	}
@@ -38,8 +38,8 @@ func (v *visit) ring() ring {
 	return ring{"/partner/keys", p.OwnKeys, p.CreateOwnKey, p.RotateOwnKey, p.RevokeOwnKey}
 }
 
-func (s *site) keys(v *visit) error {
-	r := v.ring()
+func keys(v *visit) error {
+	r := ringOf(v)
 	all, err := r.list(v.ctx())
 	if err != nil {
 		return err
@@ -47,8 +47,8 @@ func (s *site) keys(v *visit) error {
 	return v.show(view.Keys(r.base, all, nil))
 }
 
-func (s *site) createOwnKey(v *visit) error {
-	r := v.ring()
+func createOwnKey(v *visit) error {
+	r := ringOf(v)
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -65,8 +65,8 @@ func (s *site) createOwnKey(v *visit) error {
 	return v.whole(view.KeyIssued(key.Plain, key.Name, r.base))
 }
 
-func (s *site) rotateOwnKey(v *visit) error {
-	r := v.ring()
+func rotateOwnKey(v *visit) error {
+	r := ringOf(v)
 	key, err := r.rotate(v.ctx(), v.path("key"))
 	if err != nil {
 		return err
@@ -75,8 +75,8 @@ func (s *site) rotateOwnKey(v *visit) error {
 	return v.whole(view.KeyIssued(key.Plain, key.Name, r.base))
 }
 
-func (s *site) revokeOwnKey(v *visit) error {
-	r := v.ring()
+func revokeOwnKey(v *visit) error {
+	r := ringOf(v)
 	if err := r.revoke(v.ctx(), v.path("key")); err != nil {
 		return err
 	}

@@ -9,33 +9,33 @@ import (
 
 // meRoutes are a person's own pages: name, language, password, second factor.
 var meRoutes = []route{
-	{"GET /me", person, puntuale.Reader, "", (*site).me},
-	{"POST /me/name", person, puntuale.Reader, "me.name", (*site).rename},
-	{"POST /me/password", person, puntuale.Reader, "me.password", (*site).changePassword},
-	{"POST /me/visits/end", person, puntuale.Reader, "me.visits_end", (*site).endVisits},
-	{"GET /me/second", person, puntuale.Reader, "", (*site).secondPage},
-	{"POST /me/second", person, puntuale.Reader, "me.second_on", (*site).setSecond},
-	{"POST /me/second/end", person, puntuale.Reader, "me.second_off", (*site).endSecond},
-	{"POST /me/second/codes", person, puntuale.Reader, "me.codes", (*site).renewCodes},
+	{"GET /me", person, puntuale.Reader, "", me},
+	{"POST /me/name", person, puntuale.Reader, "me.name", rename},
+	{"POST /me/password", person, puntuale.Reader, "me.password", changePassword},
+	{"POST /me/visits/end", person, puntuale.Reader, "me.visits_end", endVisits},
+	{"GET /me/second", person, puntuale.Reader, "", secondPage},
+	{"POST /me/second", person, puntuale.Reader, "me.second_on", setSecond},
+	{"POST /me/second/end", person, puntuale.Reader, "me.second_off", endSecond},
+	{"POST /me/second/codes", person, puntuale.Reader, "me.codes", renewCodes},
 }
 
 // mine is what the page shows besides its forms.
-func (v *visit) mine() view.Mine {
+func mine(v *visit) view.Mine {
 	on, codes := v.person.Second()
 	return view.Mine{User: v.person.User(), Second: on, Codes: codes}
 }
 
-func (s *site) me(v *visit) error {
-	return v.show(view.Me(v.mine()))
+func me(v *visit) error {
+	return v.show(view.Me(mine(v)))
 }
 
-func (s *site) rename(v *visit) error {
+func rename(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	if err := v.person.Rename(v.ctx(), f.Value("name")); err != nil {
-		m := v.mine()
+		m := mine(v)
 		m.NameForm = f
 		return v.again(err, f, view.NameForm(m), view.Me(m), "name")
 	}
@@ -43,12 +43,12 @@ func (s *site) rename(v *visit) error {
 	return v.to("/me")
 }
 
-func (s *site) changePassword(v *visit) error {
+func changePassword(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	m := v.mine()
+	m := mine(v)
 	m.PasswordForm = f
 	stamp, err := v.person.ChangePassword(v.ctx(), f.Value("present"), f.Value("password"))
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *site) changePassword(v *visit) error {
 	return v.to("/me")
 }
 
-func (s *site) endVisits(v *visit) error {
+func endVisits(v *visit) error {
 	stamp, err := v.person.EndVisits(v.ctx())
 	if err != nil {
 		return err
@@ -80,11 +80,11 @@ type secondStep struct {
 	Secret []byte              `json:"secret"`
 }
 
-func (s *site) secondPage(v *visit) error {
+func secondPage(v *visit) error {
 	if on, _ := v.person.Second(); on {
 		return v.to("/me")
 	}
-	secret, err := v.secret()
+	secret, err := secret(v)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *site) secondPage(v *visit) error {
 }
 
 // pendingSecret is the secret that is being set up; nil where none is, or its time is over.
-func (v *visit) pendingSecret() []byte {
+func pendingSecret(v *visit) []byte {
 	var step secondStep
 	if json.Unmarshal([]byte(v.visits.GetString(v.ctx(), keySecret)), &step) != nil || !step.Step.Open(puntuale.UnfinishedSecond, v.person.User(), v.now()) {
 		return nil
@@ -101,8 +101,8 @@ func (v *visit) pendingSecret() []byte {
 }
 
 // secret returns the one that is being set up, else a new one.
-func (v *visit) secret() ([]byte, error) {
-	if secret := v.pendingSecret(); secret != nil {
+func secret(v *visit) ([]byte, error) {
+	if secret := pendingSecret(v); secret != nil {
 		return secret, nil
 	}
 	secret, _, err := v.person.NewSecond()
@@ -117,7 +117,7 @@ func (v *visit) secret() ([]byte, error) {
 	return secret, nil
 }
 
-func (s *site) setSecond(v *visit) error {
+func setSecond(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *site) setSecond(v *visit) error {
 		v.toast("bad", v.t("second.already"), "")
 		return v.to("/me")
 	}
-	secret := v.pendingSecret()
+	secret := pendingSecret(v)
 	if secret == nil {
 		v.quiet = true
 		v.toast("bad", v.t("second.over"), "")
@@ -143,14 +143,14 @@ func (s *site) setSecond(v *visit) error {
 	return v.whole(view.RecoveryCodes(codes))
 }
 
-func (s *site) endSecond(v *visit) error {
+func endSecond(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	if err := v.person.EndSecond(v.ctx(), f.Value("present"), f.Value("code")); err != nil {
 		f.Values.Del("code")
-		m := v.mine()
+		m := mine(v)
 		m.SecondForm = f
 		return v.again(err, f, view.SecondOffForm(m), view.Me(m), "present", "code")
 	}
@@ -158,7 +158,7 @@ func (s *site) endSecond(v *visit) error {
 	return v.to("/me")
 }
 
-func (s *site) renewCodes(v *visit) error {
+func renewCodes(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (s *site) renewCodes(v *visit) error {
 	codes, err := v.person.RenewRecovery(v.ctx(), f.Value("present"), f.Value("code"))
 	if err != nil {
 		f.Values.Del("code")
-		m := v.mine()
+		m := mine(v)
 		m.CodesForm = f
 		return v.again(err, f, view.CodesForm(m), view.Me(m), "present", "code")
 	}

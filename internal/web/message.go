@@ -18,15 +18,15 @@ import (
 
 // messageRoutes are the list of messages and each one's story.
 var messageRoutes = []route{
-	{"GET /c/{client}/messages", clientSide, puntuale.Reader, "", (*site).messages},
-	{"GET /c/{client}/messages/live", clientSide, puntuale.Reader, "", (*site).liveMessages},
-	{"GET /c/{client}/messages/export", clientSide, puntuale.Reader, "", (*site).exportMessages},
-	{"GET /c/{client}/messages/{id}", clientSide, puntuale.Reader, "", (*site).message},
-	{"POST /c/{client}/messages/{id}/cancel", clientSide, puntuale.Staff, "message.cancel", (*site).cancelMessage},
-	{"POST /c/{client}/messages/{id}/restore", clientSide, puntuale.Staff, "message.restore", (*site).restoreMessage},
-	{"POST /c/{client}/messages/{id}/again", clientSide, puntuale.Staff, "message.again", (*site).sendAgain},
-	{"POST /c/{client}/messages/{id}/move", clientSide, puntuale.Staff, "message.move", (*site).moveMessage},
-	{"POST /c/{client}/messages/{id}/back", clientSide, puntuale.Staff, "message.back", (*site).moveBack},
+	{"GET /c/{client}/messages", clientSide, puntuale.Reader, "", messages},
+	{"GET /c/{client}/messages/live", clientSide, puntuale.Reader, "", liveMessages},
+	{"GET /c/{client}/messages/export", clientSide, puntuale.Reader, "", exportMessages},
+	{"GET /c/{client}/messages/{id}", clientSide, puntuale.Reader, "", message},
+	{"POST /c/{client}/messages/{id}/cancel", clientSide, puntuale.Staff, "message.cancel", cancelMessage},
+	{"POST /c/{client}/messages/{id}/restore", clientSide, puntuale.Staff, "message.restore", restoreMessage},
+	{"POST /c/{client}/messages/{id}/again", clientSide, puntuale.Staff, "message.again", sendAgain},
+	{"POST /c/{client}/messages/{id}/move", clientSide, puntuale.Staff, "message.move", moveMessage},
+	{"POST /c/{client}/messages/{id}/back", clientSide, puntuale.Staff, "message.back", moveBack},
 }
 
 // messageRows is the length of a page of the list.
@@ -56,7 +56,7 @@ func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 }
 
 // messageList reads a page of the list. What is wrong with the search is said beside its fields.
-func (s *site) messageList(v *visit) (view.MessageList, error) {
+func messageList(v *visit) (view.MessageList, error) {
 	l := view.MessageList{Search: sought(v.query), Form: &view.Form{Values: v.r.URL.Query()}}
 	var err error
 	if l.Version, err = v.client.Version(v.ctx()); err != nil { // before the rows: what changes meanwhile is shown twice, not never
@@ -87,15 +87,15 @@ func (s *site) messageList(v *visit) (view.MessageList, error) {
 	return l, err
 }
 
-func (s *site) messages(v *visit) error {
-	l, err := s.messageList(v)
+func messages(v *visit) error {
+	l, err := messageList(v)
 	if err != nil {
 		return err
 	}
-	if l.Sequences, err = s.sequenceChoices(v, l.Search.Sequence); err != nil {
+	if l.Sequences, err = sequenceChoices(v, l.Search.Sequence); err != nil {
 		return err
 	}
-	if l.Campaigns, err = s.campaignChoices(v, l.Search.Campaign); err != nil {
+	if l.Campaigns, err = campaignChoices(v, l.Search.Campaign); err != nil {
 		return err
 	}
 	if l.Form.Bad() {
@@ -109,7 +109,7 @@ func (s *site) messages(v *visit) error {
 const mostSequences = "200"
 
 // sequenceChoices are the newest sequences and the chosen one.
-func (s *site) sequenceChoices(v *visit, chosen string) ([]view.Option, error) {
+func sequenceChoices(v *visit, chosen string) ([]view.Option, error) {
 	found, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostSequences}})
 	if err != nil {
 		return nil, err
@@ -121,16 +121,16 @@ func (s *site) sequenceChoices(v *visit, chosen string) ([]view.Option, error) {
 	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
 		return all, nil
 	}
-	if name := s.sequenceName(v, chosen); name != "" {
+	if name := sequenceName(v, chosen); name != "" {
 		all = append(all, view.Option{Value: chosen, Text: name})
 	}
 	return all, nil
 }
 
 // liveMessages sends the first page of a list again whenever it has changed.
-func (s *site) liveMessages(v *visit) error {
+func liveMessages(v *visit) error {
 	return v.stream(func() (string, error) {
-		l, err := s.messageList(v)
+		l, err := messageList(v)
 		if err != nil {
 			return "", err
 		}
@@ -138,19 +138,19 @@ func (s *site) liveMessages(v *visit) error {
 	})
 }
 
-func (s *site) message(v *visit) error {
-	p, err := s.messagePage(v)
+func message(v *visit) error {
+	p, err := messagePage(v)
 	if err != nil {
 		return err
 	}
-	if next := v.calendarPage(v.query("next")); next != "" {
+	if next := calendarPage(v, v.query("next")); next != "" {
 		p.Move.Values.Set("next", next)
 	}
 	return v.show(view.Message(p))
 }
 
 // messagePage is all of the message that the address names.
-func (s *site) messagePage(v *visit) (view.MessagePage, error) {
+func messagePage(v *visit) (view.MessagePage, error) {
 	story, err := v.client.Story(v.ctx(), v.path("id"))
 	if err != nil {
 		return view.MessagePage{}, err
@@ -168,11 +168,11 @@ func (s *site) messagePage(v *visit) (view.MessagePage, error) {
 }
 
 // messageAddress is the page of one message.
-func (v *visit) messageAddress(id puntuale.MessageID) string {
+func messageAddress(v *visit, id puntuale.MessageID) string {
 	return v.frame.Place.Base + "/messages/" + id.String()
 }
 
-func (s *site) cancelMessage(v *visit) error {
+func cancelMessage(v *visit) error {
 	id := v.path("id")
 	cancelled, err := v.client.CancelMessages(v.ctx(), []string{id})
 	if err != nil {
@@ -189,24 +189,24 @@ func (s *site) cancelMessage(v *visit) error {
 	return v.to(address)
 }
 
-func (s *site) restoreMessage(v *visit) error {
+func restoreMessage(v *visit) error {
 	moved, err := v.client.Restore(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
 	v.did(moved.ID.String())
 	v.say("message.restored", "")
-	return v.to(v.messageAddress(moved.ID))
+	return v.to(messageAddress(v, moved.ID))
 }
 
-func (s *site) sendAgain(v *visit) error {
+func sendAgain(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	resent, err := v.client.Resend(v.ctx(), resendCall(f, v.path("id")))
 	if err != nil {
-		p, missing := s.messagePage(v)
+		p, missing := messagePage(v)
 		if missing != nil {
 			return missing
 		}
@@ -215,7 +215,7 @@ func (s *site) sendAgain(v *visit) error {
 	}
 	v.did(v.path("id"))
 	v.say("message.again_done", "")
-	return v.to(v.messageAddress(resent.IDs[0]))
+	return v.to(messageAddress(v, resent.IDs[0]))
 }
 
 // resendCall is what a form asks for that sends messages again: now, or on a date.
@@ -230,14 +230,14 @@ func resendCall(f *view.Form, ids ...string) control.ResendCall {
 	return call
 }
 
-func (s *site) moveMessage(v *visit) error {
+func moveMessage(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	moved, err := v.client.Move(v.ctx(), v.path("id"), f.Value("date"), f.Value("time"))
 	if err != nil {
-		if back := v.calendarPage(f.Value("next")); back != "" && f.Value("dragged") != "" { // there is no form to show it in
+		if back := calendarPage(v, f.Value("next")); back != "" && f.Value("dragged") != "" { // there is no form to show it in
 			e, _ := refusal(err)
 			if e == nil {
 				return err
@@ -246,7 +246,7 @@ func (s *site) moveMessage(v *visit) error {
 			v.toast("bad", v.t("message.not_moved", "Why", v.frame.Language.Fault(said(e))), "")
 			return v.to(back)
 		}
-		p, missing := s.messagePage(v)
+		p, missing := messagePage(v)
 		if missing != nil {
 			return missing
 		}
@@ -255,17 +255,17 @@ func (s *site) moveMessage(v *visit) error {
 	}
 	v.did(moved.ID.String())
 	undo := url.Values{"at": {strconv.FormatInt(moved.Before.UnixMicro(), 10)}}
-	next := v.messageAddress(moved.ID)
-	if back := v.calendarPage(f.Value("next")); back != "" {
+	next := messageAddress(v, moved.ID)
+	if back := calendarPage(v, f.Value("next")); back != "" {
 		next = back
 		undo.Set("next", back)
 	}
-	v.say("message.moved", v.messageAddress(moved.ID)+"/back?"+undo.Encode(), "When", v.frame.Language.Moment(moved.Due.In(v.frame.Zone), v.now()))
+	v.say("message.moved", messageAddress(v, moved.ID)+"/back?"+undo.Encode(), "When", v.frame.Language.Moment(moved.Due.In(v.frame.Zone), v.now()))
 	return v.to(next)
 }
 
 // moveBack takes a move back.
-func (s *site) moveBack(v *visit) error {
+func moveBack(v *visit) error {
 	at, err := strconv.ParseInt(v.query("at"), 10, 64)
 	if err != nil { // another's message is not there, whatever else is wrong
 		if _, missing := v.client.Story(v.ctx(), v.path("id")); missing != nil {
@@ -279,14 +279,14 @@ func (s *site) moveBack(v *visit) error {
 	}
 	v.did(moved.ID.String())
 	v.say("message.moved_back", "")
-	if back := v.calendarPage(v.query("next")); back != "" {
+	if back := calendarPage(v, v.query("next")); back != "" {
 		return v.to(back)
 	}
-	return v.to(v.messageAddress(moved.ID))
+	return v.to(messageAddress(v, moved.ID))
 }
 
 // calendarPage is an address if it is one of the client's calendar, else "".
-func (v *visit) calendarPage(address string) string {
+func calendarPage(v *visit, address string) string {
 	if path, _, _ := strings.Cut(address, "?"); ownAddress(address) && path == v.frame.Place.Base+"/calendar" {
 		return address
 	}
@@ -308,7 +308,7 @@ const (
 )
 
 // exportMessages writes what a search finds as CSV, as it is read.
-func (s *site) exportMessages(v *visit) error {
+func exportMessages(v *visit) error {
 	search := sought(v.query)
 	search.Cursor = ""
 	rows, next, err := v.client.Messages(v.ctx(), queryOf(search, exportRows))
@@ -331,7 +331,7 @@ func (s *site) exportMessages(v *visit) error {
 		v.pass.Rest()                                           // a slow reader needs no place
 		_ = connection.SetWriteDeadline(deadline(exportAllows)) // as far as the connection has one
 		for i := range rows {
-			_ = out.Write(v.exported(&rows[i]))
+			_ = out.Write(exportedMessage(v, &rows[i]))
 		}
 		out.Flush()
 		if next == "" || out.Error() != nil {
@@ -364,8 +364,8 @@ func (v *visit) breakOff(err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// exported is a message as a row of the file.
-func (v *visit) exported(m *puntuale.MessageDetail) []string {
+// exportedMessage is a message as a row of the file.
+func exportedMessage(v *visit, m *puntuale.MessageDetail) []string {
 	moment := func(t time.Time) string {
 		if t.IsZero() {
 			return ""

@@ -12,15 +12,15 @@ import (
 
 // officialRoutes are what a session of the type Official has besides: its keys, its test, its templates.
 var officialRoutes = []route{
-	{"GET /c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, "", (*site).officialSetup},
-	{"POST /c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, "session.official", (*site).setOfficial},
-	{"POST /c/{client}/sessions/{id}/test", clientSide, puntuale.Staff, "session.test", (*site).testSession},
-	{"GET /c/{client}/sessions/{id}/templates", clientSide, puntuale.Reader, "", (*site).networkTemplates},
-	{"POST /c/{client}/sessions/{id}/templates", clientSide, puntuale.Staff, "session.templates", (*site).syncTemplates},
+	{"GET /c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, "", officialSetup},
+	{"POST /c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, "session.official", setOfficial},
+	{"POST /c/{client}/sessions/{id}/test", clientSide, puntuale.Staff, "session.test", testSession},
+	{"GET /c/{client}/sessions/{id}/templates", clientSide, puntuale.Reader, "", networkTemplates},
+	{"POST /c/{client}/sessions/{id}/templates", clientSide, puntuale.Staff, "session.templates", syncTemplates},
 }
 
 // metaSide is what an Official session is to Meta.
-func (v *visit) metaSide(s control.Session) (*view.MetaSide, error) {
+func metaSide(v *visit, s control.Session) (*view.MetaSide, error) {
 	about, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), request.Page{Limit: "1"})
 	if err != nil {
 		return nil, err
@@ -34,21 +34,21 @@ func (v *visit) metaSide(s control.Session) (*view.MetaSide, error) {
 }
 
 // official returns a session that speaks with Meta.
-func (v *visit) official() (control.Session, error) {
+func official(v *visit) (control.Session, error) {
 	found, err := v.client.Session(v.ctx(), v.path("id"))
-	if err == nil && !v.sender(found).ToMeta() {
+	if err == nil && !sender(v, found).ToMeta() {
 		err = errNoPage
 	}
 	return found, err
 }
 
 // officialSetup takes the keys. What is stored of them is never shown again, and stays where nothing else is given.
-func (s *site) officialSetup(v *visit) error {
-	found, err := v.official()
+func officialSetup(v *visit) error {
+	found, err := official(v)
 	if err != nil {
 		return err
 	}
-	about, err := v.metaSide(found)
+	about, err := metaSide(v, found)
 	if err != nil {
 		return err
 	}
@@ -57,11 +57,11 @@ func (s *site) officialSetup(v *visit) error {
 	if !replaces {
 		f.Values.Set("verify_token", rand.Text()[:20])
 	}
-	return v.show(view.OfficialSetup(f, v.sender(found), replaces))
+	return v.show(view.OfficialSetup(f, sender(v, found), replaces))
 }
 
-func (s *site) setOfficial(v *visit) error {
-	found, err := v.official()
+func setOfficial(v *visit) error {
+	found, err := official(v)
 	if err != nil {
 		return err
 	}
@@ -73,19 +73,19 @@ func (s *site) setOfficial(v *visit) error {
 		PhoneNumberID: f.Value("phone_number_id"), AccessToken: f.Value("access_token"), AppSecret: f.Value("app_secret"), VerifyToken: f.Value("verify_token"),
 		BusinessAccountID: f.Value("business_account_id"), GroupsAPI: f.Is("groups_api", "on"),
 	}
-	before, err := v.metaSide(found)
+	before, err := metaSide(v, found)
 	if err != nil {
 		return err
 	}
 	replaces := before.Number != ""
 	asked := control.NewKeys{OfficialKeys: keys, NoAccount: true, KeepGroups: replaces && f.Value("groups_api") == ""}
 	if _, err := v.client.SetKeys(v.ctx(), found.ID.String(), asked); err != nil {
-		shown := v.sender(found)
+		shown := sender(v, found)
 		return v.again(err, f, view.OfficialForm(f, shown, replaces), view.OfficialSetup(f, shown, replaces),
 			"phone_number_id", "business_account_id", "access_token", "app_secret", "verify_token")
 	}
 	v.did(found.ID.String())
-	o, err := v.oneSession(found.ID.String())
+	o, err := oneSession(v, found.ID.String())
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *site) setOfficial(v *visit) error {
 
 // testSession tries the connection. While a session is being set up the answer comes into the page that is there, which
 // shows what is shown only once.
-func (s *site) testSession(v *visit) error {
+func testSession(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -104,14 +104,14 @@ func (s *site) testSession(v *visit) error {
 	if err != nil {
 		return err
 	}
-	switch of := v.sender(found); {
+	switch of := sender(v, found); {
 	case of.ToGateway():
-		return v.testGateway(f, of)
+		return testGateway(v, f, of)
 	case !of.ToMeta():
 		return errNoPage
 	}
 	tried, err := v.client.TestSession(v.ctx(), found.ID.String())
-	o, missing := v.oneSession(found.ID.String())
+	o, missing := oneSession(v, found.ID.String())
 	if missing != nil {
 		return missing
 	}
@@ -127,8 +127,8 @@ func (s *site) testSession(v *visit) error {
 	return v.whole(view.Session(o))
 }
 
-func (s *site) networkTemplates(v *visit) error {
-	found, err := v.official()
+func networkTemplates(v *visit) error {
+	found, err := official(v)
 	if err != nil {
 		return err
 	}
@@ -136,12 +136,12 @@ func (s *site) networkTemplates(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return v.show(view.NetworkTemplates(v.sender(found), view.ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.query("cursor"), Next: all.Next}))
+	return v.show(view.NetworkTemplates(sender(v, found), view.ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.query("cursor"), Next: all.Next}))
 }
 
 // syncTemplates reads the templates anew: the test does so.
-func (s *site) syncTemplates(v *visit) error {
-	found, err := v.official()
+func syncTemplates(v *visit) error {
+	found, err := official(v)
 	if err != nil {
 		return err
 	}
@@ -156,5 +156,5 @@ func (s *site) syncTemplates(v *visit) error {
 	case tried.Templates.Problem == "":
 		v.say("official.synced_now", "")
 	}
-	return v.to(v.sessionURL(found.ID) + "/templates")
+	return v.to(sessionURL(v, found.ID) + "/templates")
 }

@@ -14,21 +14,21 @@ import (
 
 // partnerRoutes are the pages of a partner's dashboard, but for those of one client.
 var partnerRoutes = []route{
-	{"GET /partner", partnerSide, puntuale.Reader, "", (*site).clients},
-	{"GET /partner/expiries", partnerSide, puntuale.Reader, "", (*site).expiries},
-	{"GET /partner/totals", partnerSide, puntuale.Reader, "", (*site).totals},
-	{"GET /partner/brand", partnerSide, puntuale.Owner, "", (*site).brand},
-	{"POST /partner/brand", partnerSide, puntuale.Owner, "brand.change", (*site).changeBrand},
-	{"POST /partner/brand/host", partnerSide, puntuale.Owner, "brand.host", (*site).proveHost},
-	{"GET /partner/audit", partnerSide, puntuale.Owner, "", (*site).partnerAudit},
-	{"POST /partner/clients/{id}/enter", partnerSide, puntuale.Reader, unaudited, (*site).enterClient}, // notes it by itself, in the client's log
+	{"GET /partner", partnerSide, puntuale.Reader, "", clients},
+	{"GET /partner/expiries", partnerSide, puntuale.Reader, "", expiries},
+	{"GET /partner/totals", partnerSide, puntuale.Reader, "", totals},
+	{"GET /partner/brand", partnerSide, puntuale.Owner, "", brand},
+	{"POST /partner/brand", partnerSide, puntuale.Owner, "brand.change", changeBrand},
+	{"POST /partner/brand/host", partnerSide, puntuale.Owner, "brand.host", proveHost},
+	{"GET /partner/audit", partnerSide, puntuale.Owner, "", partnerAudit},
+	{"POST /partner/clients/{id}/enter", partnerSide, puntuale.Reader, unaudited, enterClient}, // notes it by itself, in the client's log
 }
 
 // rowsOfPage is how many rows a list shows at once.
 const rowsOfPage = "50"
 
 // clients is the partner's first page: the list of its clients. To htmx, which asks while one types, it is the list alone.
-func (s *site) clients(v *visit) error {
+func clients(v *visit) error {
 	f := view.NewForm("q", v.query("q"), "state", v.query("state"))
 	search := control.ClientSearch{Text: v.query("q"), State: v.query("state"), Page: request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")}}
 	rows, next, err := v.partner.FindClients(v.ctx(), search)
@@ -63,7 +63,7 @@ func clientRows(rows []control.ClientRow) []view.ClientRow {
 }
 
 // expiries is who must renew soon.
-func (s *site) expiries(v *visit) error {
+func expiries(v *visit) error {
 	rows, err := v.partner.Expiring(v.ctx())
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ const (
 	daysAhead = 7
 )
 
-func (s *site) totals(v *visit) error {
+func totals(v *visit) error {
 	days, err := v.partner.Totals(v.ctx(), "", daysBack, daysAhead)
 	if err != nil {
 		return err
@@ -85,8 +85,8 @@ func (s *site) totals(v *visit) error {
 	return v.show(view.Totals(days))
 }
 
-func (s *site) brand(v *visit) error {
-	l, err := v.looks()
+func brand(v *visit) error {
+	l, err := looks(v)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func brandForm(b puntuale.Brand) *view.Form {
 }
 
 // looks is how the partner's pages look, and how it proves its host name.
-func (v *visit) looks() (view.Looks, error) {
+func looks(v *visit) (view.Looks, error) {
 	h, err := v.partner.Host(v.ctx())
 	if err != nil {
 		return view.Looks{}, err
@@ -112,7 +112,7 @@ func (v *visit) looks() (view.Looks, error) {
 	return l, nil
 }
 
-func (s *site) changeBrand(v *visit) error {
+func changeBrand(v *visit) error {
 	f, logo, err := v.upload("logo", control.MaxLogo)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *site) changeBrand(v *visit) error {
 		change.Colour = ""
 	}
 	if err := v.partner.SetBrand(v.ctx(), change); err != nil {
-		l, readErr := v.looks()
+		l, readErr := looks(v)
 		if readErr != nil {
 			return readErr
 		}
@@ -139,8 +139,8 @@ func (s *site) changeBrand(v *visit) error {
 }
 
 // proveHost looks for the DNS record that proves the partner's host name.
-func (s *site) proveHost(v *visit) error {
-	l, err := v.looks()
+func proveHost(v *visit) error {
+	l, err := looks(v)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *site) proveHost(v *visit) error {
 }
 
 // enterClient lets the partner's user into a client's dashboard.
-func (s *site) enterClient(v *visit) error {
+func enterClient(v *visit) error {
 	account, err := v.partner.Account(v.ctx(), v.path("id"))
 	if err != nil {
 		return err

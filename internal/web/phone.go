@@ -10,9 +10,9 @@ import (
 
 // phoneRoutes show the simulated recipients of a sandbox session.
 var phoneRoutes = []route{
-	{"GET /c/{client}/phone", clientSide, puntuale.Reader, "", (*site).anyPhone},
-	{"GET /c/{client}/sessions/{id}/phone", clientSide, puntuale.Reader, "", (*site).phone},
-	{"GET /c/{client}/sessions/{id}/phone/live", clientSide, puntuale.Reader, "", (*site).livePhone},
+	{"GET /c/{client}/phone", clientSide, puntuale.Reader, "", anyPhone},
+	{"GET /c/{client}/sessions/{id}/phone", clientSide, puntuale.Reader, "", phone},
+	{"GET /c/{client}/sessions/{id}/phone/live", clientSide, puntuale.Reader, "", livePhone},
 }
 
 // How much of the simulated network's ledger is shown.
@@ -23,7 +23,7 @@ const (
 )
 
 // phonePage reads the chats of a sandbox session, and one of them: that with the number, else the newest.
-func (s *site) phonePage(v *visit, id string) (view.PhonePage, error) {
+func phonePage(v *visit, id string) (view.PhonePage, error) {
 	var p view.PhonePage
 	var err error
 	if p.Version, err = v.client.Version(v.ctx()); err != nil { // before the rows
@@ -57,13 +57,13 @@ func (s *site) phonePage(v *visit, id string) (view.PhonePage, error) {
 	if len(p.Messages) > 0 {
 		p.Phone = p.Messages[0].Phone // as messages write it
 	}
-	p.Names, err = v.chatNames(p)
+	p.Names, err = chatNames(v, p)
 	return p, err
 }
 
 // chatNames are the names that calls gave of the numbers shown, by number. Requests that are too long for one answer go
 // without.
-func (v *visit) chatNames(p view.PhonePage) (map[string]string, error) {
+func chatNames(v *visit, p view.PhonePage) (map[string]string, error) {
 	var ids []string
 	for _, c := range p.Chats {
 		ids = append(ids, c.Message.String())
@@ -85,10 +85,10 @@ func (v *visit) chatNames(p view.PhonePage) (map[string]string, error) {
 	return names, nil
 }
 
-func (s *site) phone(v *visit) error { return s.showPhone(v, v.path("id")) }
+func phone(v *visit) error { return showPhone(v, v.path("id")) }
 
-func (s *site) showPhone(v *visit, id string) error {
-	p, err := s.phonePage(v, id)
+func showPhone(v *visit, id string) error {
+	p, err := phonePage(v, id)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (v *visit) simulates() bool {
 }
 
 // anyPhone shows the phone of a simulated session, or leads to where one makes one.
-func (s *site) anyPhone(v *visit) error {
+func anyPhone(v *visit) error {
 	found, err := v.sandboxes()
 	if err != nil {
 		return err
@@ -136,16 +136,16 @@ func (s *site) anyPhone(v *visit) error {
 	if len(found) == 0 {
 		return v.to(v.frame.Place.Base + "/sessions")
 	}
-	return s.showPhone(v, found[0].ID.String())
+	return showPhone(v, found[0].ID.String())
 }
 
 // livePhone sends the phone again whenever something has arrived.
-func (s *site) livePhone(v *visit) error {
+func livePhone(v *visit) error {
 	if _, _, err := v.client.Chat(v.ctx(), v.path("id"), "", 1); err != nil {
 		return err
 	}
 	return v.stream(func() (string, error) {
-		p, err := s.phonePage(v, v.path("id"))
+		p, err := phonePage(v, v.path("id"))
 		if err != nil {
 			return "", err
 		}

@@ -30,7 +30,7 @@ type route struct {
 	side    side
 	role    puntuale.Role // the least that one must have
 	audit   string        // what the audit log says was done, "sequence.create"; needed for every POST
-	do      func(*site, *visit) error
+	do      func(*visit) error
 }
 
 // allRoutes is the one table. Each noun's file brings its part.
@@ -57,7 +57,7 @@ func (s *site) serve(r *route) http.Handler {
 		v.w, v.r, v.route = w, req, r
 		err := s.admit(v)
 		if err == nil && !v.answered {
-			if err = r.do(s, v); err == nil {
+			if err = r.do(v); err == nil {
 				v.note()
 			}
 		}

@@ -14,22 +14,22 @@ import (
 
 // sequenceRoutes are the pages of sequences: the heart of a client's dashboard.
 var sequenceRoutes = []route{
-	{"GET /c/{client}/sequences", clientSide, puntuale.Reader, "", (*site).sequences},
-	{"GET /c/{client}/sequences/new", clientSide, puntuale.Staff, "", (*site).newSequence},
-	{"GET /c/{client}/sequences/{id}", clientSide, puntuale.Reader, "", (*site).sequence},
-	{"GET /c/{client}/sequences/{id}/edit", clientSide, puntuale.Staff, "", (*site).editSequence},
-	{"POST /c/{client}/sequences", clientSide, puntuale.Staff, "sequence.create", (*site).createSequence},
-	{"POST /c/{client}/sequences/draft", clientSide, puntuale.Staff, unaudited, (*site).draft},
-	{"POST /c/{client}/sequences/file", clientSide, puntuale.Staff, unaudited, (*site).tryFile},
-	{"POST /c/{client}/sequences/{id}", clientSide, puntuale.Staff, "sequence.update", (*site).updateSequence},
-	{"POST /c/{client}/sequences/{id}/copy", clientSide, puntuale.Staff, "sequence.copy", (*site).copySequence},
-	{"POST /c/{client}/sequences/{id}/restore", clientSide, puntuale.Staff, "sequence.restore", (*site).restoreSequence},
-	{"POST /c/{client}/sequences/{id}/delete", clientSide, puntuale.Staff, "sequence.delete", (*site).deleteSequence},
+	{"GET /c/{client}/sequences", clientSide, puntuale.Reader, "", sequences},
+	{"GET /c/{client}/sequences/new", clientSide, puntuale.Staff, "", newSequence},
+	{"GET /c/{client}/sequences/{id}", clientSide, puntuale.Reader, "", sequence},
+	{"GET /c/{client}/sequences/{id}/edit", clientSide, puntuale.Staff, "", editSequence},
+	{"POST /c/{client}/sequences", clientSide, puntuale.Staff, "sequence.create", createSequence},
+	{"POST /c/{client}/sequences/draft", clientSide, puntuale.Staff, unaudited, draft},
+	{"POST /c/{client}/sequences/file", clientSide, puntuale.Staff, unaudited, tryFile},
+	{"POST /c/{client}/sequences/{id}", clientSide, puntuale.Staff, "sequence.update", updateSequence},
+	{"POST /c/{client}/sequences/{id}/copy", clientSide, puntuale.Staff, "sequence.copy", copySequence},
+	{"POST /c/{client}/sequences/{id}/restore", clientSide, puntuale.Staff, "sequence.restore", restoreSequence},
+	{"POST /c/{client}/sequences/{id}/delete", clientSide, puntuale.Staff, "sequence.delete", deleteSequence},
 }
 
 // sequences is the list. To htmx, which asks while one types, it is the list alone.
-func (s *site) sequences(v *visit) error {
-	l, err := v.sequenceList("/sequences")
+func sequences(v *visit) error {
+	l, err := sequenceList(v, "/sequences")
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *site) sequences(v *visit) error {
 }
 
 // sequenceList reads a part of the client's sequences, the newest first, for a page of this path.
-func (v *visit) sequenceList(path string) (view.SequenceList, error) {
+func sequenceList(v *visit, path string) (view.SequenceList, error) {
 	l := view.SequenceList{URL: v.frame.Place.Base + path, Text: strings.TrimSpace(v.query("text")), Cursor: v.query("cursor")}
 	rows, next, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: request.Page{Limit: rowsOfPage, Cursor: l.Cursor}})
 	l.Rows, l.Next = sequenceRows(rows), next
@@ -56,7 +56,7 @@ func sequenceRows(rows []control.Sequence) []view.SequenceRow {
 }
 
 // sequence shows one sequence as it would go for somebody, and how to start it from elsewhere.
-func (s *site) sequence(v *visit) error {
+func sequence(v *visit) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -67,17 +67,17 @@ func (s *site) sequence(v *visit) error {
 			f.Values[name] = values
 		}
 	}
-	s.example(v, f, found.Fields)
-	try, err := v.try(f, control.NewSequence{Name: found.Name, Steps: found.Steps, Session: sessionText(found.Session)})
+	example(v, f, found.Fields)
+	try, err := try(v, f, control.NewSequence{Name: found.Name, Steps: found.Steps, Session: sessionText(found.Session)})
 	if err != nil {
 		return err
 	}
-	defaults, err := v.defaultsOf(found.ID)
+	defaults, err := defaultsOf(v, found.ID)
 	if err != nil {
 		return err
 	}
 	page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Form: f, Try: try, Question: view.NewForm(), DefaultOf: defaults.names}
-	page.Snippets = v.snippets(found, f)
+	page.Snippets = snippets(v, found, f)
 	if v.partial() && v.r.Header.Get("HX-Target") == "div#preview" {
 		return v.show(view.Preview(f, try))
 	}
@@ -92,7 +92,7 @@ func sessionText(id puntuale.SessionID) string {
 }
 
 // try rehearses the sequence of a form for the person that it names.
-func (v *visit) try(f *view.Form, r control.NewSequence) (view.Try, error) {
+func try(v *visit, f *view.Form, r control.NewSequence) (view.Try, error) {
 	done, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
 	if err != nil {
 		return view.Try{}, err
@@ -108,20 +108,20 @@ func (v *visit) try(f *view.Form, r control.NewSequence) (view.Try, error) {
 }
 
 // example fills what is not known of a person with what reads well; what was left empty on purpose stays empty.
-func (s *site) example(v *visit, f *view.Form, fields []puntuale.Field) {
+func example(v *visit, f *view.Form, fields []puntuale.Field) {
 	for _, field := range fields {
 		name := "fields." + field.Name
 		if _, there := f.Values[name]; there {
 			continue
 		}
-		f.Values.Set(name, v.exampleOf(field))
+		f.Values.Set(name, exampleOf(v, field))
 	}
 	if _, there := f.Values["phone"]; !there {
 		f.Values.Set("phone", "+39 333 123 4567")
 	}
 }
 
-func (v *visit) exampleOf(field puntuale.Field) string {
+func exampleOf(v *visit, field puntuale.Field) string {
 	if text := control.Example(field, v.now().In(v.frame.Zone)); text != "" {
 		return text
 	}
@@ -134,13 +134,13 @@ func (v *visit) exampleOf(field puntuale.Field) string {
 	return v.t("sequence.example_value")
 }
 
-func (s *site) newSequence(v *visit) error {
-	found := control.Sequence{Sequence: s.beginning(v)}
-	return s.edit(v, found)
+func newSequence(v *visit) error {
+	found := control.Sequence{Sequence: beginning(v)}
+	return edit(v, found)
 }
 
 // beginning is a sequence to begin with: an example that its asker knows, or one empty step.
-func (s *site) beginning(v *visit) puntuale.Sequence {
+func beginning(v *visit) puntuale.Sequence {
 	timing := func(amount int, unit puntuale.Unit, d puntuale.Direction, anchor, at string) puntuale.Timing {
 		return puntuale.Timing{Anchor: anchor, Offset: puntuale.Offset{Amount: amount, Unit: unit, Direction: d}, At: at}
 	}
@@ -166,21 +166,21 @@ func (s *site) beginning(v *visit) puntuale.Sequence {
 	return puntuale.Sequence{Steps: []puntuale.Step{{Timing: now}}}
 }
 
-func (s *site) editSequence(v *visit) error {
+func editSequence(v *visit) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
-	return s.edit(v, found)
+	return edit(v, found)
 }
 
-func (s *site) edit(v *visit, found control.Sequence) error {
+func edit(v *visit, found control.Sequence) error {
 	f := draftForm(found.Sequence)
 	if found.ID != 0 {
 		f.Values.Set("id", found.ID.String())
 		f.Values.Set(view.Version, string(found.Version()))
 	}
-	e, err := s.editor(v, f, -1)
+	e, err := editor(v, f, -1)
 	if err != nil {
 		return err
 	}
@@ -188,10 +188,10 @@ func (s *site) edit(v *visit, found control.Sequence) error {
 }
 
 // editor is everything that the editor shows with a form. at is the step that gets the focus.
-func (s *site) editor(v *visit, f *view.Form, at int) (view.Editor, error) {
+func editor(v *visit, f *view.Form, at int) (view.Editor, error) {
 	e := view.Editor{Form: f, ID: f.Value("id"), Steps: stepCount(f), At: at}
 	var err error
-	if e.Try, err = s.tryDraft(v, f); err != nil {
+	if e.Try, err = tryDraft(v, f); err != nil {
 		return e, err
 	}
 	templates, _, err := v.client.Templates(v.ctx(), request.Page{Limit: mostChoices})
@@ -209,18 +209,18 @@ func (s *site) editor(v *visit, f *view.Form, at int) (view.Editor, error) {
 }
 
 // tryDraft rehearses what a form says, with examples in fields that are new.
-func (s *site) tryDraft(v *visit, f *view.Form) (view.Try, error) {
+func tryDraft(v *visit, f *view.Form) (view.Try, error) {
 	r := readDraft(f)
 	first, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r})
 	if err != nil {
 		return view.Try{}, err
 	}
-	s.example(v, f, first.Fields)
-	return v.try(f, r)
+	example(v, f, first.Fields)
+	return try(v, f, r)
 }
 
 // draft shows a sequence's form with its steps changed, or with what it would do.
-func (s *site) draft(v *visit) error {
+func draft(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -228,13 +228,13 @@ func (s *site) draft(v *visit) error {
 	do := f.Value("do")
 	f.Values.Del("do")
 	if do == "preview" && v.partial() {
-		try, err := s.tryDraft(v, f)
+		try, err := tryDraft(v, f)
 		if err != nil {
 			return err
 		}
 		return v.show(view.Preview(f, try))
 	}
-	e, err := s.editor(v, f, change(f, do))
+	e, err := editor(v, f, change(f, do))
 	if err != nil {
 		return err
 	}
@@ -245,11 +245,11 @@ func (s *site) draft(v *visit) error {
 }
 
 // refused shows a sequence's form with what is wrong with it.
-func (s *site) refused(v *visit, err error, f *view.Form) error {
+func refused(v *visit, err error, f *view.Form) error {
 	if e, _ := refusal(err); e == nil {
 		return err
 	}
-	e, failed := s.editor(v, f, -1)
+	e, failed := editor(v, f, -1)
 	if failed != nil {
 		return failed
 	}
@@ -275,25 +275,25 @@ func atTexts(err error) error {
 	return &moved
 }
 
-func (s *site) createSequence(v *visit) error {
+func createSequence(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	created, err := v.client.CreateSequence(v.ctx(), readDraft(f), control.Once[control.Sequence]{})
 	if err != nil {
-		return s.refused(v, err, f)
+		return refused(v, err, f)
 	}
 	v.did(created.ID.String())
 	v.say("sequence.created", "")
-	return v.to(v.sequenceURL(created.ID))
+	return v.to(sequenceURL(v, created.ID))
 }
 
-func (v *visit) sequenceURL(id puntuale.SequenceID) string {
+func sequenceURL(v *visit, id puntuale.SequenceID) string {
 	return v.frame.Place.Base + "/sequences/" + id.String()
 }
 
-func (s *site) updateSequence(v *visit) error {
+func updateSequence(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -309,14 +309,14 @@ func (s *site) updateSequence(v *visit) error {
 		if missing := v.compareSequence(err, f, v.path("id")); missing != nil {
 			return missing
 		}
-		return s.refused(v, err, f)
+		return refused(v, err, f)
 	}
 	v.did(done.ID.String())
 	v.say("sequence.updated", "")
-	return v.to(v.sequenceURL(done.ID))
+	return v.to(sequenceURL(v, done.ID))
 }
 
-func (s *site) copySequence(v *visit) error {
+func copySequence(v *visit) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -329,11 +329,11 @@ func (s *site) copySequence(v *visit) error {
 	}
 	v.did(made.ID.String())
 	v.say("sequence.copied", "")
-	return v.to(v.sequenceURL(made.ID) + "/edit")
+	return v.to(sequenceURL(v, made.ID) + "/edit")
 }
 
 // deleteSequence deletes one; with messages pending it asks what becomes of them first.
-func (s *site) deleteSequence(v *visit) error {
+func deleteSequence(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -342,7 +342,7 @@ func (s *site) deleteSequence(v *visit) error {
 	if err != nil {
 		return err
 	}
-	defaults, err := v.defaultsOf(found.ID)
+	defaults, err := defaultsOf(v, found.ID)
 	if err != nil {
 		return err
 	}
@@ -354,14 +354,14 @@ func (s *site) deleteSequence(v *visit) error {
 		return v.again(err, f, view.SequenceDelete(page), view.SequenceDeletePage(page), "pending")
 	}
 	v.did(found.ID.String())
-	v.say("sequence.deleted", v.sequenceURL(found.ID)+"/restore?"+url.Values{"start": defaults.start, "stop": defaults.stop}.Encode(), "Name", found.Name)
+	v.say("sequence.deleted", sequenceURL(v, found.ID)+"/restore?"+url.Values{"start": defaults.start, "stop": defaults.stop}.Encode(), "Name", found.Name)
 	return v.to(v.frame.Place.Base + "/sequences")
 }
 
 // defaults are the sessions of which a sequence is a default one.
 type defaults struct{ names, start, stop []string }
 
-func (v *visit) defaultsOf(id puntuale.SequenceID) (d defaults, err error) {
+func defaultsOf(v *visit, id puntuale.SequenceID) (d defaults, err error) {
 	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	for _, s := range sessions {
 		if s.Start == id {
@@ -378,7 +378,7 @@ func (v *visit) defaultsOf(id puntuale.SequenceID) (d defaults, err error) {
 }
 
 // restoreSequence takes a deletion back.
-func (s *site) restoreSequence(v *visit) error {
+func restoreSequence(v *visit) error {
 	query := v.r.URL.Query()
 	found, err := v.client.RestoreSequence(v.ctx(), v.path("id"), query["start"], query["stop"])
 	if err != nil {
@@ -386,5 +386,5 @@ func (s *site) restoreSequence(v *visit) error {
 	}
 	v.did(found.ID.String())
 	v.say("sequence.restored", "", "Name", found.Name)
-	return v.to(v.sequenceURL(found.ID))
+	return v.to(sequenceURL(v, found.ID))
 }

@@ -13,26 +13,26 @@ import (
 
 // sessionRoutes are the numbers that a client sends from.
 var sessionRoutes = []route{
-	{"GET /c/{client}/sessions", clientSide, puntuale.Reader, "", (*site).sessions},
-	{"GET /c/{client}/sessions/new", clientSide, puntuale.Owner, "", (*site).newSession},
-	{"POST /c/{client}/sessions", clientSide, puntuale.Owner, "session.create", (*site).createSession},
-	{"GET /c/{client}/sessions/{id}", clientSide, puntuale.Reader, "", (*site).session},
-	{"GET /c/{client}/sessions/{id}/link/live", clientSide, puntuale.Reader, "", (*site).liveLink},
-	{"POST /c/{client}/sessions/{id}/pair", clientSide, puntuale.Staff, "session.pair", (*site).pairSession},
-	{"POST /c/{client}/sessions/{id}/unlink", clientSide, puntuale.Staff, "session.unlink", (*site).unlinkSession},
-	{"POST /c/{client}/sessions/{id}/reconnect", clientSide, puntuale.Staff, "session.reconnect", (*site).reconnectSession},
-	{"POST /c/{client}/sessions/{id}/sequences", clientSide, puntuale.Staff, "session.sequences", (*site).setDefaultPair},
-	{"POST /c/{client}/sessions/{id}/name", clientSide, puntuale.Staff, "session.rename", (*site).renameSession},
-	{"POST /c/{client}/sessions/{id}/pace", clientSide, puntuale.Staff, "session.pace", (*site).setPace},
-	{"GET /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "", (*site).askToDeleteSession},
-	{"POST /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "session.delete", (*site).deleteSession},
+	{"GET /c/{client}/sessions", clientSide, puntuale.Reader, "", sessions},
+	{"GET /c/{client}/sessions/new", clientSide, puntuale.Owner, "", newSession},
+	{"POST /c/{client}/sessions", clientSide, puntuale.Owner, "session.create", createSession},
+	{"GET /c/{client}/sessions/{id}", clientSide, puntuale.Reader, "", session},
+	{"GET /c/{client}/sessions/{id}/link/live", clientSide, puntuale.Reader, "", liveLink},
+	{"POST /c/{client}/sessions/{id}/pair", clientSide, puntuale.Staff, "session.pair", pairSession},
+	{"POST /c/{client}/sessions/{id}/unlink", clientSide, puntuale.Staff, "session.unlink", unlinkSession},
+	{"POST /c/{client}/sessions/{id}/reconnect", clientSide, puntuale.Staff, "session.reconnect", reconnectSession},
+	{"POST /c/{client}/sessions/{id}/sequences", clientSide, puntuale.Staff, "session.sequences", setDefaultPair},
+	{"POST /c/{client}/sessions/{id}/name", clientSide, puntuale.Staff, "session.rename", renameSession},
+	{"POST /c/{client}/sessions/{id}/pace", clientSide, puntuale.Staff, "session.pace", setPace},
+	{"GET /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "", askToDeleteSession},
+	{"POST /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "session.delete", deleteSession},
 }
 
 // mostChoices is how many entries a choice offers.
 const mostChoices = "1000"
 
 // sender is a session as pages show it. Whoever may only look sees no code: it would link a phone.
-func (v *visit) sender(s control.Session) view.Sender {
+func sender(v *visit, s control.Session) view.Sender {
 	shown := view.Sender{
 		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited,
 	}
@@ -42,27 +42,27 @@ func (v *visit) sender(s control.Session) view.Sender {
 	return shown
 }
 
-func (v *visit) sessionURL(id puntuale.SessionID) string {
+func sessionURL(v *visit, id puntuale.SessionID) string {
 	return v.frame.Place.Base + "/sessions/" + id.String()
 }
 
-func (s *site) sessions(v *visit) error {
+func sessions(v *visit) error {
 	rows, next, err := v.client.Sessions(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
 	if err != nil {
 		return err
 	}
 	all := make([]view.Sender, len(rows))
 	for i, row := range rows {
-		all[i] = v.sender(row)
+		all[i] = sender(v, row)
 	}
 	return v.show(view.Sessions(all, v.query("cursor"), next))
 }
 
-func (s *site) newSession(v *visit) error {
+func newSession(v *visit) error {
 	return v.show(view.NewSession(view.NewForm("kind", "socket")))
 }
 
-func (s *site) createSession(v *visit) error {
+func createSession(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -74,9 +74,9 @@ func (s *site) createSession(v *visit) error {
 	case "official":
 		kind = puntuale.Official
 	case "gateway":
-		return v.createGateway(f)
+		return createGateway(v, f)
 	case "device":
-		return v.createByDevices(f)
+		return createByDevices(v, f)
 	}
 	made, err := v.client.CreateSession(v.ctx(), control.NewSession{Name: f.Value("name"), Type: string(kind), Sandbox: &sandbox}, control.Once[control.Session]{})
 	if err != nil {
@@ -84,19 +84,19 @@ func (s *site) createSession(v *visit) error {
 	}
 	v.did(made.ID.String())
 	if kind == puntuale.Official {
-		return v.to(v.sessionURL(made.ID) + "/official")
+		return v.to(sessionURL(v, made.ID) + "/official")
 	}
 	v.say("session.created", "")
-	return v.to(v.sessionURL(made.ID))
+	return v.to(sessionURL(v, made.ID))
 }
 
 // oneSession is what the page of a session shows besides its forms.
-func (v *visit) oneSession(id string) (view.OneSession, error) {
+func oneSession(v *visit, id string) (view.OneSession, error) {
 	found, err := v.client.Session(v.ctx(), id)
 	if err != nil {
 		return view.OneSession{}, err
 	}
-	o := view.OneSession{Sender: v.sender(found), Sequences: []view.Option{{Text: v.t("session.pair_none")}}}
+	o := view.OneSession{Sender: sender(v, found), Sequences: []view.Option{{Text: v.t("session.pair_none")}}}
 	sequences, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Page: request.Page{Limit: mostChoices}})
 	if err != nil {
 		return view.OneSession{}, err
@@ -120,14 +120,14 @@ func (v *visit) oneSession(id string) (view.OneSession, error) {
 			o.Sequences = append(o.Sequences, view.Option{Value: side.id.String(), Text: chosen.Name})
 		}
 	}
-	if o.Devices, err = v.devicesOf(found); err == nil && o.ToMeta() {
-		o.Meta, err = v.metaSide(found)
+	if o.Devices, err = devicesOf(v, found); err == nil && o.ToMeta() {
+		o.Meta, err = metaSide(v, found)
 	}
 	return o, err
 }
 
-func (s *site) session(v *visit) error {
-	o, err := v.oneSession(v.path("id"))
+func session(v *visit) error {
+	o, err := oneSession(v, v.path("id"))
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *site) session(v *visit) error {
 
 // liveLink tells the page of a session what becomes of its link: each code when it takes the place of the one before, and
 // each change of state.
-func (s *site) liveLink(v *visit) error {
+func liveLink(v *visit) error {
 	id := v.path("id")
 	if _, err := v.client.Session(v.ctx(), id); err != nil {
 		return err
@@ -146,19 +146,19 @@ func (s *site) liveLink(v *visit) error {
 	}
 	known := v.known("shown")
 	return v.events(func(ctx context.Context) (version, content string, err error) {
-		found, err := v.client.AwaitSession(ctx, id, func(s control.Session) bool { return v.sender(s).Stamp() == known })
+		found, err := v.client.AwaitSession(ctx, id, func(s control.Session) bool { return sender(v, s).Stamp() == known })
 		if err != nil {
 			return "", "", err
 		}
 		v.frame.Now = v.site.control.Now()
-		shown := v.sender(found)
+		shown := sender(v, found)
 		known = shown.Stamp()
 		o := view.OneSession{Sender: shown}
-		if o.Devices, err = v.devicesOf(found); err != nil {
+		if o.Devices, err = devicesOf(v, found); err != nil {
 			return "", "", err
 		}
 		if o.ToMeta() {
-			if o.Meta, err = v.metaSide(found); err != nil {
+			if o.Meta, err = metaSide(v, found); err != nil {
 				return "", "", err
 			}
 		}
@@ -167,18 +167,18 @@ func (s *site) liveLink(v *visit) error {
 	})
 }
 
-func (s *site) pairSession(v *visit) error {
+func pairSession(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	if found, err := v.client.Session(v.ctx(), v.path("id")); err == nil && found.ByDevice() {
-		return v.offerDevice(found, f)
+		return offerDevice(v, found, f)
 	}
 	method := f.Value("method")
 	linked, err := v.client.Pair(v.ctx(), v.path("id"), control.Pairing{Method: method, Phone: strings.TrimSpace(f.Value("phone"))})
 	if err != nil {
-		o, missing := v.oneSession(v.path("id"))
+		o, missing := oneSession(v, v.path("id"))
 		if missing != nil {
 			return missing
 		}
@@ -191,10 +191,10 @@ func (s *site) pairSession(v *visit) error {
 		return v.again(err, f, part(o), view.Session(o), "phone")
 	}
 	v.did(linked.ID.String())
-	return v.to(v.sessionURL(linked.ID))
+	return v.to(sessionURL(v, linked.ID))
 }
 
-func (s *site) unlinkSession(v *visit) error {
+func unlinkSession(v *visit) error {
 	id := v.path("id")
 	before, err := v.client.Session(v.ctx(), id)
 	if err != nil {
@@ -210,13 +210,13 @@ func (s *site) unlinkSession(v *visit) error {
 	} else {
 		v.say("session.unlinked", "")
 	}
-	return v.to(v.sessionURL(after.ID))
+	return v.to(sessionURL(v, after.ID))
 }
 
-func (s *site) reconnectSession(v *visit) error {
+func reconnectSession(v *visit) error {
 	linked, err := v.client.Reconnect(v.ctx(), v.path("id"))
 	if err != nil {
-		o, missing := v.oneSession(v.path("id"))
+		o, missing := oneSession(v, v.path("id"))
 		if missing != nil {
 			return missing
 		}
@@ -225,22 +225,22 @@ func (s *site) reconnectSession(v *visit) error {
 	}
 	v.did(linked.ID.String())
 	v.say("session.reconnected", "")
-	return v.to(v.sessionURL(linked.ID))
+	return v.to(sessionURL(v, linked.ID))
 }
 
-func (s *site) setDefaultPair(v *visit) error {
+func setDefaultPair(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	changed, err := v.client.SetDefaultPair(v.ctx(), v.path("id"), f.Value("start"), f.Value("stop"), known(f))
 	if err != nil {
-		o, missing := v.oneSession(v.path("id"))
+		o, missing := oneSession(v, v.path("id"))
 		if missing != nil {
 			return missing
 		}
 		o.Pair = f
-		if v.compare(err, f, o.PairVersion(), v.sessionURL(o.ID)) {
+		if v.compare(err, f, o.PairVersion(), sessionURL(v, o.ID)) {
 			f.Differ(v.t("session.pair_start"), o.Choice(f.Value("start")), o.StartName)
 			f.Differ(v.t("session.pair_stop"), o.Choice(f.Value("stop")), o.StopName)
 		}
@@ -248,32 +248,32 @@ func (s *site) setDefaultPair(v *visit) error {
 	}
 	v.did(changed.ID.String())
 	v.say("session.saved", "")
-	return v.to(v.sessionURL(changed.ID))
+	return v.to(sessionURL(v, changed.ID))
 }
 
-func (s *site) renameSession(v *visit) error {
+func renameSession(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	changed, err := v.client.ChangeSession(v.ctx(), v.path("id"), control.SessionChange{Name: new(strings.TrimSpace(f.Value("name"))), Known: known(f)})
 	if err != nil {
-		o, missing := v.oneSession(v.path("id"))
+		o, missing := oneSession(v, v.path("id"))
 		if missing != nil {
 			return missing
 		}
 		o.NameForm = f
-		if v.compare(err, f, o.Version(), v.sessionURL(o.ID)) {
+		if v.compare(err, f, o.Version(), sessionURL(v, o.ID)) {
 			f.Differ(v.t("session.name"), f.Value("name"), o.Name)
 		}
 		return v.again(err, f, view.SessionNameForm(o), view.SessionNamePage(o), "name")
 	}
 	v.did(changed.ID.String())
 	v.say("session.saved", "")
-	return v.to(v.sessionURL(changed.ID))
+	return v.to(sessionURL(v, changed.ID))
 }
 
-func (s *site) setPace(v *visit) error {
+func setPace(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -291,13 +291,13 @@ func (s *site) setPace(v *visit) error {
 	}
 	changed, err := v.client.ChangeSession(v.ctx(), v.path("id"), r)
 	if err != nil {
-		o, missing := v.oneSession(v.path("id"))
+		o, missing := oneSession(v, v.path("id"))
 		if missing != nil {
 			return missing
 		}
 		stored := o.StoredPace()
 		o.PaceForm = f
-		if v.compare(err, f, o.Version(), v.sessionURL(o.ID)) {
+		if v.compare(err, f, o.Version(), sessionURL(v, o.ID)) {
 			v.differ(f, stored, label{"per_minute", "pace.per_minute"}, label{"per_day", "pace.per_day"},
 				label{"cold_per_minute", "pace.cold_per_minute"}, label{"cold_per_day", "pace.cold_per_day"}, label{"jitter", "pace.jitter"})
 		}
@@ -305,11 +305,11 @@ func (s *site) setPace(v *visit) error {
 	}
 	v.did(changed.ID.String())
 	v.say("session.saved", "")
-	return v.to(v.sessionURL(changed.ID))
+	return v.to(sessionURL(v, changed.ID))
 }
 
 // others are the client's other sessions, which may take over what is pending.
-func (v *visit) others(id puntuale.SessionID) ([]view.Option, error) {
+func others(v *visit, id puntuale.SessionID) ([]view.Option, error) {
 	rows, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	if err != nil {
 		return nil, err
@@ -323,22 +323,22 @@ func (v *visit) others(id puntuale.SessionID) ([]view.Option, error) {
 	return all, nil
 }
 
-func (s *site) askToDeleteSession(v *visit) error {
+func askToDeleteSession(v *visit) error {
 	found, err := v.client.Session(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
 	if found.Default {
-		return v.to(v.sessionURL(found.ID))
+		return v.to(sessionURL(v, found.ID))
 	}
-	others, err := v.others(found.ID)
+	others, err := others(v, found.ID)
 	if err != nil {
 		return err
 	}
-	return v.show(view.DeleteSession(view.NewForm("pending", "move"), v.sender(found), others))
+	return v.show(view.DeleteSession(view.NewForm("pending", "move"), sender(v, found), others))
 }
 
-func (s *site) deleteSession(v *visit) error {
+func deleteSession(v *visit) error {
 	found, err := v.client.Session(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -356,11 +356,11 @@ func (s *site) deleteSession(v *visit) error {
 		err = v.client.DeleteSession(v.ctx(), found.ID.String(), pending, moveTo)
 	}
 	if err != nil {
-		others, missing := v.others(found.ID)
+		others, missing := others(v, found.ID)
 		if missing != nil {
 			return missing
 		}
-		shown := v.sender(found)
+		shown := sender(v, found)
 		return v.again(err, f, view.DeleteSessionForm(f, shown, others), view.DeleteSession(f, shown, others), "pending", "move_to", "confirm")
 	}
 	v.did(found.ID.String() + " " + found.Name)

@@ -11,8 +11,8 @@ import (
 )
 
 // snippets show how a program starts exactly this sequence, with the values of the example.
-func (v *visit) snippets(s control.Sequence, f *view.Form) []view.Snippet {
-	c := call{address: v.apiAddress() + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
+func snippets(v *visit, s control.Sequence, f *view.Form) []view.Snippet {
+	c := call{address: apiAddress(v) + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
 	for _, field := range s.Fields {
 		c.names = append(c.names, field.Name)
 		c.values = append(c.values, f.Value("fields."+field.Name))
@@ -21,7 +21,7 @@ func (v *visit) snippets(s control.Sequence, f *view.Form) []view.Snippet {
 }
 
 // apiAddress is where the client's programs call: at the partner's own host name where it has one, whoever reads the page.
-func (v *visit) apiAddress() string {
+func apiAddress(v *visit) string {
 	if host := v.person.Host().Brand.Host; host != "" {
 		return "https://" + host
 	}

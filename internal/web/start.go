@@ -16,13 +16,13 @@ import (
 
 // startRoutes start a sequence by hand, for one number.
 var startRoutes = []route{
-	{"GET /c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, "", (*site).startPage},
-	{"POST /c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, "sequence.start", (*site).startByHand},
-	{"GET /c/{client}/sequences/{id}/started", clientSide, puntuale.Staff, "", (*site).startedPage},
+	{"GET /c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, "", startPage},
+	{"POST /c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, "sequence.start", startByHand},
+	{"GET /c/{client}/sequences/{id}/started", clientSide, puntuale.Staff, "", startedPage},
 }
 
 // startPage asks for whom a sequence is to be started.
-func (s *site) startPage(v *visit) error {
+func startPage(v *visit) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *site) startPage(v *visit) error {
 
 // startByHand shows what a start would do, and does it once that was seen: what is posted names the preview that was on the
 // screen, and another one is shown first.
-func (s *site) startByHand(v *visit) error {
+func startByHand(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *site) startByHand(v *visit) error {
 	fields := startFields(found)
 	planned, err := v.client.Preview(v.ctx(), call)
 	if err != nil && do == "look" {
-		return v.notYet(err, page, fields)
+		return notYet(v, err, page, fields)
 	}
 	if err != nil {
 		return v.again(fielded(err), f, view.StartForm(page), view.SequenceStart(page), fields...)
@@ -69,7 +69,7 @@ func (s *site) startByHand(v *visit) error {
 	case do == "look":
 		return v.show(view.StartPreview(page))
 	case do == "start" && now.shownBy(f.Value("seen")):
-		return s.start(v, found, call, page, standing)
+		return start(v, found, call, page, standing)
 	case do == "start":
 		v.quiet, page.Changed = true, true
 	}
@@ -80,7 +80,7 @@ func (s *site) startByHand(v *visit) error {
 }
 
 // start starts what was seen, and leads to a page that can be loaded again.
-func (s *site) start(v *visit, found control.Sequence, call control.StartCall, page view.Starting, standing control.Standing) error {
+func start(v *visit, found control.Sequence, call control.StartCall, page view.Starting, standing control.Standing) error {
 	started, err := v.client.Start(v.ctx(), call)
 	if err != nil {
 		return v.again(fielded(err), page.Form, view.StartForm(page), view.SequenceStart(page), startFields(found)...)
@@ -96,11 +96,11 @@ func (s *site) start(v *visit, found control.Sequence, call control.StartCall, p
 	if standing.Running && !started.Replayed {
 		query.Set("running", string(found.IfRunning))
 	}
-	return v.to(v.sequenceURL(found.ID) + "/started?" + query.Encode())
+	return v.to(sequenceURL(v, found.ID) + "/started?" + query.Encode())
 }
 
 // startedPage says what became of each message of a start.
-func (s *site) startedPage(v *visit) error {
+func startedPage(v *visit) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (s *site) startedPage(v *visit) error {
 }
 
 // notYet is the preview of a form that is not filled in yet: what is missing is said, what is wrong too, and nothing is red.
-func (v *visit) notYet(err error, page view.Starting, fields []string) error {
+func notYet(v *visit, err error, page view.Starting, fields []string) error {
 	e, _ := refusal(err)
 	if e == nil {
 		return err

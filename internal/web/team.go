@@ -17,19 +17,19 @@ var teamRoutes = append(append(
 
 func teamOf(base string, which side) []route {
 	return []route{
-		{"GET " + base, which, puntuale.Owner, "", (*site).team},
-		{"GET " + base + "/new", which, puntuale.Owner, "", (*site).newUser},
-		{"POST " + base + "/new", which, puntuale.Owner, "user.create", (*site).createUser},
-		{"GET " + base + "/{user}", which, puntuale.Owner, "", (*site).editUser},
-		{"POST " + base + "/{user}", which, puntuale.Owner, "user.change", (*site).changeUser},
-		{"POST " + base + "/{user}/invite", which, puntuale.Owner, "user.invite", (*site).inviteUser},
-		{"POST " + base + "/{user}/uninvite", which, puntuale.Owner, "user.uninvite", (*site).uninviteUser},
-		{"POST " + base + "/{user}/delete", which, puntuale.Owner, "user.delete", (*site).deleteUser},
+		{"GET " + base, which, puntuale.Owner, "", team},
+		{"GET " + base + "/new", which, puntuale.Owner, "", newUser},
+		{"POST " + base + "/new", which, puntuale.Owner, "user.create", createUser},
+		{"GET " + base + "/{user}", which, puntuale.Owner, "", editUser},
+		{"POST " + base + "/{user}", which, puntuale.Owner, "user.change", changeUser},
+		{"POST " + base + "/{user}/invite", which, puntuale.Owner, "user.invite", inviteUser},
+		{"POST " + base + "/{user}/uninvite", which, puntuale.Owner, "user.uninvite", uninviteUser},
+		{"POST " + base + "/{user}/delete", which, puntuale.Owner, "user.delete", deleteUser},
 	}
 }
 
 // crew is the team that a page is about, and where its pages are.
-func (v *visit) crew() (*control.Team, view.Crew, error) {
+func crew(v *visit) (*control.Team, view.Crew, error) {
 	crew := view.Crew{Me: v.person.User().ID}
 	switch id := v.path("id"); {
 	case v.client != nil:
@@ -48,8 +48,8 @@ func (v *visit) crew() (*control.Team, view.Crew, error) {
 	return v.partner.Team(), crew, nil
 }
 
-func (s *site) team(v *visit) error {
-	team, crew, err := v.crew()
+func team(v *visit) error {
+	team, crew, err := crew(v)
 	if err != nil {
 		return err
 	}
@@ -59,16 +59,16 @@ func (s *site) team(v *visit) error {
 	return v.show(view.Team(crew))
 }
 
-func (s *site) newUser(v *visit) error {
-	_, crew, err := v.crew()
+func newUser(v *visit) error {
+	_, crew, err := crew(v)
 	if err != nil {
 		return err
 	}
 	return v.show(view.UserNew(view.NewForm("role", "staff"), crew))
 }
 
-func (s *site) createUser(v *visit) error {
-	team, crew, err := v.crew()
+func createUser(v *visit) error {
+	team, crew, err := crew(v)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (s *site) createUser(v *visit) error {
 }
 
 // inviteUser makes a link in the place of any other.
-func (s *site) inviteUser(v *visit) error {
-	team, crew, err := v.crew()
+func inviteUser(v *visit) error {
+	team, crew, err := crew(v)
 	if err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func (s *site) inviteUser(v *visit) error {
 }
 
 // uninviteUser makes the link worth nothing.
-func (s *site) uninviteUser(v *visit) error {
-	team, crew, err := v.crew()
+func uninviteUser(v *visit) error {
+	team, crew, err := crew(v)
 	if err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func (s *site) uninviteUser(v *visit) error {
 	return v.to(crew.Base + "/" + u.ID.String())
 }
 
-func (s *site) editUser(v *visit) error {
-	team, crew, err := v.crew()
+func editUser(v *visit) error {
+	team, crew, err := crew(v)
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func userForm(u puntuale.User) *view.Form {
 	return view.NewForm(view.Version, string(u.Version()), "name", u.Name, "role", u.Role.String())
 }
 
-func (s *site) changeUser(v *visit) error {
-	team, crew, err := v.crew()
+func changeUser(v *visit) error {
+	team, crew, err := crew(v)
 	if err != nil {
 		return err
 	}
@@ -168,8 +168,8 @@ func (s *site) changeUser(v *visit) error {
 	return v.to(crew.Base)
 }
 
-func (s *site) deleteUser(v *visit) error {
-	team, crew, err := v.crew()
+func deleteUser(v *visit) error {
+	team, crew, err := crew(v)
 	if err != nil {
 		return err
 	}

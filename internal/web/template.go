@@ -14,16 +14,16 @@ import (
 
 // templateRoutes are the pages of templates: content with a name, which sequences share.
 var templateRoutes = []route{
-	{"GET /c/{client}/templates", clientSide, puntuale.Reader, "", (*site).templates},
-	{"GET /c/{client}/templates/new", clientSide, puntuale.Staff, "", (*site).newTemplate},
-	{"GET /c/{client}/templates/{id}", clientSide, puntuale.Reader, "", (*site).template},
-	{"POST /c/{client}/templates", clientSide, puntuale.Staff, "template.create", (*site).createTemplate},
-	{"POST /c/{client}/templates/draft", clientSide, puntuale.Staff, unaudited, (*site).draftTemplate},
-	{"POST /c/{client}/templates/{id}", clientSide, puntuale.Staff, "template.update", (*site).updateTemplate},
-	{"POST /c/{client}/templates/{id}/delete", clientSide, puntuale.Staff, "template.delete", (*site).deleteTemplate},
+	{"GET /c/{client}/templates", clientSide, puntuale.Reader, "", templates},
+	{"GET /c/{client}/templates/new", clientSide, puntuale.Staff, "", newTemplate},
+	{"GET /c/{client}/templates/{id}", clientSide, puntuale.Reader, "", template},
+	{"POST /c/{client}/templates", clientSide, puntuale.Staff, "template.create", createTemplate},
+	{"POST /c/{client}/templates/draft", clientSide, puntuale.Staff, unaudited, draftTemplate},
+	{"POST /c/{client}/templates/{id}", clientSide, puntuale.Staff, "template.update", updateTemplate},
+	{"POST /c/{client}/templates/{id}/delete", clientSide, puntuale.Staff, "template.delete", deleteTemplate},
 }
 
-func (s *site) templates(v *visit) error {
+func templates(v *visit) error {
 	rows, next, err := v.client.Templates(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
 	if err != nil {
 		return err
@@ -32,14 +32,14 @@ func (s *site) templates(v *visit) error {
 	for _, r := range rows {
 		list.Rows = append(list.Rows, view.TemplateRow{Template: r.Template, Fields: r.Fields})
 	}
-	if list.Networks, err = v.networks(); err != nil {
+	if list.Networks, err = networks(v); err != nil {
 		return err
 	}
 	return v.show(view.Templates(list))
 }
 
 // networks are the templates that Meta has for each of the client's Official sessions.
-func (v *visit) networks() (all []view.Network, err error) {
+func networks(v *visit) (all []view.Network, err error) {
 	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	if err != nil {
 		return nil, err
@@ -60,20 +60,20 @@ func (v *visit) networks() (all []view.Network, err error) {
 	return all, nil
 }
 
-func (s *site) newTemplate(v *visit) error {
-	e, err := v.templateEditor(view.NewForm("kind", "text"))
+func newTemplate(v *visit) error {
+	e, err := templateEditor(v, view.NewForm("kind", "text"))
 	if err != nil {
 		return err
 	}
 	return v.show(view.TemplateEdit(e))
 }
 
-func (s *site) template(v *visit) error {
+func template(v *visit) error {
 	found, err := v.client.Template(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
-	e, err := v.templateEditor(templateForm(found.Template))
+	e, err := templateEditor(v, templateForm(found.Template))
 	if err != nil {
 		return err
 	}
@@ -81,9 +81,9 @@ func (s *site) template(v *visit) error {
 }
 
 // templateEditor is everything that a template's form shows.
-func (v *visit) templateEditor(f *view.Form) (view.TemplateEditor, error) {
+func templateEditor(v *visit, f *view.Form) (view.TemplateEditor, error) {
 	e := view.TemplateEditor{Form: f, ID: f.Value("id"), Name: f.Value("was")}
-	networks, err := v.networks()
+	networks, err := networks(v)
 	if err != nil {
 		return e, err
 	}
@@ -96,7 +96,7 @@ func (v *visit) templateEditor(f *view.Form) (view.TemplateEditor, error) {
 			}
 		}
 	}
-	try, err := v.try(view.NewForm(), control.NewSequence{Name: "-", Steps: []puntuale.Step{templateStep(readTemplate(f).Template)}})
+	try, err := try(v, view.NewForm(), control.NewSequence{Name: "-", Steps: []puntuale.Step{templateStep(readTemplate(f).Template)}})
 	if len(try.Messages) > 0 {
 		e.Bubble = &try.Messages[0].Content
 	}
@@ -184,12 +184,12 @@ func templateFields(f *view.Form) []string {
 }
 
 // draftTemplate shows a template's form anew: with the places of another approved template, or as it would look.
-func (s *site) draftTemplate(v *visit) error {
+func draftTemplate(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	e, err := v.templateEditor(f)
+	e, err := templateEditor(v, f)
 	if err != nil {
 		return err
 	}
@@ -202,26 +202,26 @@ func (s *site) draftTemplate(v *visit) error {
 	return v.show(view.TemplateEdit(e))
 }
 
-func (s *site) createTemplate(v *visit) error {
+func createTemplate(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	made, err := v.client.CreateTemplate(v.ctx(), readTemplate(f), control.Once[control.Template]{})
 	if err != nil {
-		return s.templateRefused(v, err, f)
+		return templateRefused(v, err, f)
 	}
 	v.did(made.ID.String())
 	v.say("template.created", "")
 	return v.to(v.frame.Place.Base + "/templates")
 }
 
-func (s *site) templateRefused(v *visit, err error, f *view.Form) error {
+func templateRefused(v *visit, err error, f *view.Form) error {
 	refused, _ := refusal(err)
 	if refused == nil {
 		return err
 	}
-	e, failed := v.templateEditor(f)
+	e, failed := templateEditor(v, f)
 	if failed != nil {
 		return failed
 	}
@@ -231,7 +231,7 @@ func (s *site) templateRefused(v *visit, err error, f *view.Form) error {
 	return v.again(err, f, view.TemplateForm(e), view.TemplateEdit(e), templateFields(f)...)
 }
 
-func (s *site) updateTemplate(v *visit) error {
+func updateTemplate(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -250,14 +250,14 @@ func (s *site) updateTemplate(v *visit) error {
 			v.differ(f, templateForm(old.Template), label{"name", "template.name"}, label{"text", "step.words"}, label{"media", "step.media_url"},
 				label{"media_name", "step.media_name"}, label{"latitude", "step.latitude"}, label{"longitude", "step.longitude"}, label{"official", "template.official"})
 		}
-		return s.templateRefused(v, err, f)
+		return templateRefused(v, err, f)
 	}
 	v.did(done.ID.String())
 	v.say("template.updated", "")
 	return v.to(v.frame.Place.Base + "/templates")
 }
 
-func (s *site) deleteTemplate(v *visit) error {
+func deleteTemplate(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err

@@ -9,15 +9,15 @@ import (
 
 // unknownRoutes are about messages that may have left before a restore.
 var unknownRoutes = []route{
-	{"GET /c/{client}/unknown", clientSide, puntuale.Reader, "", (*site).unknown},
+	{"GET /c/{client}/unknown", clientSide, puntuale.Reader, "", unknown},
 	{"GET /c/{client}/unknown/resend", clientSide, puntuale.Staff, "", askAbout("resend")},
-	{"POST /c/{client}/unknown/resend", clientSide, puntuale.Staff, "unknown.resend", (*site).resendUnknown},
+	{"POST /c/{client}/unknown/resend", clientSide, puntuale.Staff, "unknown.resend", resendUnknown},
 	{"GET /c/{client}/unknown/close", clientSide, puntuale.Staff, "", askAbout("close")},
-	{"POST /c/{client}/unknown/close", clientSide, puntuale.Staff, "unknown.close", (*site).closeUnknown},
-	{"POST /c/{client}/unknown/release", clientSide, puntuale.Staff, "unknown.release", (*site).releaseHeld},
+	{"POST /c/{client}/unknown/close", clientSide, puntuale.Staff, "unknown.close", closeUnknown},
+	{"POST /c/{client}/unknown/release", clientSide, puntuale.Staff, "unknown.release", releaseHeld},
 }
 
-func (s *site) unknown(v *visit) (err error) {
+func unknown(v *visit) (err error) {
 	p := view.UnknownPage{Cursor: v.query("cursor")}
 	if p.Restored, err = v.client.Restored(v.ctx()); err != nil {
 		return err
@@ -29,8 +29,8 @@ func (s *site) unknown(v *visit) (err error) {
 }
 
 // askAbout asks before something is done to all of them.
-func askAbout(verb string) func(*site, *visit) error {
-	return func(_ *site, v *visit) error {
+func askAbout(verb string) func(*visit) error {
+	return func(v *visit) error {
 		r, err := v.client.Restored(v.ctx())
 		if err != nil {
 			return err
@@ -40,7 +40,7 @@ func askAbout(verb string) func(*site, *visit) error {
 }
 
 // unknownCall reads which messages a form names: one, or all.
-func (v *visit) unknownCall() (control.UnknownCall, error) {
+func unknownCall(v *visit) (control.UnknownCall, error) {
 	f, err := v.form()
 	if err != nil {
 		return control.UnknownCall{}, err
@@ -53,8 +53,8 @@ func (v *visit) unknownCall() (control.UnknownCall, error) {
 	return control.UnknownCall{IDs: []string{id}}, nil
 }
 
-func (s *site) resendUnknown(v *visit) error {
-	call, err := v.unknownCall()
+func resendUnknown(v *visit) error {
+	call, err := unknownCall(v)
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (s *site) resendUnknown(v *visit) error {
 	return v.to(v.frame.Place.Base + "/unknown")
 }
 
-func (s *site) closeUnknown(v *visit) error {
-	call, err := v.unknownCall()
+func closeUnknown(v *visit) error {
+	call, err := unknownCall(v)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *site) closeUnknown(v *visit) error {
 	return v.to(v.frame.Place.Base + "/unknown")
 }
 
-func (s *site) releaseHeld(v *visit) error {
+func releaseHeld(v *visit) error {
 	if err := v.client.ReleaseHeld(v.ctx()); err != nil {
 		return err
 	}

@@ -7,10 +7,10 @@ import (
 
 // usageRoutes are what the client used, and has left.
 var usageRoutes = []route{
-	{"GET /c/{client}/usage", clientSide, puntuale.Reader, "", (*site).usage},
+	{"GET /c/{client}/usage", clientSide, puntuale.Reader, "", usage},
 }
 
-func (s *site) usage(v *visit) error {
+func usage(v *visit) error {
 	pulse, err := v.client.Pulse(v.ctx())
 	if err != nil {
 		return err

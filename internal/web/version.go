@@ -49,7 +49,7 @@ func (v *visit) compareSequence(err error, f *view.Form, id string) error {
 	if missing != nil {
 		return missing
 	}
-	v.compare(err, f, found.Version(), v.sequenceURL(found.ID)+"/edit")
+	v.compare(err, f, found.Version(), sequenceURL(v, found.ID)+"/edit")
 	v.differ(f, draftForm(found.Sequence), label{"name", "sequence.name"})
 	mine := readDraft(f)
 	ctx := view.With(v.ctx(), v.frame)

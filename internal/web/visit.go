@@ -56,8 +56,8 @@ func visitOf(ctx context.Context) *visit {
 	return v
 }
 
-// home is the zone of pages that belong to no client.
-var home = func() *time.Location {
+// homeZone is the zone of pages that belong to no client.
+var homeZone = func() *time.Location {
 	zone, err := time.LoadLocation("Europe/Rome")
 	if err != nil {
 		return time.UTC
@@ -67,7 +67,7 @@ var home = func() *time.Location {
 
 func (s *site) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 	f := &view.Frame{
-		Language: asked(r), Zone: home, Now: s.control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
+		Language: asked(r), Zone: homeZone, Now: s.control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
 		Look: view.Look{Name: "Puntuale"},
 	}
 	if back := r.URL.Query()["back"]; len(back) <= view.MostBack {

@@ -7,12 +7,12 @@ import (
 
 // whichRoutes lead to a start by hand from where no sequence is named.
 var whichRoutes = []route{
-	{"GET /c/{client}/start", clientSide, puntuale.Staff, "", (*site).which},
+	{"GET /c/{client}/start", clientSide, puntuale.Staff, "", which},
 }
 
 // which asks which sequence is to be started. To htmx, which asks while one types, it is the list alone.
-func (s *site) which(v *visit) error {
-	l, err := v.sequenceList("/start")
+func which(v *visit) error {
+	l, err := sequenceList(v, "/start")
 	if err != nil {
 		return err
 	}
