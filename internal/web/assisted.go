@@ -26,9 +26,6 @@ var assistedRoutes = []route{
 	{"GET /phone/icon/{partner}/{mark}/{size}", anyone, 0, "", sendAssistedIcon},
 }
 
-// assistedPath is where the app is. It is the scope of its service worker, too.
-const assistedPath = "/phone"
-
 // assistedHost finds the partner whose looks the app has, and gives them to the page: that of the host name, of the slug
 // in the address, of the person signed in, or of the pages that the browser saw last. Nobody has to be found.
 func assistedHost(v *visit) (h puntuale.Host, err error) {

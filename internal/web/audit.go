@@ -11,6 +11,11 @@ import (
 	"puntuale/internal/web/view"
 )
 
+// auditRoutes are what a client reads of the audit log.
+var auditRoutes = []route{
+	{"GET /c/{client}/audit", clientSide, puntuale.Owner, "", clientAudit},
+}
+
 // partnerAudit is what was done in the partner's dashboard and in those of its clients.
 func partnerAudit(v *visit) error {
 	rows, next, err := v.partner.Audit(v.ctx(), request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})

@@ -90,30 +90,6 @@ func doAll(v *visit) error {
 	return v.to(v.frame.Place.Base + "/messages" + b.Search.Query(""))
 }
 
-// sequenceName is what a search's sequence is called; "" where it asks for none, or it is gone.
-func sequenceName(v *visit, id string) string {
-	if id == "" {
-		return ""
-	}
-	q, err := v.client.Sequence(v.ctx(), id)
-	if err != nil {
-		return ""
-	}
-	return q.Name
-}
-
-// campaignName is what a search's campaign is called; "" where it asks for none, or it is not there.
-func campaignName(v *visit, id string) string {
-	if id == "" {
-		return ""
-	}
-	c, err := v.client.Campaign(v.ctx(), id)
-	if err != nil {
-		return ""
-	}
-	return c.Name
-}
-
 // bulkPart is the form alone to htmx.
 func bulkPart(v *visit, b view.Bulk) templ.Component {
 	if v.partial() {

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"puntuale"
@@ -229,24 +228,4 @@ func exportedRecipient(v *visit, r puntuale.Recipient) []string {
 		message = puntuale.MessageID(r.Run).String()
 	}
 	return []string{strconv.Itoa(r.Line), inert(r.Phone), v.t("campaign.recipient." + r.State.String()), reason, inert(r.Value), message}
-}
-
-// campaignChoices are the newest campaigns, and the chosen one; none where the client has none.
-func campaignChoices(v *visit, chosen string) (all []view.Option, err error) {
-	found, _, err := v.client.Campaigns(v.ctx(), request.Page{Limit: mostSequences})
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range found {
-		if !c.Started.IsZero() {
-			all = append(all, view.Option{Value: c.ID.String(), Text: c.Name})
-		}
-	}
-	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
-		return all, nil
-	}
-	if name := campaignName(v, chosen); name != "" {
-		all = append(all, view.Option{Value: chosen, Text: name})
-	}
-	return all, nil
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -41,24 +40,8 @@ func front(v *visit) error {
 	return v.to(homeOf(v.person))
 }
 
-// doorCookie names the partner whose sign-in page somebody came in by, so that they are led back to that one.
-const doorCookie = "door"
-
-// door is the address of the sign-in page that somebody knows: their partner's, where they came in by it. At a partner's
-// own host name it is its page anyway.
-func (v *visit) door() string {
-	if slug := httpkit.SlugIn(v.r, doorCookie); slug != "" {
-		return "/p/" + slug
-	}
-	return "/login"
-}
-
 // keepLooks remembers whose pages somebody saw, for those that belong to nobody. It decides nothing else.
 func keepLooks(v *visit, p *control.Person) { v.keepSlug(p.Host().Partner.Slug) }
-
-func (v *visit) keepSlug(slug string) {
-	http.SetCookie(v.w, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
-}
 
 // dressAsBefore gives a page that belongs to nobody the looks that the browser saw last.
 func dressAsBefore(v *visit) error {
@@ -204,12 +187,6 @@ func arrive(v *visit, p *control.Person) error {
 		next = homeOf(p)
 	}
 	return v.to(next)
-}
-
-// ownAddress reports whether an address is a path of ours, so that nobody is led elsewhere. It has no control characters:
-// it goes into a header.
-func ownAddress(text string) bool {
-	return len(text) > 1 && text[0] == '/' && text[1] != '/' && !strings.Contains(text, `\`) && strings.IndexFunc(text, unicode.IsControl) < 0
 }
 
 // awaited are the people whose password was right and who can still go on, each with the step. Codes: unauthorized, with

@@ -207,3 +207,19 @@ func (v *visit) recovered() {
 	}
 	v.fail(fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
 }
+
+// said is the first that is wrong.
+func said(e *puntuale.Error) string {
+	if len(e.Faults) > 0 {
+		return e.Faults[0].Message
+	}
+	return e.Message
+}
+
+// lost makes of an address that somebody changed by hand a page that is not there.
+func lost(err error) error {
+	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
+		return errors.Join(errNoPage, err)
+	}
+	return err
+}

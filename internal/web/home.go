@@ -1,9 +1,15 @@
 package web
 
 import (
+	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 )
+
+// homeRoutes is the first page of a client's dashboard.
+var homeRoutes = []route{
+	{"GET /c/{client}", clientSide, puntuale.Reader, "", home},
+}
 
 // home is the first page of a client's dashboard: its day.
 func home(v *visit) error {

@@ -1,12 +1,9 @@
 package web
 
 import (
-	"cmp"
 	"net/http"
-	"net/url"
 
 	"puntuale"
-	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 )
 
@@ -14,19 +11,6 @@ import (
 var invitationRoutes = []route{
 	{"GET /invitation", anyone, 0, "", invitation},
 	{"POST /invitation", anyone, 0, unaudited, join}, // notes who joined by itself
-}
-
-// invitationAddress is the link that is handed on.
-func (v *visit) invitationAddress(i control.Invitation) string {
-	return v.ownAddress() + "/invitation?" + url.Values{"t": {i.Secret}}.Encode()
-}
-
-// ownAddress is the address of the partner's pages: at its confirmed host name, where it has one.
-func (v *visit) ownAddress() string {
-	if b := v.person.Host().Brand; b.Confirmed {
-		return "https://" + b.Host
-	}
-	return cmp.Or(v.site.control.Public(), readAt(v.r))
 }
 
 func invitation(v *visit) error {

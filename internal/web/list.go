@@ -132,19 +132,6 @@ func wide(content []byte, big bool) string {
 // western are the bytes 0x80 to 0x9f of Windows-1252; the others are those of Unicode.
 var western = []rune("€\uFFFD‚ƒ„…†‡ˆ‰Š‹Œ\uFFFDŽ\uFFFD\uFFFD‘’“”•–—˜™š›œ\uFFFDžŸ")
 
-// formula is what a spreadsheet may reckon with: at the beginning of a cell, or of a line in it, behind white space too. A
-// program that takes a line break within quotes for the end of a row makes a cell of each line.
-var formula = regexp.MustCompile(`(^|[\n\r])([\p{Z}\t\v\f\x{85}\x{feff}]*[=+\-@|%＝＋－＠])`)
-
-// inert is a cell of a CSV file that no spreadsheet takes for a formula.
-func inert(cell string) string {
-	cell = formula.ReplaceAllString(cell, "$1'$2")
-	if cell != "" && strings.ContainsRune("\t\r\n", rune(cell[0])) {
-		return "'" + cell
-	}
-	return cell
-}
-
 // writeNumbers writes entries as a list that spreadsheets open as it is and [readNumbers] reads.
 func writeNumbers(w *csv.Writer, all []puntuale.BlacklistEntry, row func(puntuale.BlacklistEntry) []string) error {
 	for _, e := range all {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,29 +101,6 @@ func messages(v *visit) error {
 		return v.showAs(http.StatusUnprocessableEntity, view.Messages(l))
 	}
 	return v.show(view.Messages(l))
-}
-
-// mostSequences is how many sequences the list of messages may be narrowed to, besides the one that it is narrowed to: the
-// newest ones. Each is read with all its steps.
-const mostSequences = "200"
-
-// sequenceChoices are the newest sequences and the chosen one.
-func sequenceChoices(v *visit, chosen string) ([]view.Option, error) {
-	found, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostSequences}})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]view.Option, 0, len(found)+1)
-	for _, q := range found {
-		all = append(all, view.Option{Value: q.ID.String(), Text: q.Name})
-	}
-	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
-		return all, nil
-	}
-	if name := sequenceName(v, chosen); name != "" {
-		all = append(all, view.Option{Value: chosen, Text: name})
-	}
-	return all, nil
 }
 
 // liveMessages sends the first page of a list again whenever it has changed.
@@ -293,19 +269,8 @@ func calendarPage(v *visit, address string) string {
 	return ""
 }
 
-// said is the first that is wrong.
-func said(e *puntuale.Error) string {
-	if len(e.Faults) > 0 {
-		return e.Faults[0].Message
-	}
-	return e.Message
-}
-
-// exportRows is how many messages are read at a time, exportAllows how long each time may take to be sent.
-const (
-	exportRows   = "500"
-	exportAllows = 30 * time.Second
-)
+// exportRows is how many messages are read at a time.
+const exportRows = "500"
 
 // exportMessages writes what a search finds as CSV, as it is read.
 func exportMessages(v *visit) error {
@@ -347,21 +312,6 @@ func exportMessages(v *visit) error {
 			v.breakOff(err)
 		}
 	}
-}
-
-// readOn takes a place again for the next part of a file, once the part before was taken by its reader.
-func (v *visit) readOn() error {
-	v.account.Close()
-	_, err := v.pass.Return(v.ctx())
-	return err
-}
-
-// breakOff ends a file early, which must not look whole.
-func (v *visit) breakOff(err error) {
-	if v.ctx().Err() == nil { // else it is the reader who is gone
-		v.site.logger.ErrorContext(v.ctx(), "an export broke off", "request_id", v.frame.Request, "error", err)
-	}
-	panic(http.ErrAbortHandler)
 }
 
 // exportedMessage is a message as a row of the file.

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"slices"
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -93,3 +96,32 @@ func (s *site) hasPage(path string, which side, role puntuale.Role) bool {
 }
 
 func within(path, page string) bool { return path == page || strings.HasPrefix(path, page+"/") }
+
+// sandboxes are the simulated sessions of the client whose pages one sees, the default one first.
+func (v *visit) sandboxes() (found []control.Session, err error) {
+	c := v.client
+	if c == nil { // a person's own pages
+		if c, err = v.person.Client(v.ctx(), v.person.User().Client.String()); err != nil {
+			return nil, err
+		}
+	}
+	all, _, err := c.Sessions(v.ctx(), request.Page{})
+	for _, s := range all {
+		switch {
+		case s.Sandbox && s.Default:
+			found = slices.Insert(found, 0, s)
+		case s.Sandbox:
+			found = append(found, s)
+		}
+	}
+	return found, err
+}
+
+// simulates reports whether there is a phone to look at. Where that cannot be told the menu is without it: the page says why.
+func (v *visit) simulates() bool {
+	if v.partial() { // which has no menu
+		return false
+	}
+	found, err := v.sandboxes()
+	return err == nil && len(found) > 0
+}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -24,9 +23,6 @@ var partnerRoutes = []route{
 	{"POST /partner/clients/{id}/enter", partnerSide, puntuale.Reader, unaudited, enterClient}, // notes it by itself, in the client's log
 }
 
-// rowsOfPage is how many rows a list shows at once.
-const rowsOfPage = "50"
-
 // clients is the partner's first page: the list of its clients. To htmx, which asks while one types, it is the list alone.
 func clients(v *visit) error {
 	f := view.NewForm("q", v.query("q"), "state", v.query("state"))
@@ -44,14 +40,6 @@ func clients(v *visit) error {
 		return v.show(view.ClientTable(list))
 	}
 	return v.show(view.Clients(f, list))
-}
-
-// lost makes of an address that somebody changed by hand a page that is not there.
-func lost(err error) error {
-	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
-		return errors.Join(errNoPage, err)
-	}
-	return err
 }
 
 func clientRows(rows []control.ClientRow) []view.ClientRow {
@@ -176,12 +164,4 @@ func enterClient(v *visit) error {
 		next = base
 	}
 	return v.to(next)
-}
-
-// askToEnter shows the partner's user that a page is in a client's dashboard, which is entered knowingly.
-func (s *site) askToEnter(v *visit) error {
-	account := v.client.Account()
-	v.client = nil
-	v.frame.Nav = s.navigation(v)
-	return v.show(view.Enter(account, v.r.URL.RequestURI()))
 }

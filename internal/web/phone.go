@@ -1,10 +1,7 @@
 package web
 
 import (
-	"slices"
-
 	"puntuale"
-	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -92,39 +89,14 @@ func showPhone(v *visit, id string) error {
 	if err != nil {
 		return err
 	}
-	if p.Sandboxes, err = v.sandboxes(); err != nil {
+	found, err := v.sandboxes()
+	if err != nil {
 		return err
 	}
+	for _, s := range found {
+		p.Sandboxes = append(p.Sandboxes, seen(s))
+	}
 	return v.show(view.Phone(p))
-}
-
-// sandboxes are the simulated sessions of the client whose pages one sees, the default one first.
-func (v *visit) sandboxes() (found []view.SeenSession, err error) {
-	c := v.client
-	if c == nil { // a person's own pages
-		if c, err = v.person.Client(v.ctx(), v.person.User().Client.String()); err != nil {
-			return nil, err
-		}
-	}
-	all, _, err := c.Sessions(v.ctx(), request.Page{})
-	for _, s := range all {
-		switch {
-		case s.Sandbox && s.Default:
-			found = slices.Insert(found, 0, seen(s))
-		case s.Sandbox:
-			found = append(found, seen(s))
-		}
-	}
-	return found, err
-}
-
-// simulates reports whether there is a phone to look at. Where that cannot be told the menu is without it: the page says why.
-func (v *visit) simulates() bool {
-	if v.partial() { // which has no menu
-		return false
-	}
-	found, err := v.sandboxes()
-	return err == nil && len(found) > 0
 }
 
 // anyPhone shows the phone of a simulated session, or leads to where one makes one.

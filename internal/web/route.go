@@ -8,6 +8,7 @@ import (
 	"puntuale"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/static"
+	"puntuale/internal/web/view"
 )
 
 // side says who has a page.
@@ -35,7 +36,7 @@ type route struct {
 
 // allRoutes is the one table. Each noun's file brings its part.
 func allRoutes() (all []route) {
-	for _, part := range [][]route{doorRoutes, invitationRoutes, meRoutes, brandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, clientRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, campaignRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
+	for _, part := range [][]route{doorRoutes, invitationRoutes, meRoutes, brandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, homeRoutes, auditRoutes, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes, whichRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, campaignRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
 		all = append(all, part...)
 	}
 	return all
@@ -142,3 +143,11 @@ func (r *route) counted() bool { return !strings.HasPrefix(r.path(), "/brand/") 
 // method is the pattern's method, path the rest.
 func (r *route) method() string { m, _, _ := strings.Cut(r.pattern, " "); return m }
 func (r *route) path() string   { _, p, _ := strings.Cut(r.pattern, " "); return p }
+
+// askToEnter shows the partner's user that a page is in a client's dashboard, which is entered knowingly.
+func (s *site) askToEnter(v *visit) error {
+	account := v.client.Account()
+	v.client = nil
+	v.frame.Nav = s.navigation(v)
+	return v.show(view.Enter(account, v.r.URL.RequestURI()))
+}

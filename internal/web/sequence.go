@@ -306,7 +306,7 @@ func updateSequence(v *visit) error {
 	draft.Known = known(f)
 	done, err := v.client.ReplaceSequence(v.ctx(), v.path("id"), draft)
 	if err != nil {
-		if missing := v.compareSequence(err, f, v.path("id")); missing != nil {
+		if missing := compareSequence(v, err, f, v.path("id")); missing != nil {
 			return missing
 		}
 		return refused(v, err, f)
@@ -387,4 +387,34 @@ func restoreSequence(v *visit) error {
 	v.did(found.ID.String())
 	v.say("sequence.restored", "", "Name", found.Name)
 	return v.to(sequenceURL(v, found.ID))
+}
+
+// compareSequence is compare for a sequence, and notes what differs step by step.
+func compareSequence(v *visit, err error, f *view.Form, id string) error {
+	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
+		return nil
+	}
+	found, missing := v.client.Sequence(v.ctx(), id)
+	if missing != nil {
+		return missing
+	}
+	v.compare(err, f, found.Version(), sequenceURL(v, found.ID)+"/edit")
+	v.differ(f, draftForm(found.Sequence), label{"name", "sequence.name"})
+	mine := readDraft(f)
+	ctx := view.With(v.ctx(), v.frame)
+	for i := range max(len(mine.Steps), len(found.Steps)) {
+		f.Differ(v.t("step.number", "Number", i+1), view.StepWords(ctx, mine.Steps, i), view.StepWords(ctx, found.Steps, i))
+	}
+	settings := func(session, ifRunning string, stop bool) string {
+		words := []string{v.t("editor.running." + or(ifRunning, string(puntuale.IfRunningAllow)))}
+		if session != "" {
+			words = append(words, v.t("editor.session")+" "+session)
+		}
+		if stop {
+			words = append(words, v.t("editor.stop_on_reply"))
+		}
+		return strings.Join(words, " · ")
+	}
+	f.Differ(v.t("editor.more"), settings(mine.Session, mine.IfRunning, mine.StopOnReply), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply))
+	return nil
 }

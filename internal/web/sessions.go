@@ -28,9 +28,6 @@ var sessionRoutes = []route{
 	{"POST /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "session.delete", deleteSession},
 }
 
-// mostChoices is how many entries a choice offers.
-const mostChoices = "1000"
-
 // sender is a session as pages show it. Whoever may only look sees no code: it would link a phone.
 func sender(v *visit, s control.Session) view.Sender {
 	shown := view.Sender{

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -149,27 +147,6 @@ func (s *site) unmatched(r *http.Request) error {
 		}
 	}
 	return errNoPage
-}
-
-// readAt is the address at which a page is read: that of the reader's browser.
-func readAt(r *http.Request) string {
-	if httpkit.CallerOf(r).Secure {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
-}
-
-// reachable reports whether an address is one that somebody on the internet may reach, and is encrypted. What is behind a
-// name nobody can tell from here.
-func reachable(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" {
-		return false
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return ip.IsGlobalUnicast() && !ip.IsPrivate()
-	}
-	return strings.Contains(strings.TrimSuffix(u.Hostname(), "."), ".")
 }
 
 func (r *route) check() error {

@@ -39,33 +39,3 @@ func (v *visit) differ(f, stored *view.Form, labels ...label) {
 		f.Differ(v.t(l.key), strings.TrimSpace(f.Value(l.name)), strings.TrimSpace(stored.Value(l.name)))
 	}
 }
-
-// compareSequence is compare for a sequence, and notes what differs step by step.
-func (v *visit) compareSequence(err error, f *view.Form, id string) error {
-	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
-		return nil
-	}
-	found, missing := v.client.Sequence(v.ctx(), id)
-	if missing != nil {
-		return missing
-	}
-	v.compare(err, f, found.Version(), sequenceURL(v, found.ID)+"/edit")
-	v.differ(f, draftForm(found.Sequence), label{"name", "sequence.name"})
-	mine := readDraft(f)
-	ctx := view.With(v.ctx(), v.frame)
-	for i := range max(len(mine.Steps), len(found.Steps)) {
-		f.Differ(v.t("step.number", "Number", i+1), view.StepWords(ctx, mine.Steps, i), view.StepWords(ctx, found.Steps, i))
-	}
-	settings := func(session, ifRunning string, stop bool) string {
-		words := []string{v.t("editor.running." + or(ifRunning, string(puntuale.IfRunningAllow)))}
-		if session != "" {
-			words = append(words, v.t("editor.session")+" "+session)
-		}
-		if stop {
-			words = append(words, v.t("editor.stop_on_reply"))
-		}
-		return strings.Join(words, " · ")
-	}
-	f.Differ(v.t("editor.more"), settings(mine.Session, mine.IfRunning, mine.StopOnReply), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply))
-	return nil
-}
