@@ -138,3 +138,20 @@ type Option struct {
 	Text  string
 	Hint  string
 }
+
+func fresh(f *Form, pairs ...string) *Form {
+	if f != nil {
+		return f
+	}
+	return NewForm(pairs...)
+}
+
+// notRequired takes the word "optional" away from filters, of which everyone is.
+var notRequired = map[string]any{"required": false}
+
+// LineFault is what is wrong with a line of a list.
+type LineFault struct {
+	Line int
+	Text string // what stands there
+	Says string
+}

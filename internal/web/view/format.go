@@ -3,7 +3,10 @@ package view
 import (
 	"context"
 	"io"
+	"puntuale"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -68,3 +71,33 @@ func markEnd(line string, i int, within string) int {
 }
 
 func inWord(r rune, size int) bool { return size > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
+
+func windowWords(ctx context.Context, w *puntuale.Window) string {
+	if w == nil {
+		return ""
+	}
+	var parts []string
+	if len(w.Weekdays) > 0 {
+		days := make([]string, 0, 7)
+		for _, d := range slices.Sorted(slices.Values(w.Weekdays)) {
+			days = append(days, Of(ctx).Language.ShortWeekday(time.Weekday(d%7)))
+		}
+		parts = append(parts, T(ctx, "timing.window_days", "Days", strings.Join(days, " ")))
+	}
+	if w.From != "" || w.To != "" {
+		parts = append(parts, T(ctx, "timing.window_hours", "From", or(w.From, "00:00"), "To", or(w.To, "24:00")))
+	}
+	if w.Holidays == puntuale.HolidaysAvoid {
+		parts = append(parts, T(ctx, "timing.window_holidays"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// FieldName is a field's name as people write it: "data_appuntamento" becomes "Data appuntamento".
+func FieldName(name string) string {
+	words := strings.Join(strings.Fields(strings.ReplaceAll(name, "_", " ")), " ")
+	if words == "" {
+		return name
+	}
+	return strings.ToUpper(words[:1]) + words[1:] // a field's name is plain letters
+}

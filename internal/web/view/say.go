@@ -144,3 +144,11 @@ func StateWords(ctx context.Context, m puntuale.MessageDetail) string {
 	}
 	return T(ctx, "state."+strings.ToLower(m.State.String()))
 }
+
+// mediaKind is what a phone makes of a file.
+func mediaKind(c puntuale.Content) string {
+	if address, _, _ := strings.Cut(c.MediaURL, "?"); path.Ext(address) != "" {
+		return puntuale.MediaKind(address)
+	}
+	return puntuale.MediaKind(c.MediaName)
+}

@@ -325,27 +325,6 @@ func TimingWords(ctx context.Context, t puntuale.Timing) string {
 	return text
 }
 
-func windowWords(ctx context.Context, w *puntuale.Window) string {
-	if w == nil {
-		return ""
-	}
-	var parts []string
-	if len(w.Weekdays) > 0 {
-		days := make([]string, 0, 7)
-		for _, d := range slices.Sorted(slices.Values(w.Weekdays)) {
-			days = append(days, Of(ctx).Language.ShortWeekday(time.Weekday(d%7)))
-		}
-		parts = append(parts, T(ctx, "timing.window_days", "Days", strings.Join(days, " ")))
-	}
-	if w.From != "" || w.To != "" {
-		parts = append(parts, T(ctx, "timing.window_hours", "From", or(w.From, "00:00"), "To", or(w.To, "24:00")))
-	}
-	if w.Holidays == puntuale.HolidaysAvoid {
-		parts = append(parts, T(ctx, "timing.window_holidays"))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // event is one line of the timeline: a message, or a moment with a name.
 type event struct {
 	at      time.Time
@@ -439,14 +418,6 @@ func (t Try) notes(ctx context.Context) (all []note) {
 		add(note{"warn", w.Step, w.Says})
 	}
 	return all
-}
-
-// mediaKind is what a phone makes of a file.
-func mediaKind(c puntuale.Content) string {
-	if address, _, _ := strings.Cut(c.MediaURL, "?"); path.Ext(address) != "" {
-		return puntuale.MediaKind(address)
-	}
-	return puntuale.MediaKind(c.MediaName)
 }
 
 // bubbleOf is a message as it looks to who receives it.

@@ -50,15 +50,6 @@ func fieldLabel(ctx context.Context, name string) string {
 	return T(ctx, "start.phone")
 }
 
-// FieldName is a field's name as people write it: "data_appuntamento" becomes "Data appuntamento".
-func FieldName(name string) string {
-	words := strings.Join(strings.Fields(strings.ReplaceAll(name, "_", " ")), " ")
-	if words == "" {
-		return name
-	}
-	return strings.ToUpper(words[:1]) + words[1:] // a field's name is plain letters
-}
-
 // nothing is why a timeline is empty. Only what is said above it can be mended; what nobody has written yet is no fault.
 func (t Try) nothing(ctx context.Context) string {
 	switch {
