@@ -13,18 +13,18 @@ import (
 
 // accountRoutes are a partner's pages of one client.
 var accountRoutes = []route{
-	{"GET /partner/clients/new", partnerSide, puntuale.Staff, "", newAccount},
-	{"POST /partner/clients/new", partnerSide, puntuale.Staff, "client.create", createAccount},
-	{"GET /partner/clients/{id}", partnerSide, puntuale.Reader, "", account},
-	{"GET /partner/clients/{id}/edit", partnerSide, puntuale.Staff, "", editAccount},
-	{"POST /partner/clients/{id}/edit", partnerSide, puntuale.Staff, "client.change", changeAccount},
-	{"POST /partner/clients/{id}/credits", partnerSide, puntuale.Staff, "client.credits", addCredits},
-	{"POST /partner/clients/{id}/suspend", partnerSide, puntuale.Staff, "client.suspend", suspendAccount},
-	{"POST /partner/clients/{id}/resume", partnerSide, puntuale.Staff, "client.resume", resumeAccount},
-	{"POST /partner/clients/{id}/delete", partnerSide, puntuale.Owner, "client.delete", deleteAccount},
-	{"POST /partner/clients/{id}/keys", partnerSide, puntuale.Owner, "key.create", createKey},
-	{"POST /partner/clients/{id}/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", rotateKey},
-	{"POST /partner/clients/{id}/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", revokeKey},
+	get("/partner/clients/new", partnerSide, puntuale.Staff, newAccount),
+	post("/partner/clients/new", partnerSide, puntuale.Staff, "client.create", createAccount),
+	get("/partner/clients/{id}", partnerSide, puntuale.Reader, account),
+	get("/partner/clients/{id}/edit", partnerSide, puntuale.Staff, editAccount),
+	post("/partner/clients/{id}/edit", partnerSide, puntuale.Staff, "client.change", changeAccount),
+	post("/partner/clients/{id}/credits", partnerSide, puntuale.Staff, "client.credits", addCredits),
+	post("/partner/clients/{id}/suspend", partnerSide, puntuale.Staff, "client.suspend", suspendAccount),
+	post("/partner/clients/{id}/resume", partnerSide, puntuale.Staff, "client.resume", resumeAccount),
+	post("/partner/clients/{id}/delete", partnerSide, puntuale.Owner, "client.delete", deleteAccount),
+	post("/partner/clients/{id}/keys", partnerSide, puntuale.Owner, "key.create", createKey),
+	post("/partner/clients/{id}/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", rotateKey),
+	post("/partner/clients/{id}/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", revokeKey),
 }
 
 func newAccount(v *visit) error {
@@ -176,9 +176,9 @@ func changeAccount(v *visit) error {
 			if formErr != nil {
 				return formErr
 			}
-			v.differ(f, current, label{"name", "account.name"}, label{"phone", "account.phone"}, label{"profile", "account.profile"},
-				label{"expiration_date", "clients.expires"}, label{"active_features", "account.features"}, label{"refill_period", "account.refill"},
-				label{"daily_api_cap", "account.cap"}, label{"timezone", "account.zone"}, label{"region", "account.region"}, label{"holidays", "account.holidays"})
+			v.differ(f, current, label{name: "name", key: "account.name"}, label{name: "phone", key: "account.phone"}, label{name: "profile", key: "account.profile"},
+				label{name: "expiration_date", key: "clients.expires"}, label{name: "active_features", key: "account.features"}, label{name: "refill_period", key: "account.refill"},
+				label{name: "daily_api_cap", key: "account.cap"}, label{name: "timezone", key: "account.zone"}, label{name: "region", key: "account.region"}, label{name: "holidays", key: "account.holidays"})
 			differUnversioned(v, f, current)
 		}
 		return v.again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), fields...)
@@ -191,9 +191,9 @@ func changeAccount(v *visit) error {
 // unversioned are the fields that no version of a client has. Messages are paid for while somebody looks at the form, and
 // quotas are kept apart.
 func unversioned() []label {
-	all := []label{{"credits", "clients.credits"}}
+	all := []label{{name: "credits", key: "clients.credits"}}
 	for _, q := range puntuale.AllQuotas {
-		all = append(all, label{view.QuotaField(q), "quota." + string(q)})
+		all = append(all, label{name: view.QuotaField(q), key: "quota." + string(q)})
 	}
 	return all
 }

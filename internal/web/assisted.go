@@ -20,10 +20,10 @@ import (
 // assistedRoutes are the app of a phone that a person sends from: its page, and what makes it installable. Its script calls
 // the devices' part of the API, see docs/device.md. Nothing that is served here belongs to a linked device.
 var assistedRoutes = []route{
-	{"GET /phone", anyone, 0, "", assisted},
-	{"GET /phone/manifest.webmanifest", anyone, 0, "", assistedManifest},
-	{"GET /phone/worker.js", anyone, 0, "", assistedWorker},
-	{"GET /phone/icon/{partner}/{mark}/{size}", anyone, 0, "", sendAssistedIcon},
+	get("/phone", anyone, 0, assisted),
+	get("/phone/manifest.webmanifest", anyone, 0, assistedManifest),
+	get("/phone/worker.js", anyone, 0, assistedWorker),
+	get("/phone/icon/{partner}/{mark}/{size}", anyone, 0, sendAssistedIcon),
 }
 
 // assistedHost finds the partner whose looks the app has, and gives them to the page: that of the host name, of the slug

@@ -13,7 +13,7 @@ import (
 
 // auditRoutes are what a client reads of the audit log.
 var auditRoutes = []route{
-	{"GET /c/{client}/audit", clientSide, puntuale.Owner, "", clientAudit},
+	get("/c/{client}/audit", clientSide, puntuale.Owner, clientAudit),
 }
 
 // partnerAudit is what was done in the partner's dashboard and in those of its clients.

@@ -16,13 +16,13 @@ import (
 
 // blacklistRoutes are about the numbers that a client must never write to.
 var blacklistRoutes = []route{
-	{"GET /c/{client}/blacklist", clientSide, puntuale.Reader, "", blacklist},
-	{"POST /c/{client}/blacklist", clientSide, puntuale.Staff, "blacklist.add", addBlacklisted},
-	{"GET /c/{client}/blacklist/import", clientSide, puntuale.Staff, "", askForNumbers},
-	{"POST /c/{client}/blacklist/import", clientSide, puntuale.Staff, "blacklist.import", importNumbers},
-	{"GET /c/{client}/blacklist/export", clientSide, puntuale.Staff, "", exportNumbers},
-	{"GET /c/{client}/blacklist/{id}/remove", clientSide, puntuale.Staff, "", askToRemove},
-	{"POST /c/{client}/blacklist/{id}/remove", clientSide, puntuale.Staff, "blacklist.remove", removeBlacklisted},
+	get("/c/{client}/blacklist", clientSide, puntuale.Reader, blacklist),
+	post("/c/{client}/blacklist", clientSide, puntuale.Staff, "blacklist.add", addBlacklisted),
+	get("/c/{client}/blacklist/import", clientSide, puntuale.Staff, askForNumbers),
+	post("/c/{client}/blacklist/import", clientSide, puntuale.Staff, "blacklist.import", importNumbers),
+	get("/c/{client}/blacklist/export", clientSide, puntuale.Staff, exportNumbers),
+	get("/c/{client}/blacklist/{id}/remove", clientSide, puntuale.Staff, askToRemove),
+	post("/c/{client}/blacklist/{id}/remove", clientSide, puntuale.Staff, "blacklist.remove", removeBlacklisted),
 }
 
 func blacklistPage(v *visit, f *view.Form) (view.BlacklistPage, error) {

@@ -11,8 +11,8 @@ import (
 
 // brandRoutes are what a browser loads of a partner's looks. Their addresses change with them, so they are kept for good.
 var brandRoutes = []route{
-	{"GET /brand/{partner}/{mark}/style.css", anyone, 0, "", sendBrandStyle},
-	{"GET /brand/{partner}/{mark}/logo", anyone, 0, "", sendBrandLogo},
+	get("/brand/{partner}/{mark}/style.css", anyone, 0, sendBrandStyle),
+	get("/brand/{partner}/{mark}/logo", anyone, 0, sendBrandLogo),
 }
 
 func brandOf(v *visit) (puntuale.Host, error) {

@@ -13,8 +13,8 @@ import (
 
 // bulkRoutes do something to all messages that a search finds: first a question, then part after part.
 var bulkRoutes = []route{
-	{"GET /c/{client}/messages/all", clientSide, puntuale.Staff, "", askAll},
-	{"POST /c/{client}/messages/all", clientSide, puntuale.Staff, "message.all", doAll},
+	get("/c/{client}/messages/all", clientSide, puntuale.Staff, askAll),
+	post("/c/{client}/messages/all", clientSide, puntuale.Staff, "message.all", doAll),
 }
 
 // bulkRows is how many messages one request does something to, bulkMost how far they are counted before, at most.

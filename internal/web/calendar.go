@@ -9,7 +9,7 @@ import (
 
 // calendarRoutes show what is to leave, by day, week and month.
 var calendarRoutes = []route{
-	{"GET /c/{client}/calendar", clientSide, puntuale.Reader, "", calendar},
+	get("/c/{client}/calendar", clientSide, puntuale.Reader, calendar),
 }
 
 // How many messages of a day are shown, in a week and alone.

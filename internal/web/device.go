@@ -12,9 +12,9 @@ import (
 
 // deviceRoutes unlink one of the phones and programs that take a session's messages.
 var deviceRoutes = []route{
-	{"GET /c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "", askToUnlinkDevice},
-	{"POST /c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "session.unlink_device", unlinkDevice},
-	{"POST /c/{client}/sessions/{id}/try", clientSide, puntuale.Staff, "session.try", tryDevices},
+	get("/c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, askToUnlinkDevice),
+	post("/c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "session.unlink_device", unlinkDevice),
+	post("/c/{client}/sessions/{id}/try", clientSide, puntuale.Staff, "session.try", tryDevices),
 }
 
 // createByDevices creates a session whose messages devices take, and offers the first code at once.

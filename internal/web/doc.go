@@ -10,8 +10,8 @@
 // Route. A table in NOUN.go, named in [allRoutes]:
 //
 //	var templateRoutes = []route{
-//		{"GET /c/{client}/templates", clientSide, puntuale.Reader, "", templates},
-//		{"POST /c/{client}/templates", clientSide, puntuale.Staff, "template.create", createTemplate},
+//		get("/c/{client}/templates", clientSide, puntuale.Reader, templates),
+//		post("/c/{client}/templates", clientSide, puntuale.Staff, "template.create", createTemplate),
 //	}
 //
 // Pages know GET and POST. The side and the role are enforced before the handler is called, and nowhere else: on clientSide

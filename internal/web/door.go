@@ -16,20 +16,20 @@ import (
 
 // doorRoutes are the pages before and after all others.
 var doorRoutes = []route{
-	{"GET /{$}", anyone, 0, "", front},
-	{"GET /login", anyone, 0, "", loginPage},
-	{"POST /login", anyone, 0, unaudited, login}, // notes who came in by itself
-	{"GET /login/code", anyone, 0, "", codePage},
-	{"POST /login/code", anyone, 0, unaudited, code},
-	{"GET /login/choose", anyone, 0, "", choosePage},
-	{"POST /login/choose", anyone, 0, unaudited, choose},
-	{"GET /p/{slug}", anyone, 0, "", loginPage},
-	{"POST /p/{slug}", anyone, 0, unaudited, login},
-	{"GET /ticket", anyone, 0, "", ticketPage},
-	{"POST /ticket", anyone, 0, unaudited, ticket},
-	{"POST /logout", person, puntuale.Reader, "signout", logout},
-	{"POST /language", anyone, 0, unaudited, speak},
-	{"POST /leave", partnerSide, puntuale.Reader, "client.leave", leave},
+	get("/{$}", anyone, 0, front),
+	get("/login", anyone, 0, loginPage),
+	post("/login", anyone, 0, unaudited, login), // notes who came in by itself
+	get("/login/code", anyone, 0, codePage),
+	post("/login/code", anyone, 0, unaudited, code),
+	get("/login/choose", anyone, 0, choosePage),
+	post("/login/choose", anyone, 0, unaudited, choose),
+	get("/p/{slug}", anyone, 0, loginPage),
+	post("/p/{slug}", anyone, 0, unaudited, login),
+	get("/ticket", anyone, 0, ticketPage),
+	post("/ticket", anyone, 0, unaudited, ticket),
+	post("/logout", person, puntuale.Reader, "signout", logout),
+	post("/language", anyone, 0, unaudited, speak),
+	post("/leave", partnerSide, puntuale.Reader, "client.leave", leave),
 }
 
 // front leads everybody to where they belong.

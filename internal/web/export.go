@@ -16,9 +16,9 @@ import (
 
 // exportRoutes bring sequences out as files and in again.
 var exportRoutes = []route{
-	{"GET /c/{client}/sequences/{id}/export", clientSide, puntuale.Reader, "", exportSequence},
-	{"GET /c/{client}/sequences/import", clientSide, puntuale.Staff, "", importPage},
-	{"POST /c/{client}/sequences/import", clientSide, puntuale.Staff, "sequence.import", importSequence},
+	get("/c/{client}/sequences/{id}/export", clientSide, puntuale.Reader, exportSequence),
+	get("/c/{client}/sequences/import", clientSide, puntuale.Staff, importPage),
+	post("/c/{client}/sequences/import", clientSide, puntuale.Staff, "sequence.import", importSequence),
 }
 
 // exported is a sequence as a file: what POST /api/sequences takes.

@@ -8,8 +8,8 @@ import (
 
 // gatewayRoutes are what a session that sends through a gateway has besides: its keys. Its test is that of all sessions.
 var gatewayRoutes = []route{
-	{"GET /c/{client}/sessions/{id}/gateway", clientSide, puntuale.Owner, "", gatewayKeys},
-	{"POST /c/{client}/sessions/{id}/gateway", clientSide, puntuale.Owner, "session.gateway", setGateway},
+	get("/c/{client}/sessions/{id}/gateway", clientSide, puntuale.Owner, gatewayKeys),
+	post("/c/{client}/sessions/{id}/gateway", clientSide, puntuale.Owner, "session.gateway", setGateway),
 }
 
 // gatewayFields are the fields of the forms that take a gateway's keys.

@@ -8,7 +8,7 @@ import (
 
 // homeRoutes is the first page of a client's dashboard.
 var homeRoutes = []route{
-	{"GET /c/{client}", clientSide, puntuale.Reader, "", home},
+	get("/c/{client}", clientSide, puntuale.Reader, home),
 }
 
 // home is the first page of a client's dashboard: its day.

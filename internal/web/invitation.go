@@ -9,8 +9,8 @@ import (
 
 // invitationRoutes are the page on which somebody who was invited sets a password. It has the looks of their partner.
 var invitationRoutes = []route{
-	{"GET /invitation", anyone, 0, "", invitation},
-	{"POST /invitation", anyone, 0, unaudited, join}, // notes who joined by itself
+	get("/invitation", anyone, 0, invitation),
+	post("/invitation", anyone, 0, unaudited, join), // notes who joined by itself
 }
 
 func invitation(v *visit) error {

@@ -10,15 +10,15 @@ import (
 
 // keyRoutes are the API keys of a client, and of the partner itself. Who may see one may do with it all that its owner may.
 var keyRoutes = []route{
-	{"GET /partner/keys", partnerSide, puntuale.Owner, "", keys},
-	{"POST /partner/keys", partnerSide, puntuale.Owner, "key.create", createOwnKey},
-	{"POST /partner/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", rotateOwnKey},
-	{"POST /partner/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", revokeOwnKey},
+	get("/partner/keys", partnerSide, puntuale.Owner, keys),
+	post("/partner/keys", partnerSide, puntuale.Owner, "key.create", createOwnKey),
+	post("/partner/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", rotateOwnKey),
+	post("/partner/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", revokeOwnKey),
 
-	{"GET /c/{client}/keys", clientSide, puntuale.Owner, "", keys},
-	{"POST /c/{client}/keys", clientSide, puntuale.Owner, "key.create", createOwnKey},
-	{"POST /c/{client}/keys/{key}/rotate", clientSide, puntuale.Owner, "key.rotate", rotateOwnKey},
-	{"POST /c/{client}/keys/{key}/revoke", clientSide, puntuale.Owner, "key.revoke", revokeOwnKey},
+	get("/c/{client}/keys", clientSide, puntuale.Owner, keys),
+	post("/c/{client}/keys", clientSide, puntuale.Owner, "key.create", createOwnKey),
+	post("/c/{client}/keys/{key}/rotate", clientSide, puntuale.Owner, "key.rotate", rotateOwnKey),
+	post("/c/{client}/keys/{key}/revoke", clientSide, puntuale.Owner, "key.revoke", revokeOwnKey),
 }
 
 // ring is what the pages of keys ask, of a client or of the partner itself.

@@ -9,14 +9,14 @@ import (
 
 // meRoutes are a person's own pages: name, language, password, second factor.
 var meRoutes = []route{
-	{"GET /me", person, puntuale.Reader, "", me},
-	{"POST /me/name", person, puntuale.Reader, "me.name", rename},
-	{"POST /me/password", person, puntuale.Reader, "me.password", changePassword},
-	{"POST /me/visits/end", person, puntuale.Reader, "me.visits_end", endVisits},
-	{"GET /me/second", person, puntuale.Reader, "", secondPage},
-	{"POST /me/second", person, puntuale.Reader, "me.second_on", setSecond},
-	{"POST /me/second/end", person, puntuale.Reader, "me.second_off", endSecond},
-	{"POST /me/second/codes", person, puntuale.Reader, "me.codes", renewCodes},
+	get("/me", person, puntuale.Reader, me),
+	post("/me/name", person, puntuale.Reader, "me.name", rename),
+	post("/me/password", person, puntuale.Reader, "me.password", changePassword),
+	post("/me/visits/end", person, puntuale.Reader, "me.visits_end", endVisits),
+	get("/me/second", person, puntuale.Reader, secondPage),
+	post("/me/second", person, puntuale.Reader, "me.second_on", setSecond),
+	post("/me/second/end", person, puntuale.Reader, "me.second_off", endSecond),
+	post("/me/second/codes", person, puntuale.Reader, "me.codes", renewCodes),
 }
 
 // mine is what the page shows besides its forms.

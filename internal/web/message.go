@@ -17,15 +17,15 @@ import (
 
 // messageRoutes are the list of messages and each one's story.
 var messageRoutes = []route{
-	{"GET /c/{client}/messages", clientSide, puntuale.Reader, "", messages},
-	{"GET /c/{client}/messages/live", clientSide, puntuale.Reader, "", liveMessages},
-	{"GET /c/{client}/messages/export", clientSide, puntuale.Reader, "", exportMessages},
-	{"GET /c/{client}/messages/{id}", clientSide, puntuale.Reader, "", message},
-	{"POST /c/{client}/messages/{id}/cancel", clientSide, puntuale.Staff, "message.cancel", cancelMessage},
-	{"POST /c/{client}/messages/{id}/restore", clientSide, puntuale.Staff, "message.restore", restoreMessage},
-	{"POST /c/{client}/messages/{id}/again", clientSide, puntuale.Staff, "message.again", sendAgain},
-	{"POST /c/{client}/messages/{id}/move", clientSide, puntuale.Staff, "message.move", moveMessage},
-	{"POST /c/{client}/messages/{id}/back", clientSide, puntuale.Staff, "message.back", moveBack},
+	get("/c/{client}/messages", clientSide, puntuale.Reader, messages),
+	get("/c/{client}/messages/live", clientSide, puntuale.Reader, liveMessages),
+	get("/c/{client}/messages/export", clientSide, puntuale.Reader, exportMessages),
+	get("/c/{client}/messages/{id}", clientSide, puntuale.Reader, message),
+	post("/c/{client}/messages/{id}/cancel", clientSide, puntuale.Staff, "message.cancel", cancelMessage),
+	post("/c/{client}/messages/{id}/restore", clientSide, puntuale.Staff, "message.restore", restoreMessage),
+	post("/c/{client}/messages/{id}/again", clientSide, puntuale.Staff, "message.again", sendAgain),
+	post("/c/{client}/messages/{id}/move", clientSide, puntuale.Staff, "message.move", moveMessage),
+	post("/c/{client}/messages/{id}/back", clientSide, puntuale.Staff, "message.back", moveBack),
 }
 
 // messageRows is the length of a page of the list.

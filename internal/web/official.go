@@ -12,11 +12,11 @@ import (
 
 // officialRoutes are what a session of the type Official has besides: its keys, its test, its templates.
 var officialRoutes = []route{
-	{"GET /c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, "", officialSetup},
-	{"POST /c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, "session.official", setOfficial},
-	{"POST /c/{client}/sessions/{id}/test", clientSide, puntuale.Staff, "session.test", testSession},
-	{"GET /c/{client}/sessions/{id}/templates", clientSide, puntuale.Reader, "", networkTemplates},
-	{"POST /c/{client}/sessions/{id}/templates", clientSide, puntuale.Staff, "session.templates", syncTemplates},
+	get("/c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, officialSetup),
+	post("/c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, "session.official", setOfficial),
+	post("/c/{client}/sessions/{id}/test", clientSide, puntuale.Staff, "session.test", testSession),
+	get("/c/{client}/sessions/{id}/templates", clientSide, puntuale.Reader, networkTemplates),
+	post("/c/{client}/sessions/{id}/templates", clientSide, puntuale.Staff, "session.templates", syncTemplates),
 }
 
 // metaSide is what an Official session is to Meta.

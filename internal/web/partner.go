@@ -13,14 +13,14 @@ import (
 
 // partnerRoutes are the pages of a partner's dashboard, but for those of one client.
 var partnerRoutes = []route{
-	{"GET /partner", partnerSide, puntuale.Reader, "", clients},
-	{"GET /partner/expiries", partnerSide, puntuale.Reader, "", expiries},
-	{"GET /partner/totals", partnerSide, puntuale.Reader, "", totals},
-	{"GET /partner/brand", partnerSide, puntuale.Owner, "", brand},
-	{"POST /partner/brand", partnerSide, puntuale.Owner, "brand.change", changeBrand},
-	{"POST /partner/brand/host", partnerSide, puntuale.Owner, "brand.host", proveHost},
-	{"GET /partner/audit", partnerSide, puntuale.Owner, "", partnerAudit},
-	{"POST /partner/clients/{id}/enter", partnerSide, puntuale.Reader, unaudited, enterClient}, // notes it by itself, in the client's log
+	get("/partner", partnerSide, puntuale.Reader, clients),
+	get("/partner/expiries", partnerSide, puntuale.Reader, expiries),
+	get("/partner/totals", partnerSide, puntuale.Reader, totals),
+	get("/partner/brand", partnerSide, puntuale.Owner, brand),
+	post("/partner/brand", partnerSide, puntuale.Owner, "brand.change", changeBrand),
+	post("/partner/brand/host", partnerSide, puntuale.Owner, "brand.host", proveHost),
+	get("/partner/audit", partnerSide, puntuale.Owner, partnerAudit),
+	post("/partner/clients/{id}/enter", partnerSide, puntuale.Reader, unaudited, enterClient), // notes it by itself, in the client's log
 }
 
 // clients is the partner's first page: the list of its clients. To htmx, which asks while one types, it is the list alone.
@@ -118,7 +118,7 @@ func changeBrand(v *visit) error {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.host", Message: "another partner has this host name"})
 		}
 		if v.compare(err, f, l.Host.Brand.Version(), "/partner/brand") {
-			v.differ(f, brandForm(l.Host.Brand), label{"name", "brand.name"}, label{"colour", "brand.colour"}, label{"host", "brand.host"})
+			v.differ(f, brandForm(l.Host.Brand), label{name: "name", key: "brand.name"}, label{name: "colour", key: "brand.colour"}, label{name: "host", key: "brand.host"})
 		}
 		return v.again(err, f, view.BrandForm(f, l), view.Brand(f, l), "name", "colour", "host", "logo")
 	}

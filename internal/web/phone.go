@@ -7,9 +7,9 @@ import (
 
 // phoneRoutes show the simulated recipients of a sandbox session.
 var phoneRoutes = []route{
-	{"GET /c/{client}/phone", clientSide, puntuale.Reader, "", anyPhone},
-	{"GET /c/{client}/sessions/{id}/phone", clientSide, puntuale.Reader, "", phone},
-	{"GET /c/{client}/sessions/{id}/phone/live", clientSide, puntuale.Reader, "", livePhone},
+	get("/c/{client}/phone", clientSide, puntuale.Reader, anyPhone),
+	get("/c/{client}/sessions/{id}/phone", clientSide, puntuale.Reader, phone),
+	get("/c/{client}/sessions/{id}/phone/live", clientSide, puntuale.Reader, livePhone),
 }
 
 // How much of the simulated network's ledger is shown.

@@ -34,6 +34,16 @@ type route struct {
 	do      func(*visit) error
 }
 
+// get is a page.
+func get(path string, who side, role puntuale.Role, do func(*visit) error) route {
+	return route{http.MethodGet + " " + path, who, role, "", do}
+}
+
+// post is something to do, and what the audit log says of it.
+func post(path string, who side, role puntuale.Role, audit string, do func(*visit) error) route {
+	return route{http.MethodPost + " " + path, who, role, audit, do}
+}
+
 // allRoutes is the one table. Each noun's file brings its part.
 func allRoutes() (all []route) {
 	for _, part := range [][]route{doorRoutes, invitationRoutes, meRoutes, brandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, homeRoutes, auditRoutes, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes, whichRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, campaignRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {

@@ -14,17 +14,17 @@ import (
 
 // sequenceRoutes are the pages of sequences: the heart of a client's dashboard.
 var sequenceRoutes = []route{
-	{"GET /c/{client}/sequences", clientSide, puntuale.Reader, "", sequences},
-	{"GET /c/{client}/sequences/new", clientSide, puntuale.Staff, "", newSequence},
-	{"GET /c/{client}/sequences/{id}", clientSide, puntuale.Reader, "", sequence},
-	{"GET /c/{client}/sequences/{id}/edit", clientSide, puntuale.Staff, "", editSequence},
-	{"POST /c/{client}/sequences", clientSide, puntuale.Staff, "sequence.create", createSequence},
-	{"POST /c/{client}/sequences/draft", clientSide, puntuale.Staff, unaudited, draft},
-	{"POST /c/{client}/sequences/file", clientSide, puntuale.Staff, unaudited, tryFile},
-	{"POST /c/{client}/sequences/{id}", clientSide, puntuale.Staff, "sequence.update", updateSequence},
-	{"POST /c/{client}/sequences/{id}/copy", clientSide, puntuale.Staff, "sequence.copy", copySequence},
-	{"POST /c/{client}/sequences/{id}/restore", clientSide, puntuale.Staff, "sequence.restore", restoreSequence},
-	{"POST /c/{client}/sequences/{id}/delete", clientSide, puntuale.Staff, "sequence.delete", deleteSequence},
+	get("/c/{client}/sequences", clientSide, puntuale.Reader, sequences),
+	get("/c/{client}/sequences/new", clientSide, puntuale.Staff, newSequence),
+	get("/c/{client}/sequences/{id}", clientSide, puntuale.Reader, sequence),
+	get("/c/{client}/sequences/{id}/edit", clientSide, puntuale.Staff, editSequence),
+	post("/c/{client}/sequences", clientSide, puntuale.Staff, "sequence.create", createSequence),
+	post("/c/{client}/sequences/draft", clientSide, puntuale.Staff, unaudited, draft),
+	post("/c/{client}/sequences/file", clientSide, puntuale.Staff, unaudited, tryFile),
+	post("/c/{client}/sequences/{id}", clientSide, puntuale.Staff, "sequence.update", updateSequence),
+	post("/c/{client}/sequences/{id}/copy", clientSide, puntuale.Staff, "sequence.copy", copySequence),
+	post("/c/{client}/sequences/{id}/restore", clientSide, puntuale.Staff, "sequence.restore", restoreSequence),
+	post("/c/{client}/sequences/{id}/delete", clientSide, puntuale.Staff, "sequence.delete", deleteSequence),
 }
 
 // sequences is the list. To htmx, which asks while one types, it is the list alone.
@@ -399,7 +399,7 @@ func compareSequence(v *visit, err error, f *view.Form, id string) error {
 		return missing
 	}
 	v.compare(err, f, found.Version(), sequenceURL(v, found.ID)+"/edit")
-	v.differ(f, draftForm(found.Sequence), label{"name", "sequence.name"})
+	v.differ(f, draftForm(found.Sequence), label{name: "name", key: "sequence.name"})
 	mine := readDraft(f)
 	ctx := view.With(v.ctx(), v.frame)
 	for i := range max(len(mine.Steps), len(found.Steps)) {

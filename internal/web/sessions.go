@@ -13,19 +13,19 @@ import (
 
 // sessionRoutes are the numbers that a client sends from.
 var sessionRoutes = []route{
-	{"GET /c/{client}/sessions", clientSide, puntuale.Reader, "", sessions},
-	{"GET /c/{client}/sessions/new", clientSide, puntuale.Owner, "", newSession},
-	{"POST /c/{client}/sessions", clientSide, puntuale.Owner, "session.create", createSession},
-	{"GET /c/{client}/sessions/{id}", clientSide, puntuale.Reader, "", session},
-	{"GET /c/{client}/sessions/{id}/link/live", clientSide, puntuale.Reader, "", liveLink},
-	{"POST /c/{client}/sessions/{id}/pair", clientSide, puntuale.Staff, "session.pair", pairSession},
-	{"POST /c/{client}/sessions/{id}/unlink", clientSide, puntuale.Staff, "session.unlink", unlinkSession},
-	{"POST /c/{client}/sessions/{id}/reconnect", clientSide, puntuale.Staff, "session.reconnect", reconnectSession},
-	{"POST /c/{client}/sessions/{id}/sequences", clientSide, puntuale.Staff, "session.sequences", setDefaultPair},
-	{"POST /c/{client}/sessions/{id}/name", clientSide, puntuale.Staff, "session.rename", renameSession},
-	{"POST /c/{client}/sessions/{id}/pace", clientSide, puntuale.Staff, "session.pace", setPace},
-	{"GET /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "", askToDeleteSession},
-	{"POST /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "session.delete", deleteSession},
+	get("/c/{client}/sessions", clientSide, puntuale.Reader, sessions),
+	get("/c/{client}/sessions/new", clientSide, puntuale.Owner, newSession),
+	post("/c/{client}/sessions", clientSide, puntuale.Owner, "session.create", createSession),
+	get("/c/{client}/sessions/{id}", clientSide, puntuale.Reader, session),
+	get("/c/{client}/sessions/{id}/link/live", clientSide, puntuale.Reader, liveLink),
+	post("/c/{client}/sessions/{id}/pair", clientSide, puntuale.Staff, "session.pair", pairSession),
+	post("/c/{client}/sessions/{id}/unlink", clientSide, puntuale.Staff, "session.unlink", unlinkSession),
+	post("/c/{client}/sessions/{id}/reconnect", clientSide, puntuale.Staff, "session.reconnect", reconnectSession),
+	post("/c/{client}/sessions/{id}/sequences", clientSide, puntuale.Staff, "session.sequences", setDefaultPair),
+	post("/c/{client}/sessions/{id}/name", clientSide, puntuale.Staff, "session.rename", renameSession),
+	post("/c/{client}/sessions/{id}/pace", clientSide, puntuale.Staff, "session.pace", setPace),
+	get("/c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, askToDeleteSession),
+	post("/c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "session.delete", deleteSession),
 }
 
 // sender is a session as pages show it. Whoever may only look sees no code: it would link a phone.
@@ -295,8 +295,8 @@ func setPace(v *visit) error {
 		stored := o.StoredPace()
 		o.PaceForm = f
 		if v.compare(err, f, o.Version(), sessionURL(v, o.ID)) {
-			v.differ(f, stored, label{"per_minute", "pace.per_minute"}, label{"per_day", "pace.per_day"},
-				label{"cold_per_minute", "pace.cold_per_minute"}, label{"cold_per_day", "pace.cold_per_day"}, label{"jitter", "pace.jitter"})
+			v.differ(f, stored, label{name: "per_minute", key: "pace.per_minute"}, label{name: "per_day", key: "pace.per_day"},
+				label{name: "cold_per_minute", key: "pace.cold_per_minute"}, label{name: "cold_per_day", key: "pace.cold_per_day"}, label{name: "jitter", key: "pace.jitter"})
 		}
 		return v.again(below(err, "pace"), f, view.PaceForm(o), view.Session(o), "per_minute", "per_day", "cold_per_minute", "cold_per_day", "jitter")
 	}

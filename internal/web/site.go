@@ -152,8 +152,6 @@ func (s *site) unmatched(r *http.Request) error {
 func (r *route) check() error {
 	method, _, _ := strings.Cut(r.pattern, " ")
 	switch {
-	case method != http.MethodGet && method != http.MethodPost:
-		return fmt.Errorf("route %s: pages know GET and POST", r.pattern)
 	case method == http.MethodPost && r.audit == "":
 		return fmt.Errorf("route %s: it says nothing to the audit log", r.pattern)
 	case r.side != anyone && r.role == 0:

@@ -16,9 +16,9 @@ import (
 
 // startRoutes start a sequence by hand, for one number.
 var startRoutes = []route{
-	{"GET /c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, "", startPage},
-	{"POST /c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, "sequence.start", startByHand},
-	{"GET /c/{client}/sequences/{id}/started", clientSide, puntuale.Staff, "", startedPage},
+	get("/c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, startPage),
+	post("/c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, "sequence.start", startByHand),
+	get("/c/{client}/sequences/{id}/started", clientSide, puntuale.Staff, startedPage),
 }
 
 // startPage asks for whom a sequence is to be started.

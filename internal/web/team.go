@@ -17,14 +17,14 @@ var teamRoutes = append(append(
 
 func teamOf(base string, which side) []route {
 	return []route{
-		{"GET " + base, which, puntuale.Owner, "", team},
-		{"GET " + base + "/new", which, puntuale.Owner, "", newUser},
-		{"POST " + base + "/new", which, puntuale.Owner, "user.create", createUser},
-		{"GET " + base + "/{user}", which, puntuale.Owner, "", editUser},
-		{"POST " + base + "/{user}", which, puntuale.Owner, "user.change", changeUser},
-		{"POST " + base + "/{user}/invite", which, puntuale.Owner, "user.invite", inviteUser},
-		{"POST " + base + "/{user}/uninvite", which, puntuale.Owner, "user.uninvite", uninviteUser},
-		{"POST " + base + "/{user}/delete", which, puntuale.Owner, "user.delete", deleteUser},
+		get(base, which, puntuale.Owner, team),
+		get(base+"/new", which, puntuale.Owner, newUser),
+		post(base+"/new", which, puntuale.Owner, "user.create", createUser),
+		get(base+"/{user}", which, puntuale.Owner, editUser),
+		post(base+"/{user}", which, puntuale.Owner, "user.change", changeUser),
+		post(base+"/{user}/invite", which, puntuale.Owner, "user.invite", inviteUser),
+		post(base+"/{user}/uninvite", which, puntuale.Owner, "user.uninvite", uninviteUser),
+		post(base+"/{user}/delete", which, puntuale.Owner, "user.delete", deleteUser),
 	}
 }
 
@@ -159,7 +159,7 @@ func changeUser(v *visit) error {
 	}
 	if _, err := team.Change(v.ctx(), v.path("user"), r); err != nil {
 		if v.compare(err, f, u.Version(), v.r.URL.Path) {
-			v.differ(f, userForm(u), label{"name", "me.name"}, label{"role", "users.role"})
+			v.differ(f, userForm(u), label{name: "name", key: "me.name"}, label{name: "role", key: "users.role"})
 		}
 		return v.again(err, f, view.UserForm(f, u, crew), view.UserEdit(f, u, crew), "name", "role")
 	}

@@ -14,13 +14,13 @@ import (
 
 // templateRoutes are the pages of templates: content with a name, which sequences share.
 var templateRoutes = []route{
-	{"GET /c/{client}/templates", clientSide, puntuale.Reader, "", templates},
-	{"GET /c/{client}/templates/new", clientSide, puntuale.Staff, "", newTemplate},
-	{"GET /c/{client}/templates/{id}", clientSide, puntuale.Reader, "", template},
-	{"POST /c/{client}/templates", clientSide, puntuale.Staff, "template.create", createTemplate},
-	{"POST /c/{client}/templates/draft", clientSide, puntuale.Staff, unaudited, draftTemplate},
-	{"POST /c/{client}/templates/{id}", clientSide, puntuale.Staff, "template.update", updateTemplate},
-	{"POST /c/{client}/templates/{id}/delete", clientSide, puntuale.Staff, "template.delete", deleteTemplate},
+	get("/c/{client}/templates", clientSide, puntuale.Reader, templates),
+	get("/c/{client}/templates/new", clientSide, puntuale.Staff, newTemplate),
+	get("/c/{client}/templates/{id}", clientSide, puntuale.Reader, template),
+	post("/c/{client}/templates", clientSide, puntuale.Staff, "template.create", createTemplate),
+	post("/c/{client}/templates/draft", clientSide, puntuale.Staff, unaudited, draftTemplate),
+	post("/c/{client}/templates/{id}", clientSide, puntuale.Staff, "template.update", updateTemplate),
+	post("/c/{client}/templates/{id}/delete", clientSide, puntuale.Staff, "template.delete", deleteTemplate),
 }
 
 func templates(v *visit) error {
@@ -247,8 +247,8 @@ func updateTemplate(v *visit) error {
 	done, err := v.client.ReplaceTemplate(v.ctx(), v.path("id"), draft)
 	if err != nil {
 		if v.compare(err, f, old.Version(), v.frame.Place.Base+"/templates/"+old.ID.String()) {
-			v.differ(f, templateForm(old.Template), label{"name", "template.name"}, label{"text", "step.words"}, label{"media", "step.media_url"},
-				label{"media_name", "step.media_name"}, label{"latitude", "step.latitude"}, label{"longitude", "step.longitude"}, label{"official", "template.official"})
+			v.differ(f, templateForm(old.Template), label{name: "name", key: "template.name"}, label{name: "text", key: "step.words"}, label{name: "media", key: "step.media_url"},
+				label{name: "media_name", key: "step.media_name"}, label{name: "latitude", key: "step.latitude"}, label{name: "longitude", key: "step.longitude"}, label{name: "official", key: "template.official"})
 		}
 		return templateRefused(v, err, f)
 	}

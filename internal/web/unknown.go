@@ -9,12 +9,12 @@ import (
 
 // unknownRoutes are about messages that may have left before a restore.
 var unknownRoutes = []route{
-	{"GET /c/{client}/unknown", clientSide, puntuale.Reader, "", unknown},
-	{"GET /c/{client}/unknown/resend", clientSide, puntuale.Staff, "", askAbout("resend")},
-	{"POST /c/{client}/unknown/resend", clientSide, puntuale.Staff, "unknown.resend", resendUnknown},
-	{"GET /c/{client}/unknown/close", clientSide, puntuale.Staff, "", askAbout("close")},
-	{"POST /c/{client}/unknown/close", clientSide, puntuale.Staff, "unknown.close", closeUnknown},
-	{"POST /c/{client}/unknown/release", clientSide, puntuale.Staff, "unknown.release", releaseHeld},
+	get("/c/{client}/unknown", clientSide, puntuale.Reader, unknown),
+	get("/c/{client}/unknown/resend", clientSide, puntuale.Staff, askAbout("resend")),
+	post("/c/{client}/unknown/resend", clientSide, puntuale.Staff, "unknown.resend", resendUnknown),
+	get("/c/{client}/unknown/close", clientSide, puntuale.Staff, askAbout("close")),
+	post("/c/{client}/unknown/close", clientSide, puntuale.Staff, "unknown.close", closeUnknown),
+	post("/c/{client}/unknown/release", clientSide, puntuale.Staff, "unknown.release", releaseHeld),
 }
 
 func unknown(v *visit) (err error) {

@@ -7,7 +7,7 @@ import (
 
 // usageRoutes are what the client used, and has left.
 var usageRoutes = []route{
-	{"GET /c/{client}/usage", clientSide, puntuale.Reader, "", usage},
+	get("/c/{client}/usage", clientSide, puntuale.Reader, usage),
 }
 
 func usage(v *visit) error {

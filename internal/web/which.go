@@ -7,7 +7,7 @@ import (
 
 // whichRoutes lead to a start by hand from where no sequence is named.
 var whichRoutes = []route{
-	{"GET /c/{client}/start", clientSide, puntuale.Staff, "", which},
+	get("/c/{client}/start", clientSide, puntuale.Staff, which),
 }
 
 // which asks which sequence is to be started. To htmx, which asks while one types, it is the list alone.
