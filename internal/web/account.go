@@ -12,26 +12,26 @@ import (
 )
 
 // accountRoutes are a partner's pages of one client.
-var accountRoutes = []route{
-	get("/partner/clients/new", partnerSide, puntuale.Staff, newAccount),
-	post("/partner/clients/new", partnerSide, puntuale.Staff, "client.create", createAccount),
-	get("/partner/clients/{id}", partnerSide, puntuale.Reader, account),
-	get("/partner/clients/{id}/edit", partnerSide, puntuale.Staff, editAccount),
-	post("/partner/clients/{id}/edit", partnerSide, puntuale.Staff, "client.change", changeAccount),
-	post("/partner/clients/{id}/credits", partnerSide, puntuale.Staff, "client.credits", addCredits),
-	post("/partner/clients/{id}/suspend", partnerSide, puntuale.Staff, "client.suspend", suspendAccount),
-	post("/partner/clients/{id}/resume", partnerSide, puntuale.Staff, "client.resume", resumeAccount),
-	post("/partner/clients/{id}/delete", partnerSide, puntuale.Owner, "client.delete", deleteAccount),
-	post("/partner/clients/{id}/keys", partnerSide, puntuale.Owner, "key.create", createKey),
-	post("/partner/clients/{id}/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", rotateKey),
-	post("/partner/clients/{id}/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", revokeKey),
+var accountRoutes = []Route{
+	Get("/partner/clients/new", PartnerSide, puntuale.Staff, newAccount),
+	Post("/partner/clients/new", PartnerSide, puntuale.Staff, "client.create", createAccount),
+	Get("/partner/clients/{id}", PartnerSide, puntuale.Reader, account),
+	Get("/partner/clients/{id}/edit", PartnerSide, puntuale.Staff, editAccount),
+	Post("/partner/clients/{id}/edit", PartnerSide, puntuale.Staff, "client.change", changeAccount),
+	Post("/partner/clients/{id}/credits", PartnerSide, puntuale.Staff, "client.credits", addCredits),
+	Post("/partner/clients/{id}/suspend", PartnerSide, puntuale.Staff, "client.suspend", suspendAccount),
+	Post("/partner/clients/{id}/resume", PartnerSide, puntuale.Staff, "client.resume", resumeAccount),
+	Post("/partner/clients/{id}/delete", PartnerSide, puntuale.Owner, "client.delete", deleteAccount),
+	Post("/partner/clients/{id}/keys", PartnerSide, puntuale.Owner, "key.create", createKey),
+	Post("/partner/clients/{id}/keys/{key}/rotate", PartnerSide, puntuale.Owner, "key.rotate", rotateKey),
+	Post("/partner/clients/{id}/keys/{key}/revoke", PartnerSide, puntuale.Owner, "key.revoke", revokeKey),
 }
 
-func newAccount(v *visit) error {
+func newAccount(v *Request) error {
 	return v.show(view.AccountNew(view.NewForm("account_type", string(puntuale.AccountTest))))
 }
 
-func createAccount(v *visit) error {
+func createAccount(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -62,16 +62,16 @@ func createAccount(v *visit) error {
 }
 
 // loginAddress is where the partner's clients sign in.
-func loginAddress(v *visit) string {
+func loginAddress(v *Request) string {
 	h := v.person.Host()
 	if h.Brand.Confirmed {
-		return v.ownAddress() + "/login"
+		return v.SiteAddress() + "/login"
 	}
-	return v.ownAddress() + "/p/" + h.Partner.Slug
+	return v.SiteAddress() + "/p/" + h.Partner.Slug
 }
 
 // account is a client as its partner sees it.
-func account(v *visit) error {
+func account(v *Request) error {
 	a, err := accountOf(v, v.path("id"))
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func account(v *visit) error {
 	return v.show(view.AccountPage(a))
 }
 
-func accountOf(v *visit, id string) (view.Account, error) {
+func accountOf(v *Request, id string) (view.Account, error) {
 	row, err := v.partner.Row(v.ctx(), id)
 	if err != nil {
 		return view.Account{}, err
@@ -99,7 +99,7 @@ func accountOf(v *visit, id string) (view.Account, error) {
 	return a, nil
 }
 
-func editAccount(v *visit) error {
+func editAccount(v *Request) error {
 	c, err := v.partner.Account(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func editAccount(v *visit) error {
 }
 
 // accountForm is a client as the form of its fields.
-func accountForm(v *visit, c puntuale.Client) (*view.Form, error) {
+func accountForm(v *Request, c puntuale.Client) (*view.Form, error) {
 	quotas, err := v.partner.Quotas(v.ctx(), c)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func accountForm(v *visit, c puntuale.Client) (*view.Form, error) {
 	return f, nil
 }
 
-func changeAccount(v *visit) error {
+func changeAccount(v *Request) error {
 	c, err := v.partner.Account(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func changeAccount(v *visit) error {
 		}
 	}
 	change := readChange(f, stored)
-	change.Known = known(f)
+	change.Known = Versions(f)
 	if endsAtOnce(v, c, change) && !f.Is("past", "on") {
 		f.Values.Set("past", "ask")
 		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.expiration_date", Message: "has passed"})
@@ -171,7 +171,7 @@ func changeAccount(v *visit) error {
 	if _, err := v.partner.ChangeClient(v.ctx(), v.path("id"), change); err != nil {
 		fields := []string{"name", "phone", "profile", "credits", "refill_period", "daily_api_cap", "expiration_date", "timezone", "region", "active_features", "holidays"}
 		fields = append(fields, quotaFields()...)
-		if v.compare(err, f, c.Version(), v.r.URL.Path) {
+		if v.compare(err, f, c.Version(), v.HTTP.URL.Path) {
 			current, formErr := accountForm(v, c)
 			if formErr != nil {
 				return formErr
@@ -185,7 +185,7 @@ func changeAccount(v *visit) error {
 	}
 	v.did(c.ID.String())
 	v.say("account.saved", "")
-	return v.to("/partner/clients/" + c.ID.String())
+	return v.Redirect("/partner/clients/" + c.ID.String())
 }
 
 // unversioned are the fields that no version of a client has. Messages are paid for while somebody looks at the form, and
@@ -200,7 +200,7 @@ func unversioned() []label {
 
 // differUnversioned notes which of these fields the person changed, and somebody else, too. A field that the person left
 // alone shows what is stored now.
-func differUnversioned(v *visit, f, stored *view.Form) {
+func differUnversioned(v *Request, f, stored *view.Form) {
 	for _, l := range unversioned() {
 		if strings.TrimSpace(f.Value(l.name)) == f.Value("was."+l.name) {
 			f.Values.Set(l.name, stored.Value(l.name))
@@ -219,7 +219,7 @@ func quotaFields() (names []string) {
 }
 
 // endsAtOnce reports whether a change lets an account expire on a day that has passed where the client is.
-func endsAtOnce(v *visit, c puntuale.Client, change control.ClientChange) bool {
+func endsAtOnce(v *Request, c puntuale.Client, change control.ClientChange) bool {
 	if !change.Expires.Set {
 		return false
 	}
@@ -288,7 +288,7 @@ func readChange(f, before *view.Form) (r control.ClientChange) {
 }
 
 // addCredits adds to the credits, or takes from them, whatever is spent meanwhile.
-func addCredits(v *visit) error {
+func addCredits(v *Request) error {
 	if _, err := v.partner.Account(v.ctx(), v.path("id")); err != nil {
 		return err
 	}
@@ -313,13 +313,13 @@ func addCredits(v *visit) error {
 	}
 	v.did(c.ID.String() + " " + strconv.FormatInt(n, 10))
 	v.say("account.credits_done", "")
-	return v.to("/partner/clients/" + c.ID.String())
+	return v.Redirect("/partner/clients/" + c.ID.String())
 }
 
-func suspendAccount(v *visit) error { return suspend(v, true) }
-func resumeAccount(v *visit) error  { return suspend(v, false) }
+func suspendAccount(v *Request) error { return suspend(v, true) }
+func resumeAccount(v *Request) error  { return suspend(v, false) }
 
-func suspend(v *visit, suspended bool) error {
+func suspend(v *Request, suspended bool) error {
 	c, err := v.partner.ChangeClient(v.ctx(), v.path("id"), control.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: suspended}})
 	if err != nil {
 		return err
@@ -331,11 +331,11 @@ func suspend(v *visit, suspended bool) error {
 	} else {
 		v.say("account.resume_done", base+"/suspend", "Name", c.Name)
 	}
-	return v.to(base)
+	return v.Redirect(base)
 }
 
 // deleteAccount deletes a client, once its name was typed.
-func deleteAccount(v *visit) error {
+func deleteAccount(v *Request) error {
 	a, err := accountOf(v, v.path("id"))
 	if err != nil {
 		return err
@@ -353,10 +353,10 @@ func deleteAccount(v *visit) error {
 	}
 	v.did(a.ID.String() + " " + a.Name)
 	v.say("account.deleted", "", "Name", a.Name)
-	return v.to("/partner")
+	return v.Redirect("/partner")
 }
 
-func createKey(v *visit) error {
+func createKey(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -375,11 +375,11 @@ func createKey(v *visit) error {
 }
 
 // issued shows a key, which is shown only now.
-func issued(v *visit, key control.IssuedKey) error {
+func issued(v *Request, key control.IssuedKey) error {
 	return v.whole(view.KeyIssued(key.Plain, key.Name, "/partner/clients/"+v.path("id")))
 }
 
-func rotateKey(v *visit) error {
+func rotateKey(v *Request) error {
 	key, err := v.partner.RotateKey(v.ctx(), v.path("id"), v.path("key"), nil, control.Once[control.IssuedKey]{})
 	if err != nil {
 		return err
@@ -388,11 +388,11 @@ func rotateKey(v *visit) error {
 	return issued(v, key)
 }
 
-func revokeKey(v *visit) error {
+func revokeKey(v *Request) error {
 	if err := v.partner.RevokeKey(v.ctx(), v.path("id"), v.path("key")); err != nil {
 		return err
 	}
 	v.did(v.path("id") + " " + v.path("key"))
 	v.say("key.revoked", "")
-	return v.to("/partner/clients/" + v.path("id"))
+	return v.Redirect("/partner/clients/" + v.path("id"))
 }

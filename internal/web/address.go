@@ -14,17 +14,17 @@ import (
 // doorCookie names the partner whose sign-in page somebody came in by, so that they are led back to that one.
 const doorCookie = "door"
 
-// door is the address of the sign-in page that somebody knows: their partner's, where they came in by it. At a partner's
+// SignInAddress is the address of the sign-in page that somebody knows: their partner's, where they came in by it. At a partner's
 // own host name it is its page anyway.
-func (v *visit) door() string {
-	if slug := httpkit.SlugIn(v.r, doorCookie); slug != "" {
+func (v *Request) SignInAddress() string {
+	if slug := httpkit.SlugIn(v.HTTP, doorCookie); slug != "" {
 		return "/p/" + slug
 	}
 	return "/login"
 }
 
-func (v *visit) keepSlug(slug string) {
-	http.SetCookie(v.w, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
+func (v *Request) keepSlug(slug string) {
+	http.SetCookie(v.Writer, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
 }
 
 // ownAddress reports whether an address is a path of ours, so that nobody is led elsewhere. It has no control characters:
@@ -34,16 +34,16 @@ func ownAddress(text string) bool {
 }
 
 // invitationAddress is the link that is handed on.
-func (v *visit) invitationAddress(i control.Invitation) string {
-	return v.ownAddress() + "/invitation?" + url.Values{"t": {i.Secret}}.Encode()
+func (v *Request) invitationAddress(i control.Invitation) string {
+	return v.SiteAddress() + "/invitation?" + url.Values{"t": {i.Secret}}.Encode()
 }
 
-// ownAddress is the address of the partner's pages: at its confirmed host name, where it has one.
-func (v *visit) ownAddress() string {
+// SiteAddress is the address of the partner's pages: at its confirmed host name, where it has one.
+func (v *Request) SiteAddress() string {
 	if b := v.person.Host().Brand; b.Confirmed {
 		return "https://" + b.Host
 	}
-	return cmp.Or(v.site.control.Public(), readAt(v.r))
+	return cmp.Or(v.site.control.Public(), readAt(v.HTTP))
 }
 
 // readAt is the address at which a page is read: that of the reader's browser.

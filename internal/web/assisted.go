@@ -19,25 +19,25 @@ import (
 
 // assistedRoutes are the app of a phone that a person sends from: its page, and what makes it installable. Its script calls
 // the devices' part of the API, see docs/device.md. Nothing that is served here belongs to a linked device.
-var assistedRoutes = []route{
-	get("/phone", anyone, 0, assisted),
-	get("/phone/manifest.webmanifest", anyone, 0, assistedManifest),
-	get("/phone/worker.js", anyone, 0, assistedWorker),
-	get("/phone/icon/{partner}/{mark}/{size}", anyone, 0, sendAssistedIcon),
+var assistedRoutes = []Route{
+	Get("/phone", Anyone, 0, assisted),
+	Get("/phone/manifest.webmanifest", Anyone, 0, assistedManifest),
+	Get("/phone/worker.js", Anyone, 0, assistedWorker),
+	Get("/phone/icon/{partner}/{mark}/{size}", Anyone, 0, sendAssistedIcon),
 }
 
 // assistedHost finds the partner whose looks the app has, and gives them to the page: that of the host name, of the slug
 // in the address, of the person signed in, or of the pages that the browser saw last. Nobody has to be found.
-func assistedHost(v *visit) (h puntuale.Host, err error) {
+func assistedHost(v *Request) (h puntuale.Host, err error) {
 	slug := v.query("p")
-	h, err = v.site.control.PartnerAt(v.ctx(), v.r.Host, "")
+	h, err = v.site.control.PartnerAt(v.ctx(), v.HTTP.Host, "")
 	if missing(err) && slug != "" {
 		h, err = v.site.control.PartnerAt(v.ctx(), "", slug)
 	}
 	if missing(err) && v.person != nil {
 		h, err = v.person.Host(), nil
 	}
-	if seen := httpkit.SlugIn(v.r, httpkit.LooksCookie); missing(err) && seen != "" {
+	if seen := httpkit.SlugIn(v.HTTP, httpkit.LooksCookie); missing(err) && seen != "" {
 		h, err = v.site.control.PartnerAt(v.ctx(), "", seen)
 	}
 	if missing(err) {
@@ -52,7 +52,7 @@ func assistedHost(v *visit) (h puntuale.Host, err error) {
 func missing(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeNotFound }
 
 // assistedPage is the page for a partner. What differs between two visits of one browser does not stand in it.
-func assistedPage(v *visit, h puntuale.Host) view.AssistedPage {
+func assistedPage(v *Request, h puntuale.Host) view.AssistedPage {
 	return view.AssistedPage{Icon: assistedIcon(h, 192)}
 }
 
@@ -64,7 +64,7 @@ func assistedIcon(h puntuale.Host, size int) string {
 	return assistedPath + "/icon/" + strconv.FormatInt(int64(h.Partner.ID), 10) + "/" + cmp.Or(h.Brand.Mark, noMark) + "/" + strconv.Itoa(size) + ".png"
 }
 
-func assisted(v *visit) error {
+func assisted(v *Request) error {
 	h, err := assistedHost(v)
 	if err != nil {
 		return err
@@ -72,13 +72,13 @@ func assisted(v *visit) error {
 	if slug := v.query("p"); slug != "" && slug == h.Partner.Slug {
 		v.keepSlug(slug) // the app that is installed asks for its parts without it
 	}
-	v.w.Header().Set("Content-Security-Policy", policy+"; worker-src 'self'")
+	v.Writer.Header().Set("Content-Security-Policy", policy+"; worker-src 'self'")
 	return v.show(view.Assisted(assistedPage(v, h)))
 }
 
 // assistedManifest says how the app is installed. An app on the screen of an iPhone has cookies of its own, so that its first
 // address names the partner.
-func assistedManifest(v *visit) error {
+func assistedManifest(v *Request) error {
 	h, err := assistedHost(v)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ var assistedFiles = []string{"tabler.css", "app.css", "theme.js", "app.js", "ass
 
 // assistedWorker is the service worker: what it keeps and says, and then its code. What it keeps is named by a hash of the
 // page, so that any change to the page, its files or its looks brings a new worker.
-func assistedWorker(v *visit) error {
+func assistedWorker(v *Request) error {
 	h, err := assistedHost(v)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func assistedWorker(v *visit) error {
 		Icon    string   `json:"icon"`
 		Title   string   `json:"title"`
 		Body    string   `json:"body"`
-	}{hex.EncodeToString(sum[:8]), assistedPath, nil, assistedIcon(h, 192), v.frame.Look.Name, v.t("assisted.push.body")}
+	}{hex.EncodeToString(sum[:8]), assistedPath, nil, assistedIcon(h, 192), v.frame.Look.Name, v.T("assisted.push.body")}
 	for _, name := range assistedFiles {
 		shell.Files = append(shell.Files, static.URL(name))
 	}
@@ -151,13 +151,13 @@ func assistedWorker(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.w.Header().Set("Service-Worker-Allowed", assistedPath)
-	v.w.Header().Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'")
+	v.Writer.Header().Set("Service-Worker-Allowed", assistedPath)
+	v.Writer.Header().Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'")
 	return give(v, "text/javascript; charset=utf-8", bytes.Join([][]byte{[]byte("const shell = "), words, []byte(";\n"), static.Content("assisted-worker.js")}, nil))
 }
 
 // sendAssistedIcon draws the app's icon. Its address changes with what it shows, so it is kept for good.
-func sendAssistedIcon(v *visit) error {
+func sendAssistedIcon(v *Request) error {
 	size, err := strconv.Atoi(strings.TrimSuffix(v.path("size"), ".png"))
 	if err != nil || !isIconSize(size) || !strings.HasSuffix(v.path("size"), ".png") {
 		return errNoPage
@@ -176,23 +176,23 @@ func sendAssistedIcon(v *visit) error {
 			}
 		}
 	}
-	if err := v.account.Take(iconMemory(logo, size)); err != nil {
+	if err := v.Memory.Take(iconMemory(logo, size)); err != nil {
 		return err
 	}
 	return kept(v, "image/png", drawIcon(size, colour, logo))
 }
 
 // give answers with a file that the browser asks for again each time.
-func give(v *visit, kind string, content []byte) error {
-	if err := v.account.Take(int64(len(content))); err != nil {
+func give(v *Request, kind string, content []byte) error {
+	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}
 	v.pass.Rest() // a slow reader needs no place
 	v.answered = true
-	h := v.w.Header()
+	h := v.Writer.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(content)))
-	v.w.WriteHeader(http.StatusOK)
-	_, _ = v.w.Write(content) // fails only when the reader is gone
+	v.Writer.WriteHeader(http.StatusOK)
+	_, _ = v.Writer.Write(content) // fails only when the reader is gone
 	return nil
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // auditRoutes are what a client reads of the audit log.
-var auditRoutes = []route{
-	get("/c/{client}/audit", clientSide, puntuale.Owner, clientAudit),
+var auditRoutes = []Route{
+	Get("/c/{client}/audit", ClientSide, puntuale.Owner, clientAudit),
 }
 
 // partnerAudit is what was done in the partner's dashboard and in those of its clients.
-func partnerAudit(v *visit) error {
+func partnerAudit(v *Request) error {
 	rows, next, err := v.partner.Audit(v.ctx(), request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
 	if err != nil {
 		return lost(err)
@@ -26,7 +26,7 @@ func partnerAudit(v *visit) error {
 }
 
 // clientAudit is what was done in the client's dashboard.
-func clientAudit(v *visit) error {
+func clientAudit(v *Request) error {
 	rows, next, err := v.client.Audit(v.ctx(), request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
 	if err != nil {
 		return lost(err)
@@ -34,7 +34,7 @@ func clientAudit(v *visit) error {
 	return audit(v, rows, v.frame.Place.Base+"/audit", next)
 }
 
-func audit(v *visit, entries []puntuale.AuditEntry, url, next string) error {
+func audit(v *Request, entries []puntuale.AuditEntry, url, next string) error {
 	rows, err := (&namer{v: v, names: map[string]string{}, deleted: map[string]string{}, clients: map[puntuale.ClientID]*control.Client{}}).rows(entries)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func audit(v *visit, entries []puntuale.AuditEntry, url, next string) error {
 // namer finds the names of what the log has identifiers of, each once. The log itself keeps identifiers: they stay right
 // when something is renamed, and say nothing of anybody who was erased.
 type namer struct {
-	v       *visit
+	v       *Request
 	names   map[string]string
 	deleted map[string]string                     // what was deleted, by the name it had
 	clients map[puntuale.ClientID]*control.Client // nil: gone
@@ -57,7 +57,7 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]view.AuditRow, error) {
 		row := view.AuditRow{AuditEntry: e}
 		var err error
 		if e.User == 0 && strings.HasPrefix(e.Action, "campaign.") {
-			row.User = n.v.t(map[bool]string{true: "audit.by_key", false: "audit.by_itself"}[e.Who == puntuale.ActorKey])
+			row.User = n.v.T(map[bool]string{true: "audit.by_key", false: "audit.by_itself"}[e.Who == puntuale.ActorKey])
 			row.Who = row.User
 		} else if row.User, err = n.user(e); err != nil {
 			return nil, err
@@ -84,9 +84,9 @@ func (n *namer) what(row *view.AuditRow) (err error) {
 		return nil
 	}
 	if row.Action == puntuale.FailedSignIn {
-		row.Kept = n.v.t("audit.wrong." + row.Target)
+		row.Kept = n.v.T("audit.wrong." + row.Target)
 		if row.Times > 1 {
-			row.Kept += " · " + n.v.t("audit.times", "N", int(row.Times))
+			row.Kept += " · " + n.v.T("audit.times", "N", int(row.Times))
 		}
 		return nil
 	}
@@ -116,11 +116,11 @@ func (n *namer) what(row *view.AuditRow) (err error) {
 		row.Kept = rest
 	}
 	if key := "campaign.reason." + rest; noun == "campaign" && rest != "" && n.v.frame.Language.Has(key) {
-		row.Kept = n.v.t(key)
+		row.Kept = n.v.T(key)
 	}
 	if row.Action == "client.credits" {
 		if credits, err := strconv.ParseInt(rest, 10, 64); err == nil {
-			row.Kept = n.v.t("audit.credits", "Change", n.v.frame.Language.Number(credits))
+			row.Kept = n.v.T("audit.credits", "Change", n.v.frame.Language.Number(credits))
 		}
 	}
 	row.What = cmp.Or(row.What, n.deleted[key])
@@ -132,7 +132,7 @@ func (n *namer) what(row *view.AuditRow) (err error) {
 func (n *namer) identify(row *view.AuditRow, id string) {
 	shown := id
 	if _, err := strconv.ParseInt(id, 10, 64); err == nil {
-		shown = n.v.t("audit.identifier", "ID", id)
+		shown = n.v.T("audit.identifier", "ID", id)
 		if row.What != "" {
 			row.ID = shown
 			return
@@ -185,11 +185,11 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 			if err != nil || len(found) == 0 {
 				return "", err
 			}
-			return cmp.Or(found[0].SequenceName, n.v.t("audit.no_sequence")), nil
+			return cmp.Or(found[0].SequenceName, n.v.T("audit.no_sequence")), nil
 		})
 	case "blacklist":
 		if count, err := strconv.Atoi(target); err == nil && verb == "import" {
-			return n.v.t("audit.numbers", "N", count), nil
+			return n.v.T("audit.numbers", "N", count), nil
 		}
 		return n.once(client, noun, id, func() (string, error) { b, err := c.BlacklistEntry(n.v.ctx(), id); return view.Grouped(b.Phone), err })
 	}
@@ -207,11 +207,11 @@ func (n *namer) many(target string) string {
 	if err != nil || !n.v.frame.Language.Has(key) {
 		return ""
 	}
-	return n.v.t(key, "N", count)
+	return n.v.T(key, "N", count)
 }
 
 // keyName finds a key by its identifier or its beginning.
-func keyName(c *control.Client, v *visit, id string) (string, error) {
+func keyName(c *control.Client, v *Request, id string) (string, error) {
 	keys, err := c.Keys(v.ctx())
 	for _, k := range keys {
 		if k.Prefix == id || k.ID.String() == id {

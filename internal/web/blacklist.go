@@ -15,24 +15,24 @@ import (
 )
 
 // blacklistRoutes are about the numbers that a client must never write to.
-var blacklistRoutes = []route{
-	get("/c/{client}/blacklist", clientSide, puntuale.Reader, blacklist),
-	post("/c/{client}/blacklist", clientSide, puntuale.Staff, "blacklist.add", addBlacklisted),
-	get("/c/{client}/blacklist/import", clientSide, puntuale.Staff, askForNumbers),
-	post("/c/{client}/blacklist/import", clientSide, puntuale.Staff, "blacklist.import", importNumbers),
-	get("/c/{client}/blacklist/export", clientSide, puntuale.Staff, exportNumbers),
-	get("/c/{client}/blacklist/{id}/remove", clientSide, puntuale.Staff, askToRemove),
-	post("/c/{client}/blacklist/{id}/remove", clientSide, puntuale.Staff, "blacklist.remove", removeBlacklisted),
+var blacklistRoutes = []Route{
+	Get("/c/{client}/blacklist", ClientSide, puntuale.Reader, blacklist),
+	Post("/c/{client}/blacklist", ClientSide, puntuale.Staff, "blacklist.add", addBlacklisted),
+	Get("/c/{client}/blacklist/import", ClientSide, puntuale.Staff, askForNumbers),
+	Post("/c/{client}/blacklist/import", ClientSide, puntuale.Staff, "blacklist.import", importNumbers),
+	Get("/c/{client}/blacklist/export", ClientSide, puntuale.Staff, exportNumbers),
+	Get("/c/{client}/blacklist/{id}/remove", ClientSide, puntuale.Staff, askToRemove),
+	Post("/c/{client}/blacklist/{id}/remove", ClientSide, puntuale.Staff, "blacklist.remove", removeBlacklisted),
 }
 
-func blacklistPage(v *visit, f *view.Form) (view.BlacklistPage, error) {
+func blacklistPage(v *Request, f *view.Form) (view.BlacklistPage, error) {
 	p := view.BlacklistPage{Query: v.query("q"), Cursor: v.query("cursor"), Form: f}
 	var err error
 	p.All, p.Next, err = v.client.FindBlacklisted(v.ctx(), p.Query, request.Page{Limit: "50", Cursor: p.Cursor})
 	return p, err
 }
 
-func blacklist(v *visit) error {
+func blacklist(v *Request) error {
 	p, err := blacklistPage(v, view.NewForm())
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func blacklist(v *visit) error {
 	return v.show(view.Blacklist(p))
 }
 
-func addBlacklisted(v *visit) error {
+func addBlacklisted(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -66,10 +66,10 @@ func addBlacklisted(v *visit) error {
 		v.quiet = true
 		v.say("blacklist.there", undo, "Phone", view.Grouped(added.Phone))
 	}
-	return v.to(v.frame.Place.Base + "/blacklist")
+	return v.Redirect(v.frame.Place.Base + "/blacklist")
 }
 
-func askToRemove(v *visit) error {
+func askToRemove(v *Request) error {
 	e, err := v.client.BlacklistEntry(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -77,22 +77,22 @@ func askToRemove(v *visit) error {
 	return v.show(view.RemoveBlacklisted(e))
 }
 
-func removeBlacklisted(v *visit) error {
+func removeBlacklisted(v *Request) error {
 	e, err := v.client.RemoveBlacklistEntry(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
 	v.did(strconv.FormatInt(e.ID, 10))
 	v.say("blacklist.removed", "")
-	return v.to(v.frame.Place.Base + "/blacklist")
+	return v.Redirect(v.frame.Place.Base + "/blacklist")
 }
 
-func askForNumbers(v *visit) error {
+func askForNumbers(v *Request) error {
 	return v.show(view.ImportNumbers(view.NewForm(), nil))
 }
 
 // importNumbers takes a list from a file, or as it was pasted: all of it, or nothing where a line is wrong.
-func importNumbers(v *visit) error {
+func importNumbers(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -124,11 +124,11 @@ func importNumbers(v *visit) error {
 	}
 	v.did(strconv.Itoa(added))
 	v.say("blacklist.imported", "", "N", added, "All", v.frame.Language.Number(int64(different)))
-	return v.to(v.frame.Place.Base + "/blacklist")
+	return v.Redirect(v.frame.Place.Base + "/blacklist")
 }
 
 // lineFaults says line by line what is wrong with a list: one fault each.
-func lineFaults(v *visit, e *puntuale.Error, wrong []csvFault, lines []control.BlacklistLine) []view.LineFault {
+func lineFaults(v *Request, e *puntuale.Error, wrong []csvFault, lines []control.BlacklistLine) []view.LineFault {
 	at := map[int]string{}
 	for _, w := range wrong {
 		at[w.line] = w.message
@@ -163,8 +163,8 @@ func lineFaults(v *visit, e *puntuale.Error, wrong []csvFault, lines []control.B
 }
 
 // exportNumbers writes the whole list, as a spreadsheet of the reader's language opens it.
-func exportNumbers(v *visit) error {
-	cursor, w := "", csv.NewWriter(v.w)
+func exportNumbers(v *Request) error {
+	cursor, w := "", csv.NewWriter(v.Writer)
 	if v.frame.Language.Code == "it" {
 		w.Comma = ';'
 	}
@@ -175,11 +175,11 @@ func exportNumbers(v *visit) error {
 		}
 		if !v.answered {
 			v.answered = true
-			h := v.w.Header()
+			h := v.Writer.Header()
 			h.Set("Content-Type", "text/csv; charset=utf-8")
 			h.Set("Content-Disposition", `attachment; filename="blacklist-`+puntuale.DateOf(v.now().In(v.frame.Zone)).String()+`.csv"`)
-			_, _ = io.WriteString(v.w, "\ufeff") // spreadsheets know by it that it is UTF-8
-			_ = w.Write([]string{v.t("blacklist.column_phone"), v.t("blacklist.column_reason"), v.t("blacklist.column_added")})
+			_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets know by it that it is UTF-8
+			_ = w.Write([]string{v.T("blacklist.column_phone"), v.T("blacklist.column_reason"), v.T("blacklist.column_added")})
 		}
 		v.pass.Rest() // a slow reader needs no place
 		if err := writeNumbers(w, all, func(e puntuale.BlacklistEntry) []string {

@@ -10,12 +10,12 @@ import (
 )
 
 // brandRoutes are what a browser loads of a partner's looks. Their addresses change with them, so they are kept for good.
-var brandRoutes = []route{
-	get("/brand/{partner}/{mark}/style.css", anyone, 0, sendBrandStyle),
-	get("/brand/{partner}/{mark}/logo", anyone, 0, sendBrandLogo),
+var brandRoutes = []Route{
+	Get("/brand/{partner}/{mark}/style.css", Anyone, 0, sendBrandStyle),
+	Get("/brand/{partner}/{mark}/logo", Anyone, 0, sendBrandLogo),
 }
 
-func brandOf(v *visit) (puntuale.Host, error) {
+func brandOf(v *Request) (puntuale.Host, error) {
 	id, err := puntuale.ParseID[puntuale.PartnerID](v.path("partner"))
 	if err != nil {
 		return puntuale.Host{}, errNoPage
@@ -27,23 +27,23 @@ func brandOf(v *visit) (puntuale.Host, error) {
 	return h, err
 }
 
-func kept(v *visit, kind string, content []byte) error {
-	if err := v.account.Take(int64(len(content))); err != nil {
+func kept(v *Request, kind string, content []byte) error {
+	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}
 	v.pass.Rest() // a slow reader needs no place
 	v.answered = true
-	h := v.w.Header()
+	h := v.Writer.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	v.w.WriteHeader(http.StatusOK)
-	_, _ = v.w.Write(content) // fails only when the reader is gone
+	v.Writer.WriteHeader(http.StatusOK)
+	_, _ = v.Writer.Write(content) // fails only when the reader is gone
 	return nil
 }
 
-func sendBrandStyle(v *visit) error {
+func sendBrandStyle(v *Request) error {
 	h, err := brandOf(v)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func sendBrandStyle(v *visit) error {
 	return kept(v, "text/css; charset=utf-8", []byte(brandStyle(h.Brand.Colour)))
 }
 
-func sendBrandLogo(v *visit) error {
+func sendBrandLogo(v *Request) error {
 	h, err := brandOf(v)
 	if err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 )
 
 // bulkRoutes do something to all messages that a search finds: first a question, then part after part.
-var bulkRoutes = []route{
-	get("/c/{client}/messages/all", clientSide, puntuale.Staff, askAll),
-	post("/c/{client}/messages/all", clientSide, puntuale.Staff, "message.all", doAll),
+var bulkRoutes = []Route{
+	Get("/c/{client}/messages/all", ClientSide, puntuale.Staff, askAll),
+	Post("/c/{client}/messages/all", ClientSide, puntuale.Staff, "message.all", doAll),
 }
 
 // bulkRows is how many messages one request does something to, bulkMost how far they are counted before, at most.
@@ -34,10 +34,10 @@ func bulkVerb(state string) string {
 	return ""
 }
 
-func askAll(v *visit) error {
+func askAll(v *Request) error {
 	b := view.Bulk{Search: sought(v.query), Form: view.NewForm("when", "now")}
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" {
-		return v.to(v.frame.Place.Base + "/messages")
+		return v.Redirect(v.frame.Place.Base + "/messages")
 	}
 	b.Search.Cursor = ""
 	b.Sequence, b.Campaign = sequenceName(v, b.Search.Sequence), campaignName(v, b.Search.Campaign)
@@ -52,7 +52,7 @@ func askAll(v *visit) error {
 }
 
 // doAll does the next part. What was done, and where it goes on, travels with the form.
-func doAll(v *visit) error {
+func doAll(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func doAll(v *visit) error {
 	b := view.Bulk{Search: sought(f.Value), Form: f, Total: number(f.Value("total")), More: f.Value("more") != "", Done: number(f.Value("done")), Left: number(f.Value("left")), Running: true}
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" || b.Verb != f.Value("verb") {
 		v.quiet = true
-		return v.to(v.frame.Place.Base + "/messages")
+		return v.Redirect(v.frame.Place.Base + "/messages")
 	}
 	rows, next, err := v.client.Messages(v.ctx(), queryOf(b.Search, bulkRows))
 	if err != nil {
@@ -82,16 +82,16 @@ func doAll(v *visit) error {
 	if b.Running = next != ""; b.Running {
 		return v.show(bulkPart(v, b))
 	}
-	done := v.t("bulk."+b.Verb+"_done", "N", b.Done)
+	done := v.T("bulk."+b.Verb+"_done", "N", b.Done)
 	if b.Left > 0 {
-		done += ". " + v.t("bulk.left", "N", b.Left)
+		done += ". " + v.T("bulk.left", "N", b.Left)
 	}
 	v.toast("ok", done, "")
-	return v.to(v.frame.Place.Base + "/messages" + b.Search.Query(""))
+	return v.Redirect(v.frame.Place.Base + "/messages" + b.Search.Query(""))
 }
 
 // bulkPart is the form alone to htmx.
-func bulkPart(v *visit, b view.Bulk) templ.Component {
+func bulkPart(v *Request, b view.Bulk) templ.Component {
 	if v.partial() {
 		return view.BulkForm(b)
 	}
@@ -99,7 +99,7 @@ func bulkPart(v *visit, b view.Bulk) templ.Component {
 }
 
 // bulk does it to messages and returns how many it was. Those that changed meanwhile are left out.
-func bulk(v *visit, verb string, ids []string, f *view.Form) (int, error) {
+func bulk(v *Request, verb string, ids []string, f *view.Form) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // calendarRoutes show what is to leave, by day, week and month.
-var calendarRoutes = []route{
-	get("/c/{client}/calendar", clientSide, puntuale.Reader, calendar),
+var calendarRoutes = []Route{
+	Get("/c/{client}/calendar", ClientSide, puntuale.Reader, calendar),
 }
 
 // How many messages of a day are shown, in a week and alone.
@@ -18,7 +18,7 @@ const (
 	dayRows  = 400
 )
 
-func calendar(v *visit) error {
+func calendar(v *Request) error {
 	today := puntuale.DateOf(v.now().In(v.frame.Zone))
 	day, err := puntuale.ParseDate(v.query("day"))
 	if err != nil || day.Before(today.AddDays(-366)) || today.AddDays(366*(puntuale.HorizonYears+1)).Before(day) {

@@ -15,34 +15,34 @@ import (
 
 // campaignRoutes are the campaigns: the wizard that makes one, the list, and how far each is. The changes of state stand in
 // the audit log by their verbs.
-var campaignRoutes = []route{
-	get("/c/{client}/campaigns", clientSide, puntuale.Reader, campaigns),
-	get("/c/{client}/campaigns/new", clientSide, puntuale.Staff, newCampaign),
-	post("/c/{client}/campaigns", clientSide, puntuale.Staff, "campaign.create", createCampaign),
-	get("/c/{client}/campaigns/{id}", clientSide, puntuale.Reader, campaign),
-	get("/c/{client}/campaigns/{id}/what", clientSide, puntuale.Staff, campaignWhat),
-	post("/c/{client}/campaigns/{id}/what", clientSide, puntuale.Staff, "campaign.update", changeWhat),
-	get("/c/{client}/campaigns/{id}/people", clientSide, puntuale.Staff, campaignPeople),
-	post("/c/{client}/campaigns/{id}/people", clientSide, puntuale.Staff, "campaign.recipients", uploadPeople),
-	post("/c/{client}/campaigns/{id}/columns", clientSide, puntuale.Staff, "campaign.columns", mapPeople),
-	get("/c/{client}/campaigns/{id}/check", clientSide, puntuale.Staff, campaignCheck),
-	post("/c/{client}/campaigns/{id}/check", clientSide, puntuale.Staff, "campaign.checking", checkCampaign),
-	get("/c/{client}/campaigns/{id}/when", clientSide, puntuale.Staff, campaignWhen),
-	post("/c/{client}/campaigns/{id}/when", clientSide, puntuale.Staff, "campaign.update", changeWhen),
-	get("/c/{client}/campaigns/{id}/start", clientSide, puntuale.Staff, campaignStart),
-	post("/c/{client}/campaigns/{id}/start", clientSide, puntuale.Owner, "campaign.running", startCampaign),
-	post("/c/{client}/campaigns/{id}/pause", clientSide, puntuale.Staff, "campaign.paused", pauseCampaign),
-	post("/c/{client}/campaigns/{id}/resume", clientSide, puntuale.Owner, "campaign.resuming", resumeCampaign),
-	post("/c/{client}/campaigns/{id}/cancel", clientSide, puntuale.Staff, "campaign.cancelling", cancelCampaign),
-	post("/c/{client}/campaigns/{id}/retry", clientSide, puntuale.Owner, "campaign.retry", retryCampaign),
-	get("/c/{client}/campaigns/{id}/export", clientSide, puntuale.Owner, exportRecipients),
+var campaignRoutes = []Route{
+	Get("/c/{client}/campaigns", ClientSide, puntuale.Reader, campaigns),
+	Get("/c/{client}/campaigns/new", ClientSide, puntuale.Staff, newCampaign),
+	Post("/c/{client}/campaigns", ClientSide, puntuale.Staff, "campaign.create", createCampaign),
+	Get("/c/{client}/campaigns/{id}", ClientSide, puntuale.Reader, campaign),
+	Get("/c/{client}/campaigns/{id}/what", ClientSide, puntuale.Staff, campaignWhat),
+	Post("/c/{client}/campaigns/{id}/what", ClientSide, puntuale.Staff, "campaign.update", changeWhat),
+	Get("/c/{client}/campaigns/{id}/people", ClientSide, puntuale.Staff, campaignPeople),
+	Post("/c/{client}/campaigns/{id}/people", ClientSide, puntuale.Staff, "campaign.recipients", uploadPeople),
+	Post("/c/{client}/campaigns/{id}/columns", ClientSide, puntuale.Staff, "campaign.columns", mapPeople),
+	Get("/c/{client}/campaigns/{id}/check", ClientSide, puntuale.Staff, campaignCheck),
+	Post("/c/{client}/campaigns/{id}/check", ClientSide, puntuale.Staff, "campaign.checking", checkCampaign),
+	Get("/c/{client}/campaigns/{id}/when", ClientSide, puntuale.Staff, campaignWhen),
+	Post("/c/{client}/campaigns/{id}/when", ClientSide, puntuale.Staff, "campaign.update", changeWhen),
+	Get("/c/{client}/campaigns/{id}/start", ClientSide, puntuale.Staff, campaignStart),
+	Post("/c/{client}/campaigns/{id}/start", ClientSide, puntuale.Owner, "campaign.running", startCampaign),
+	Post("/c/{client}/campaigns/{id}/pause", ClientSide, puntuale.Staff, "campaign.paused", pauseCampaign),
+	Post("/c/{client}/campaigns/{id}/resume", ClientSide, puntuale.Owner, "campaign.resuming", resumeCampaign),
+	Post("/c/{client}/campaigns/{id}/cancel", ClientSide, puntuale.Staff, "campaign.cancelling", cancelCampaign),
+	Post("/c/{client}/campaigns/{id}/retry", ClientSide, puntuale.Owner, "campaign.retry", retryCampaign),
+	Get("/c/{client}/campaigns/{id}/export", ClientSide, puntuale.Owner, exportRecipients),
 }
 
-func campaignURL(v *visit, id puntuale.CampaignID, more string) string {
+func campaignURL(v *Request, id puntuale.CampaignID, more string) string {
 	return v.frame.Place.Base + "/campaigns/" + id.String() + more
 }
 
-func campaigns(v *visit) error {
+func campaigns(v *Request) error {
 	rows, next, err := v.client.Campaigns(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
 	if err != nil {
 		return err
@@ -55,14 +55,14 @@ func campaigns(v *visit) error {
 }
 
 // campaign shows how far a campaign is. One that has not started leads to the wizard's step that comes next.
-func campaign(v *visit) error {
+func campaign(v *Request) error {
 	part := v.query("part")
 	found, err := v.client.CampaignProgress(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
 	if step := wizardStep(found.Campaign); step != "" && part == "" && v.person.User().Role >= puntuale.Staff {
-		return v.to(campaignURL(v, found.ID, step))
+		return v.Redirect(campaignURL(v, found.ID, step))
 	}
 	page := view.CampaignPage{Campaign: found.Campaign, Counts: found.Counts, Filter: v.query("state"), Reason: v.query("reason"), After: v.query("after")}
 	was, _ := strconv.Atoi(v.query("was"))
@@ -102,7 +102,7 @@ func wizardStep(c puntuale.Campaign) string {
 }
 
 // campaignNames are what a campaign sends and by which session, as people call them.
-func campaignNames(v *visit, c puntuale.Campaign) (what, session string, err error) {
+func campaignNames(v *Request, c puntuale.Campaign) (what, session string, err error) {
 	if c.Sequence != 0 {
 		if what = c.Frozen.Sequence.Name; what == "" {
 			what = sequenceName(v, c.Sequence.String())
@@ -121,7 +121,7 @@ func campaignNames(v *visit, c puntuale.Campaign) (what, session string, err err
 const recipientRows = 50
 
 // recipients reads a page of the list's rows.
-func recipients(v *visit, p *view.CampaignPage) error {
+func recipients(v *Request, p *view.CampaignPage) error {
 	q := control.RecipientQuery{State: p.Filter, Reason: p.Reason, Limit: recipientRows + 1}
 	q.After, _ = strconv.ParseInt(p.After, 10, 64)
 	rows, err := v.client.ListRecipients(v.ctx(), p.Campaign.ID.String(), q)
@@ -136,20 +136,20 @@ func recipients(v *visit, p *view.CampaignPage) error {
 	return nil
 }
 
-func pauseCampaign(v *visit) error {
+func pauseCampaign(v *Request) error {
 	return changeCampaign(v, (*control.Client).PauseCampaign, "campaign.said_paused")
 }
 
-func resumeCampaign(v *visit) error {
+func resumeCampaign(v *Request) error {
 	return changeCampaign(v, (*control.Client).ResumeCampaign, "campaign.said_resumed")
 }
 
-func cancelCampaign(v *visit) error {
+func cancelCampaign(v *Request) error {
 	return changeCampaign(v, (*control.Client).CancelCampaign, "campaign.said_cancelled")
 }
 
 // changeCampaign does what a button says. The verb notes it in the audit log.
-func changeCampaign(v *visit, verb func(*control.Client, context.Context, string) (control.Campaign, error), said string) error {
+func changeCampaign(v *Request, verb func(*control.Client, context.Context, string) (control.Campaign, error), said string) error {
 	v.quiet = true
 	changed, err := verb(v.client, v.ctx(), v.path("id"))
 	if err != nil {
@@ -157,12 +157,12 @@ func changeCampaign(v *visit, verb func(*control.Client, context.Context, string
 	}
 	v.say(said, "", "Name", changed.Name)
 	if changed.Started.IsZero() {
-		return v.to(v.frame.Place.Base + "/campaigns")
+		return v.Redirect(v.frame.Place.Base + "/campaigns")
 	}
-	return v.to(campaignURL(v, changed.ID, ""))
+	return v.Redirect(campaignURL(v, changed.ID, ""))
 }
 
-func retryCampaign(v *visit) error {
+func retryCampaign(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -174,11 +174,11 @@ func retryCampaign(v *visit) error {
 	v.quiet = again == 0
 	v.did(v.path("id"))
 	v.say("campaign.said_again", "", "N", again)
-	return v.to(v.frame.Place.Base + "/campaigns/" + v.path("id"))
+	return v.Redirect(v.frame.Place.Base + "/campaigns/" + v.path("id"))
 }
 
 // exportRecipients writes the list as CSV, with what became of each row.
-func exportRecipients(v *visit) error {
+func exportRecipients(v *Request) error {
 	q := control.RecipientQuery{State: v.query("state"), Reason: v.query("reason"), Limit: 1000}
 	found, err := v.client.Campaign(v.ctx(), v.path("id"))
 	if err != nil {
@@ -189,17 +189,17 @@ func exportRecipients(v *visit) error {
 		return err
 	}
 	v.answered = true
-	h := v.w.Header()
+	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="`+v.t("campaign.file")+"-"+found.ID.String()+`.csv"`)
-	_, _ = io.WriteString(v.w, "\ufeff") // by which spreadsheets know UTF-8
-	out := csv.NewWriter(v.w)
+	h.Set("Content-Disposition", `attachment; filename="`+v.T("campaign.file")+"-"+found.ID.String()+`.csv"`)
+	_, _ = io.WriteString(v.Writer, "\ufeff") // by which spreadsheets know UTF-8
+	out := csv.NewWriter(v.Writer)
 	if v.frame.Language.Code == "it" {
 		out.Comma = ';'
 	}
 	out.UseCRLF = true
-	_ = out.Write([]string{v.t("campaign.line"), v.t("campaign.phone"), v.t("campaign.state"), v.t("campaign.why"), v.t("campaign.value"), v.t("campaign.message")})
-	connection := http.NewResponseController(v.w)
+	_ = out.Write([]string{v.T("campaign.line"), v.T("campaign.phone"), v.T("campaign.state"), v.T("campaign.why"), v.T("campaign.value"), v.T("campaign.message")})
+	connection := http.NewResponseController(v.Writer)
 	for {
 		v.pass.Rest() // a slow reader needs no place
 		_ = connection.SetWriteDeadline(deadline(exportAllows))
@@ -219,13 +219,13 @@ func exportRecipients(v *visit) error {
 	}
 }
 
-func exportedRecipient(v *visit, r puntuale.Recipient) []string {
+func exportedRecipient(v *Request, r puntuale.Recipient) []string {
 	reason, message := "", ""
 	if r.Reason != "" {
-		reason = v.t("campaign.refused." + r.Reason)
+		reason = v.T("campaign.refused." + r.Reason)
 	}
 	if r.Run != 0 {
 		message = puntuale.MessageID(r.Run).String()
 	}
-	return []string{strconv.Itoa(r.Line), inert(r.Phone), v.t("campaign.recipient." + r.State.String()), reason, inert(r.Value), message}
+	return []string{strconv.Itoa(r.Line), inert(r.Phone), v.T("campaign.recipient." + r.State.String()), reason, inert(r.Value), message}
 }

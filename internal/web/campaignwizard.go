@@ -25,12 +25,12 @@ import (
 // nothing, and somebody else can go on.
 
 // campaignDraft reads the campaign of the path for a step of the wizard. It leads away from one that has started.
-func campaignDraft(v *visit) (found control.Campaign, answered bool, err error) {
+func campaignDraft(v *Request) (found control.Campaign, answered bool, err error) {
 	if found, err = v.client.Campaign(v.ctx(), v.path("id")); err != nil {
 		return found, false, err
 	}
 	if wizardStep(found.Campaign) == "" {
-		return found, true, v.to(campaignURL(v, found.ID, ""))
+		return found, true, v.Redirect(campaignURL(v, found.ID, ""))
 	}
 	return found, false, nil
 }
@@ -41,7 +41,7 @@ func wizard(c control.Campaign, step string) view.Wizard {
 
 // What is sent.
 
-func newCampaign(v *visit) error {
+func newCampaign(v *Request) error {
 	f := view.NewForm("what", "text")
 	if id := v.query("sequence"); id != "" {
 		f = view.NewForm("what", "sequence", "sequence", id)
@@ -53,7 +53,7 @@ func newCampaign(v *visit) error {
 	return v.show(view.CampaignWhat(p))
 }
 
-func whatPage(v *visit, w view.Wizard, f *view.Form) (p view.WhatPage, err error) {
+func whatPage(v *Request, w view.Wizard, f *view.Form) (p view.WhatPage, err error) {
 	p = view.WhatPage{Wizard: w, Form: f}
 	if p.Sequences, err = sequenceChoices(v, f.Value("sequence")); err != nil {
 		return p, err
@@ -155,7 +155,7 @@ func draftCall(c puntuale.Campaign, by puntuale.LoginID) control.NewCampaign {
 	return call
 }
 
-func createCampaign(v *visit) error {
+func createCampaign(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -165,10 +165,10 @@ func createCampaign(v *visit) error {
 		return whatAgain(v, err, view.Wizard{Step: "what"}, f)
 	}
 	v.did(made.ID.String())
-	return v.to(campaignURL(v, made.ID, "/people"))
+	return v.Redirect(campaignURL(v, made.ID, "/people"))
 }
 
-func whatAgain(v *visit, err error, w view.Wizard, f *view.Form) error {
+func whatAgain(v *Request, err error, w view.Wizard, f *view.Form) error {
 	p, failed := whatPage(v, w, f)
 	if failed != nil {
 		return failed
@@ -176,7 +176,7 @@ func whatAgain(v *visit, err error, w view.Wizard, f *view.Form) error {
 	return v.again(whatErr(err, f), f, view.WhatForm(p), view.CampaignWhat(p), whatFields...)
 }
 
-func campaignWhat(v *visit) error {
+func campaignWhat(v *Request) error {
 	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
@@ -199,7 +199,7 @@ func campaignWhat(v *visit) error {
 	return v.show(view.CampaignWhat(p))
 }
 
-func changeWhat(v *visit) error {
+func changeWhat(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -213,12 +213,12 @@ func changeWhat(v *visit) error {
 		return whatAgain(v, err, wizard(found, "what"), f)
 	}
 	v.did(changed.ID.String())
-	return v.to(campaignURL(v, changed.ID, "/people"))
+	return v.Redirect(campaignURL(v, changed.ID, "/people"))
 }
 
 // The recipients.
 
-func campaignPeople(v *visit) error {
+func campaignPeople(v *Request) error {
 	p, answered, err := peoplePage(v, view.NewForm())
 	if err != nil || answered {
 		return err
@@ -226,7 +226,7 @@ func campaignPeople(v *visit) error {
 	return v.show(view.CampaignPeople(p))
 }
 
-func peoplePage(v *visit, f *view.Form) (p view.PeoplePage, answered bool, err error) {
+func peoplePage(v *Request, f *view.Form) (p view.PeoplePage, answered bool, err error) {
 	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return p, answered, err
@@ -255,19 +255,19 @@ func peoplePage(v *visit, f *view.Form) (p view.PeoplePage, answered bool, err e
 const mostList = 100<<20 + 1<<20
 
 // uploadPeople reads a list as it comes, from a file or as it was pasted: all of it, or nothing where a row is wrong.
-func uploadPeople(v *visit) error {
-	if err := httpkit.CheckLength(v.r, mostList); err != nil {
+func uploadPeople(v *Request) error {
+	if err := httpkit.CheckLength(v.HTTP, mostList); err != nil {
 		return listRefused(v, err)
 	}
 	if _, answered, err := campaignDraft(v); err != nil || answered {
 		return err
 	}
 	v.pass.Rest() // each of its transactions waits for its own place
-	v.r.Body = http.MaxBytesReader(v.w, struct {
+	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
-	}{httpkit.ReadOn(v.w, v.r, clock.System().Now), v.r.Body}, mostList)
-	parts, err := v.r.MultipartReader()
+	}{httpkit.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, mostList)
+	parts, err := v.HTTP.MultipartReader()
 	if err != nil {
 		return unreadable(err)
 	}
@@ -303,12 +303,12 @@ func uploadPeople(v *visit) error {
 			return listRefused(v, err)
 		}
 		v.did(v.path("id"))
-		return v.to(v.frame.Place.Base + "/campaigns/" + v.path("id") + "/people")
+		return v.Redirect(v.frame.Place.Base + "/campaigns/" + v.path("id") + "/people")
 	}
 }
 
 // listRefused shows the step again, with what is wrong with the file.
-func listRefused(v *visit, err error) error {
+func listRefused(v *Request, err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
 		return err
@@ -334,7 +334,7 @@ func listRefused(v *visit, err error) error {
 }
 
 // mapPeople takes which column is which field.
-func mapPeople(v *visit) error {
+func mapPeople(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -369,22 +369,22 @@ func mapPeople(v *visit) error {
 	if f.Value("do") == "look" {
 		next = "/people"
 	}
-	return v.to(v.frame.Place.Base + "/campaigns/" + v.path("id") + next)
+	return v.Redirect(v.frame.Place.Base + "/campaigns/" + v.path("id") + next)
 }
 
 // The check.
 
-func campaignCheck(v *visit) error { return checkedPage(v, "check", view.CampaignChecked) }
-func campaignStart(v *visit) error { return checkedPage(v, "start", view.CampaignStart) }
+func campaignCheck(v *Request) error { return checkedPage(v, "check", view.CampaignChecked) }
+func campaignStart(v *Request) error { return checkedPage(v, "start", view.CampaignStart) }
 
-func checkedPage(v *visit, step string, show func(view.CheckPage) templ.Component) error {
+func checkedPage(v *Request, step string, show func(view.CheckPage) templ.Component) error {
 	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
 	}
 	w := wizard(found, step)
 	if !w.List {
-		return v.to(campaignURL(v, found.ID, "/people"))
+		return v.Redirect(campaignURL(v, found.ID, "/people"))
 	}
 	p, err := checkPage(v, found, w)
 	if err != nil {
@@ -393,14 +393,14 @@ func checkedPage(v *visit, step string, show func(view.CheckPage) templ.Componen
 	return v.show(show(p))
 }
 
-func checkPage(v *visit, found control.Campaign, w view.Wizard) (p view.CheckPage, err error) {
+func checkPage(v *Request, found control.Campaign, w view.Wizard) (p view.CheckPage, err error) {
 	p = view.CheckPage{Wizard: w, Campaign: found.Campaign, Check: found.Checked, Left: v.client.Account().Credits, Form: view.NewForm("digest", found.Checked.Digest)}
 	p.What, p.Session, err = campaignNames(v, found.Campaign)
 	return p, err
 }
 
 // checkCampaign checks the list, and leads to the page that asked for it. While a long check goes on, the page asks again.
-func checkCampaign(v *visit) error {
+func checkCampaign(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -416,7 +416,7 @@ func checkCampaign(v *visit) error {
 		err = back
 	}
 	if e, status := refusal(err); e != nil {
-		return v.showAs(status, view.CheckFailed(v.path("id"), v.frame.Language.Fault(said(e))))
+		return v.showAs(status, view.CheckFailed(v.path("id"), v.frame.Language.Fault(FirstFault(e))))
 	}
 	if err != nil {
 		return err
@@ -424,14 +424,14 @@ func checkCampaign(v *visit) error {
 	if check.Digest == "" && v.partial() {
 		return v.show(view.CheckGoesOn(v.path("id"), step, check.Done))
 	}
-	return v.to(v.frame.Place.Base + "/campaigns/" + v.path("id") + "/" + step)
+	return v.Redirect(v.frame.Place.Base + "/campaigns/" + v.path("id") + "/" + step)
 }
 
 // When it is sent.
 
 var whenFields = []string{"begin", "start_at", "per_minute", "window.weekdays", "window.from", "window.to", "window.holidays", "if_running", "canary"}
 
-func campaignWhen(v *visit) error {
+func campaignWhen(v *Request) error {
 	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
@@ -441,7 +441,7 @@ func campaignWhen(v *visit) error {
 }
 
 // whenForm shows what a draft says of its moments.
-func whenForm(v *visit, d puntuale.CampaignDraft) *view.Form {
+func whenForm(v *Request, d puntuale.CampaignDraft) *view.Form {
 	f := view.NewForm("begin", "now", "if_running", string(d.IfRunning), "canary", strconv.Itoa(d.CanarySize()))
 	if !d.StartAt.IsZero() {
 		f.Values.Set("begin", "date")
@@ -463,7 +463,7 @@ func whenForm(v *visit, d puntuale.CampaignDraft) *view.Form {
 	return f
 }
 
-func changeWhen(v *visit) error {
+func changeWhen(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -474,7 +474,7 @@ func changeWhen(v *visit) error {
 	}
 	if sameWhen(f, whenForm(v, found.Draft)) {
 		v.quiet = true
-		return v.to(campaignURL(v, found.ID, "/start"))
+		return v.Redirect(campaignURL(v, found.ID, "/start"))
 	}
 	call := draftCall(found.Campaign, v.person.User().ID)
 	call.Window, call.IfRunning, call.StartAt = readWindow(f, "window"), f.Value("if_running"), ""
@@ -491,7 +491,7 @@ func changeWhen(v *visit) error {
 		return v.again(below(err, "pace"), f, view.WhenForm(p), view.CampaignWhen(p), whenFields...)
 	}
 	v.did(v.path("id"))
-	return v.to(campaignURL(v, found.ID, "/start"))
+	return v.Redirect(campaignURL(v, found.ID, "/start"))
 }
 
 // sameWhen reports that the step changes nothing: the check still holds then.
@@ -520,7 +520,7 @@ func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most in
 
 // The start.
 
-func startCampaign(v *visit) error {
+func startCampaign(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -542,5 +542,5 @@ func startCampaign(v *visit) error {
 		return v.again(err, p.Form, view.CampaignStartForm(p), view.CampaignStart(p))
 	}
 	v.say("campaign.said_started", "", "Name", started.Name)
-	return v.to(campaignURL(v, started.ID, ""))
+	return v.Redirect(campaignURL(v, started.ID, ""))
 }

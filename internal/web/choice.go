@@ -18,7 +18,7 @@ const mostChoices = "1000"
 const mostSequences = "200"
 
 // sequenceChoices are the newest sequences and the chosen one.
-func sequenceChoices(v *visit, chosen string) ([]view.Option, error) {
+func sequenceChoices(v *Request, chosen string) ([]view.Option, error) {
 	found, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostSequences}})
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func sequenceChoices(v *visit, chosen string) ([]view.Option, error) {
 }
 
 // campaignChoices are the newest campaigns, and the chosen one; none where the client has none.
-func campaignChoices(v *visit, chosen string) (all []view.Option, err error) {
+func campaignChoices(v *Request, chosen string) (all []view.Option, err error) {
 	found, _, err := v.client.Campaigns(v.ctx(), request.Page{Limit: mostSequences})
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func campaignChoices(v *visit, chosen string) (all []view.Option, err error) {
 }
 
 // sequenceName is what a search's sequence is called; "" where it asks for none, or it is gone.
-func sequenceName(v *visit, id string) string {
+func sequenceName(v *Request, id string) string {
 	if id == "" {
 		return ""
 	}
@@ -69,7 +69,7 @@ func sequenceName(v *visit, id string) string {
 }
 
 // campaignName is what a search's campaign is called; "" where it asks for none, or it is not there.
-func campaignName(v *visit, id string) string {
+func campaignName(v *Request, id string) string {
 	if id == "" {
 		return ""
 	}

@@ -11,14 +11,14 @@ import (
 )
 
 // deviceRoutes unlink one of the phones and programs that take a session's messages.
-var deviceRoutes = []route{
-	get("/c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, askToUnlinkDevice),
-	post("/c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "session.unlink_device", unlinkDevice),
-	post("/c/{client}/sessions/{id}/try", clientSide, puntuale.Staff, "session.try", tryDevices),
+var deviceRoutes = []Route{
+	Get("/c/{client}/sessions/{id}/devices/{device}/unlink", ClientSide, puntuale.Staff, askToUnlinkDevice),
+	Post("/c/{client}/sessions/{id}/devices/{device}/unlink", ClientSide, puntuale.Staff, "session.unlink_device", unlinkDevice),
+	Post("/c/{client}/sessions/{id}/try", ClientSide, puntuale.Staff, "session.try", tryDevices),
 }
 
 // createByDevices creates a session whose messages devices take, and offers the first code at once.
-func createByDevices(v *visit, f *view.Form) error {
+func createByDevices(v *Request, f *view.Form) error {
 	sandbox := false
 	made, err := v.client.CreateSession(v.ctx(), control.NewSession{Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Devices: true}, control.Once[control.Session]{})
 	if err != nil {
@@ -29,11 +29,11 @@ func createByDevices(v *visit, f *view.Form) error {
 		return err
 	}
 	v.say("session.created", "")
-	return v.to(sessionURL(v, made.ID))
+	return v.Redirect(sessionURL(v, made.ID))
 }
 
 // devicesOf is what the page of a session shows of its devices; nil where it has none by its kind.
-func devicesOf(v *visit, s control.Session) (*view.DeviceSide, error) {
+func devicesOf(v *Request, s control.Session) (*view.DeviceSide, error) {
 	if !s.ByDevice() {
 		return nil, nil
 	}
@@ -44,13 +44,13 @@ func devicesOf(v *visit, s control.Session) (*view.DeviceSide, error) {
 	side := &view.DeviceSide{Devices: all, App: phoneApp(v, "")}
 	if s.Code != nil && v.person.User().Role >= puntuale.Staff {
 		here := phoneApp(v, s.Code.Text)
-		side.Here, side.Elsewhere = here, v.ownAddress()+here
+		side.Here, side.Elsewhere = here, v.SiteAddress()+here
 	}
 	return side, nil
 }
 
 // phoneApp is the path of the phone app, which links with a code where one is given. What follows # stays in the browser.
-func phoneApp(v *visit, code string) string {
+func phoneApp(v *Request, code string) string {
 	path, h := assistedPath, v.person.Host()
 	if !h.Brand.Confirmed && h.Partner.Slug != "" {
 		path += "?" + url.Values{"p": {h.Partner.Slug}}.Encode()
@@ -62,7 +62,7 @@ func phoneApp(v *visit, code string) string {
 }
 
 // offerDevice offers a code that links a device. Who has the phone in hand goes on there.
-func offerDevice(v *visit, s control.Session, f *view.Form) error {
+func offerDevice(v *Request, s control.Session, f *view.Form) error {
 	offered, err := v.client.Pair(v.ctx(), s.ID.String(), control.Pairing{})
 	if err != nil {
 		o, missing := oneSession(v, s.ID.String())
@@ -74,13 +74,13 @@ func offerDevice(v *visit, s control.Session, f *view.Form) error {
 	}
 	v.did(offered.ID.String())
 	if f.Value("here") != "" && offered.Code != nil {
-		return v.to(phoneApp(v, offered.Code.Text))
+		return v.Redirect(phoneApp(v, offered.Code.Text))
 	}
-	return v.to(sessionURL(v, offered.ID))
+	return v.Redirect(sessionURL(v, offered.ID))
 }
 
 // tryDevices has one message due now, to a number that the person names: their own, to see how it is done.
-func tryDevices(v *visit) error {
+func tryDevices(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func tryDevices(v *visit) error {
 	if err != nil {
 		return err
 	}
-	text, _ := json.Marshal(v.t("device.try_words", "Name", v.frame.Look.Name)) // strings are always written
+	text, _ := json.Marshal(v.T("device.try_words", "Name", v.frame.Look.Name)) // strings are always written
 	fields := map[string]json.RawMessage{"text": text}
 	body, _ := json.Marshal(map[string]any{"phone": f.Value("phone"), "text": text})
 	if _, err = v.client.Send(v.ctx(), control.SingleCall{Phone: f.Value("phone"), Session: found.ID.String(), Fields: fields, Body: body}); err != nil {
@@ -105,11 +105,11 @@ func tryDevices(v *visit) error {
 	}
 	v.did(found.ID.String())
 	v.say("device.tried", "")
-	return v.to(sessionURL(v, found.ID))
+	return v.Redirect(sessionURL(v, found.ID))
 }
 
 // aDevice finds the one of the path.
-func aDevice(v *visit) (control.Session, puntuale.Device, error) {
+func aDevice(v *Request) (control.Session, puntuale.Device, error) {
 	s, err := v.client.Session(v.ctx(), v.path("id"))
 	if err == nil && !s.ByDevice() {
 		err = errNoPage
@@ -130,7 +130,7 @@ func aDevice(v *visit) (control.Session, puntuale.Device, error) {
 	return s, puntuale.Device{}, errNoPage
 }
 
-func askToUnlinkDevice(v *visit) error {
+func askToUnlinkDevice(v *Request) error {
 	found, d, err := aDevice(v)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func askToUnlinkDevice(v *visit) error {
 	return v.show(view.UnlinkDevice(sender(v, found), d))
 }
 
-func unlinkDevice(v *visit) error {
+func unlinkDevice(v *Request) error {
 	found, d, err := aDevice(v)
 	if err != nil {
 		return err
@@ -148,5 +148,5 @@ func unlinkDevice(v *visit) error {
 	}
 	v.did(found.ID.String() + " " + d.Name)
 	v.say("device.unlinked", "", "Name", cmp.Or(d.Name, v.path("device")))
-	return v.to(sessionURL(v, found.ID))
+	return v.Redirect(sessionURL(v, found.ID))
 }

@@ -14,38 +14,38 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// doorRoutes are the pages before and after all others.
-var doorRoutes = []route{
-	get("/{$}", anyone, 0, front),
-	get("/login", anyone, 0, loginPage),
-	post("/login", anyone, 0, unaudited, login), // notes who came in by itself
-	get("/login/code", anyone, 0, codePage),
-	post("/login/code", anyone, 0, unaudited, code),
-	get("/login/choose", anyone, 0, choosePage),
-	post("/login/choose", anyone, 0, unaudited, choose),
-	get("/p/{slug}", anyone, 0, loginPage),
-	post("/p/{slug}", anyone, 0, unaudited, login),
-	get("/ticket", anyone, 0, ticketPage),
-	post("/ticket", anyone, 0, unaudited, ticket),
-	post("/logout", person, puntuale.Reader, "signout", logout),
-	post("/language", anyone, 0, unaudited, speak),
-	post("/leave", partnerSide, puntuale.Reader, "client.leave", leave),
+// signinRoutes are the pages before and after all others.
+var signinRoutes = []Route{
+	Get("/{$}", Anyone, 0, front),
+	Get("/login", Anyone, 0, loginPage),
+	Post("/login", Anyone, 0, Unaudited, login), // notes who came in by itself
+	Get("/login/code", Anyone, 0, codePage),
+	Post("/login/code", Anyone, 0, Unaudited, code),
+	Get("/login/choose", Anyone, 0, choosePage),
+	Post("/login/choose", Anyone, 0, Unaudited, choose),
+	Get("/p/{slug}", Anyone, 0, loginPage),
+	Post("/p/{slug}", Anyone, 0, Unaudited, login),
+	Get("/ticket", Anyone, 0, ticketPage),
+	Post("/ticket", Anyone, 0, Unaudited, ticket),
+	Post("/logout", SignedIn, puntuale.Reader, "signout", logout),
+	Post("/language", Anyone, 0, Unaudited, speak),
+	Post("/leave", PartnerSide, puntuale.Reader, "client.leave", leave),
 }
 
 // front leads everybody to where they belong.
-func front(v *visit) error {
+func front(v *Request) error {
 	if v.person == nil {
-		return v.to(v.door())
+		return v.Redirect(v.SignInAddress())
 	}
-	return v.to(homeOf(v.person))
+	return v.Redirect(homeOf(v.person))
 }
 
 // keepLooks remembers whose pages somebody saw, for those that belong to nobody. It decides nothing else.
-func keepLooks(v *visit, p *control.Person) { v.keepSlug(p.Host().Partner.Slug) }
+func keepLooks(v *Request, p *control.Person) { v.keepSlug(p.Host().Partner.Slug) }
 
 // dressAsBefore gives a page that belongs to nobody the looks that the browser saw last.
-func dressAsBefore(v *visit) error {
-	slug := httpkit.SlugIn(v.r, httpkit.LooksCookie)
+func dressAsBefore(v *Request) error {
+	slug := httpkit.SlugIn(v.HTTP, httpkit.LooksCookie)
 	if slug == "" {
 		return nil
 	}
@@ -59,15 +59,15 @@ func dressAsBefore(v *visit) error {
 }
 
 // keepDoor remembers by which page somebody came in.
-func keepDoor(v *visit) {
+func keepDoor(v *Request) {
 	c := &http.Cookie{Name: doorCookie, Value: v.path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
 	if c.Value == "" {
-		if _, err := v.r.Cookie(doorCookie); err != nil {
+		if _, err := v.HTTP.Cookie(doorCookie); err != nil {
 			return
 		}
 		c.MaxAge = -1
 	}
-	http.SetCookie(v.w, c)
+	http.SetCookie(v.Writer, c)
 }
 
 // homeOf is the first page of a person.
@@ -80,9 +80,9 @@ func homeOf(p *control.Person) string {
 
 // knownPartner finds the partner whose login page it is: by its slug in the path, or by its own host name. Nobody has to
 // be found.
-func knownPartner(v *visit) (puntuale.PartnerID, error) {
+func knownPartner(v *Request) (puntuale.PartnerID, error) {
 	slug := v.path("slug")
-	h, err := v.site.control.PartnerAt(v.ctx(), v.r.Host, slug)
+	h, err := v.site.control.PartnerAt(v.ctx(), v.HTTP.Host, slug)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && slug == "":
 		return 0, dressAsBefore(v)
@@ -95,9 +95,9 @@ func knownPartner(v *visit) (puntuale.PartnerID, error) {
 	return h.Partner.ID, nil
 }
 
-func loginPage(v *visit) error {
+func loginPage(v *Request) error {
 	if v.person != nil && v.path("slug") == "" {
-		return v.to(homeOf(v.person))
+		return v.Redirect(homeOf(v.person))
 	}
 	if _, err := knownPartner(v); err != nil {
 		return err
@@ -105,7 +105,7 @@ func loginPage(v *visit) error {
 	return v.show(view.Login(view.NewForm("next", v.query("next")), v.frame.Path))
 }
 
-func login(v *visit) error {
+func login(v *Request) error {
 	partner, err := knownPartner(v)
 	if err != nil {
 		return err
@@ -132,17 +132,17 @@ func login(v *visit) error {
 	if err := await(v, steps); err != nil {
 		return err
 	}
-	return v.to("/login/choose")
+	return v.Redirect("/login/choose")
 }
 
 // notIn shows the login page again: the same words for every reason but those that only who knows the password meets.
-func notIn(v *visit, err error, f *view.Form) error {
+func notIn(v *Request, err error, f *view.Form) error {
 	part, page := view.LoginForm(f, v.frame.Path), view.Login(f, v.frame.Path)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
-		f.Refuse("password", v.t("login.wrong"))
+		f.Refuse("password", v.T("login.wrong"))
 	case errors.Is(err, control.ErrWeak):
-		f.Refuse("password", v.t("login.weak"))
+		f.Refuse("password", v.T("login.weak"))
 	default:
 		return v.again(err, f, part, page)
 	}
@@ -153,7 +153,7 @@ func notIn(v *visit, err error, f *view.Form) error {
 }
 
 // await keeps sign-ins that wait for a choice or a code, under a new token.
-func await(v *visit, steps []puntuale.Unfinished) error {
+func await(v *Request, steps []puntuale.Unfinished) error {
 	if err := v.visits.RenewToken(v.ctx()); err != nil {
 		return err
 	}
@@ -166,18 +166,18 @@ func await(v *visit, steps []puntuale.Unfinished) error {
 }
 
 // passed goes on with a person whose password was right: to the second factor, where there is one.
-func passed(v *visit, p *control.Person, step puntuale.Unfinished) error {
+func passed(v *Request, p *control.Person, step puntuale.Unfinished) error {
 	if on, _ := p.Second(); !on {
 		return arrive(v, p)
 	}
 	if err := await(v, []puntuale.Unfinished{step}); err != nil {
 		return err
 	}
-	return v.to("/login/code")
+	return v.Redirect("/login/code")
 }
 
 // arrive signs a person in and leads to where they wanted to go.
-func arrive(v *visit, p *control.Person) error {
+func arrive(v *Request, p *control.Person) error {
 	next := v.visits.PopString(v.ctx(), keyNext)
 	if err := v.begin(p); err != nil {
 		return err
@@ -186,12 +186,12 @@ func arrive(v *visit, p *control.Person) error {
 	if !ownAddress(next) {
 		next = homeOf(p)
 	}
-	return v.to(next)
+	return v.Redirect(next)
 }
 
 // awaited are the people whose password was right and who can still go on, each with the step. Codes: unauthorized, with
 // [control.ErrOver] where there were some.
-func awaited(v *visit) (people []*control.Person, steps []puntuale.Unfinished, err error) {
+func awaited(v *Request) (people []*control.Person, steps []puntuale.Unfinished, err error) {
 	var kept []puntuale.Unfinished
 	if json.Unmarshal([]byte(v.visits.GetString(v.ctx(), keyPending)), &kept) != nil || len(kept) == 0 {
 		return nil, nil, errSignIn
@@ -220,7 +220,7 @@ func awaited(v *visit) (people []*control.Person, steps []puntuale.Unfinished, e
 }
 
 // awaitsCode is the one person who must give a code.
-func awaitsCode(v *visit) (*control.Person, error) {
+func awaitsCode(v *Request) (*control.Person, error) {
 	people, _, err := awaited(v)
 	if err == nil && len(people) != 1 {
 		err = errSignIn
@@ -231,7 +231,7 @@ func awaitsCode(v *visit) (*control.Person, error) {
 	return people[0], nil
 }
 
-func choosePage(v *visit) error {
+func choosePage(v *Request) error {
 	people, _, err := awaited(v)
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ func choices(people []*control.Person) (all []view.Option) {
 	return all
 }
 
-func choose(v *visit) error {
+func choose(v *Request) error {
 	people, steps, err := awaited(v)
 	if err != nil {
 		return err
@@ -258,19 +258,19 @@ func choose(v *visit) error {
 	}
 	at := slices.IndexFunc(people, func(p *control.Person) bool { return p.User().ID.String() == f.Value("user") })
 	if at < 0 {
-		return v.to("/login/choose")
+		return v.Redirect("/login/choose")
 	}
 	return passed(v, people[at], steps[at])
 }
 
-func codePage(v *visit) error {
+func codePage(v *Request) error {
 	if _, err := awaitsCode(v); err != nil {
 		return err
 	}
-	return v.show(view.Code(view.NewForm(), v.door()))
+	return v.show(view.Code(view.NewForm(), v.SignInAddress()))
 }
 
-func code(v *visit) error {
+func code(v *Request) error {
 	p, err := awaitsCode(v)
 	if err != nil {
 		return err
@@ -284,20 +284,20 @@ func code(v *visit) error {
 	}
 	if err := p.SignInSecond(v.ctx(), f.Value("code"), v.caller().Address); err != nil {
 		f.Values.Del("code")
-		return v.again(err, f, view.CodeForm(f, v.door()), view.Code(f, v.door()), "code")
+		return v.again(err, f, view.CodeForm(f, v.SignInAddress()), view.Code(f, v.SignInAddress()), "code")
 	}
 	return arrive(v, p)
 }
 
 // ticketPage asks before it takes a ticket, so that nothing that only looks at addresses spends it.
-func ticketPage(v *visit) error {
+func ticketPage(v *Request) error {
 	if !v.caller().Local {
 		return errNoPage
 	}
 	return v.show(view.Ticket(v.query("t")))
 }
 
-func ticket(v *visit) error {
+func ticket(v *Request) error {
 	if !v.caller().Local {
 		return errNoPage
 	}
@@ -308,9 +308,9 @@ func ticket(v *visit) error {
 	p, err := v.site.control.Redeem(v.ctx(), puntuale.UnfinishedTicket, f.Value("t"))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
 		if v.person != nil { // the same link again, in the browser that it let in
-			return v.to(homeOf(v.person))
+			return v.Redirect(homeOf(v.person))
 		}
-		return v.showAs(http.StatusNotFound, view.TicketSpent(v.door()))
+		return v.showAs(http.StatusNotFound, view.TicketSpent(v.SignInAddress()))
 	}
 	if err != nil {
 		return err
@@ -318,15 +318,15 @@ func ticket(v *visit) error {
 	return arrive(v, p)
 }
 
-func logout(v *visit) error {
+func logout(v *Request) error {
 	if err := v.visits.Destroy(v.ctx()); err != nil {
 		return err
 	}
-	return v.to(v.door())
+	return v.Redirect(v.SignInAddress())
 }
 
 // speak changes the language: of whoever signed in for good, of anybody else by a cookie.
-func speak(v *visit) error {
+func speak(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -335,21 +335,21 @@ func speak(v *visit) error {
 	if l == nil {
 		return errNoPage
 	}
-	http.SetCookie(v.w, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // a language is no secret, and behind plain http there is no other way
+	http.SetCookie(v.Writer, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // a language is no secret, and behind plain http there is no other way
 	if v.person != nil {
 		if err := v.person.Speak(v.ctx(), l.Code); err != nil {
 			return err
 		}
 	}
-	return v.to(back(v))
+	return v.Redirect(back(v))
 }
 
 // back is the page that a request came from, where that is one of ours.
-func back(v *visit) string {
-	from := v.r.Header.Get("Referer")
+func back(v *Request) string {
+	from := v.HTTP.Header.Get("Referer")
 	if at := strings.Index(from, "://"); at > 0 {
 		host, rest, _ := strings.Cut(from[at+3:], "/")
-		if host == v.r.Host && ownAddress("/"+rest) {
+		if host == v.HTTP.Host && ownAddress("/"+rest) {
 			return "/" + rest
 		}
 	}
@@ -357,7 +357,7 @@ func back(v *visit) string {
 }
 
 // leave leads the partner's user out of a client's dashboard.
-func leave(v *visit) error {
+func leave(v *Request) error {
 	v.visits.Remove(v.ctx(), keyEntered)
-	return v.to("/partner")
+	return v.Redirect("/partner")
 }

@@ -11,14 +11,14 @@ import (
 const exportAllows = 30 * time.Second
 
 // readOn takes a place again for the next part of a file, once the part before was taken by its reader.
-func (v *visit) readOn() error {
-	v.account.Close()
+func (v *Request) readOn() error {
+	v.Memory.Close()
 	_, err := v.pass.Return(v.ctx())
 	return err
 }
 
 // breakOff ends a file early, which must not look whole.
-func (v *visit) breakOff(err error) {
+func (v *Request) breakOff(err error) {
 	if v.ctx().Err() == nil { // else it is the reader who is gone
 		v.site.logger.ErrorContext(v.ctx(), "an export broke off", "request_id", v.frame.Request, "error", err)
 	}

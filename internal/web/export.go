@@ -15,10 +15,10 @@ import (
 )
 
 // exportRoutes bring sequences out as files and in again.
-var exportRoutes = []route{
-	get("/c/{client}/sequences/{id}/export", clientSide, puntuale.Reader, exportSequence),
-	get("/c/{client}/sequences/import", clientSide, puntuale.Staff, importPage),
-	post("/c/{client}/sequences/import", clientSide, puntuale.Staff, "sequence.import", importSequence),
+var exportRoutes = []Route{
+	Get("/c/{client}/sequences/{id}/export", ClientSide, puntuale.Reader, exportSequence),
+	Get("/c/{client}/sequences/import", ClientSide, puntuale.Staff, importPage),
+	Post("/c/{client}/sequences/import", ClientSide, puntuale.Staff, "sequence.import", importSequence),
 }
 
 // exported is a sequence as a file: what POST /api/sequences takes.
@@ -30,7 +30,7 @@ type exported struct {
 	Steps       []puntuale.Step `json:"steps"`
 }
 
-func exportSequence(v *visit) error {
+func exportSequence(v *Request) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -39,21 +39,21 @@ func exportSequence(v *visit) error {
 	if err != nil {
 		return fmt.Errorf("write sequence %d: %w", found.ID, err)
 	}
-	if err := v.account.Take(2 * int64(len(text))); err != nil {
+	if err := v.Memory.Take(2 * int64(len(text))); err != nil {
 		return err
 	}
 	v.pass.Rest() // a slow reader needs no place
-	h := v.w.Header()
+	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="sequence-`+found.ID.String()+`.json"`)
 	v.answered = true
-	v.w.WriteHeader(http.StatusOK)
-	_, _ = v.w.Write(append(text, '\n')) // fails only when the reader is gone
+	v.Writer.WriteHeader(http.StatusOK)
+	_, _ = v.Writer.Write(append(text, '\n')) // fails only when the reader is gone
 	return nil
 }
 
 // importSequence makes a sequence of a file's content.
-func importSequence(v *visit) error {
+func importSequence(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func importSequence(v *visit) error {
 	}
 	v.did(made.ID.String())
 	v.say("sequence.imported", "")
-	return v.to(sequenceURL(v, made.ID))
+	return v.Redirect(sequenceURL(v, made.ID))
 }
 
 // readExported reads what was exported. A member that there is not is refused, and a step must say when it leaves: else
@@ -117,7 +117,7 @@ func takeIn(ctx context.Context, c *control.Client, text string) (control.Sequen
 }
 
 // mend opens the editor with a sequence that was taken in, where something is wrong with it.
-func mend(v *visit, text string, refused *puntuale.Error) error {
+func mend(v *Request, text string, refused *puntuale.Error) error {
 	in, _, err := readExported(text)
 	if err != nil {
 		return err
@@ -131,6 +131,6 @@ func mend(v *visit, text string, refused *puntuale.Error) error {
 	return v.whole(view.SequenceEdit(e))
 }
 
-func importPage(v *visit) error {
+func importPage(v *Request) error {
 	return v.show(view.SequenceImportPage(view.NewForm()))
 }

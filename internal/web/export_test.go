@@ -2,17 +2,17 @@ package web
 
 import "puntuale"
 
-// Route is a row of the table of routes, for tests.
-type Route struct {
+// Row is a row of the table of routes, for tests.
+type Row struct {
 	Method, Path, Side, Audit string
 	Role                      puntuale.Role
 }
 
 // Routes is the table.
-func Routes() (all []Route) {
-	names := map[side]string{anyone: "anyone", person: "person", partnerSide: "partner", clientSide: "client"}
+func Routes() (all []Row) {
+	names := map[Side]string{Anyone: "anyone", SignedIn: "person", PartnerSide: "partner", ClientSide: "client"}
 	for _, r := range allRoutes() {
-		all = append(all, Route{r.method(), r.path(), names[r.side], r.audit, r.role})
+		all = append(all, Row{r.Method(), r.Path(), names[r.Side], r.Audit, r.Role})
 	}
 	return all
 }

@@ -68,13 +68,13 @@ func below(err error, member string) error {
 
 // fail ends a request with an error: a page that says what went wrong and what to do, in the reader's language. What is
 // missing and what is another's are the same page.
-func (v *visit) fail(err error) {
+func (v *Request) fail(err error) {
 	if v.answered {
 		v.site.logger.ErrorContext(v.ctx(), "an answer broke off", "request_id", v.frame.Request, "error", err)
 		return
 	}
 	if v.ctx().Err() != nil { // the reader is gone
-		httpkit.NewProblem(v.ctx(), v.site.logger, err).Write(v.w)
+		httpkit.NewProblem(v.ctx(), v.site.logger, err).Write(v.Writer)
 		return
 	}
 	if errors.Is(err, errSignIn) {
@@ -82,8 +82,8 @@ func (v *visit) fail(err error) {
 		return
 	}
 	if errors.Is(err, control.ErrOver) {
-		v.toast("bad", v.t("login.over"), "")
-		_ = v.to(v.door()) // only sets headers
+		v.toast("bad", v.T("login.over"), "")
+		_ = v.Redirect(v.SignInAddress()) // only sets headers
 		return
 	}
 	if errors.Is(err, control.ErrSuspended) && !v.partial() {
@@ -94,7 +94,7 @@ func (v *visit) fail(err error) {
 	}
 	p := httpkit.NewProblem(v.ctx(), v.site.logger, err) // logs what somebody must act on
 	if after := p.GetHeaders().Get("Retry-After"); after != "" {
-		v.w.Header().Set("Retry-After", after)
+		v.Writer.Header().Set("Retry-After", after)
 	}
 	kind, detail := errorKind(p.Status), ""
 	if kind == "422" || kind == "409" {
@@ -110,14 +110,14 @@ func (v *visit) fail(err error) {
 		detail = v.frame.Language.Fault(p.Detail)
 	}
 	if v.partial() { // the page stays, and says it
-		text := v.t("error." + kind + ".heading")
+		text := v.T("error." + kind + ".heading")
 		if detail != "" {
 			text = detail
 		}
-		v.w.Header().Set("HX-Reswap", "none")
+		v.Writer.Header().Set("HX-Reswap", "none")
 		v.trigger("toast", map[string]string{"text": text, "tone": "bad"})
 		v.answered = true
-		v.w.WriteHeader(p.Status)
+		v.Writer.WriteHeader(p.Status)
 		return
 	}
 	if p.Status < http.StatusInternalServerError {
@@ -127,12 +127,12 @@ func (v *visit) fail(err error) {
 		if v.ctx().Err() == nil { // else the caller has left
 			v.site.logger.ErrorContext(v.ctx(), "an error page could not be shown", "request_id", v.frame.Request, "error", err)
 		}
-		p.Write(v.w)
+		p.Write(v.Writer)
 	}
 }
 
 // orient gives an error page the navigation of where one is: the client of the path, where one may be, else one's home.
-func (v *visit) orient() {
+func (v *Request) orient() {
 	if v.person == nil || v.frame.Nav != nil {
 		return
 	}
@@ -144,11 +144,11 @@ func (v *visit) orient() {
 }
 
 // nearest is the client whose pages one was among; nil: none, or one that one has not entered.
-func (v *visit) nearest() *control.Client {
+func (v *Request) nearest() *control.Client {
 	own := v.person.User().Client
 	id := own.String()
 	if own == 0 {
-		rest, ok := strings.CutPrefix(v.r.URL.Path, "/c/")
+		rest, ok := strings.CutPrefix(v.HTTP.URL.Path, "/c/")
 		if !ok {
 			return nil
 		}
@@ -174,20 +174,20 @@ func errorKind(status int) string {
 }
 
 // toSignIn leads to the login page, and from there back.
-func (v *visit) toSignIn() {
-	address := v.door()
-	if v.r.Method == http.MethodGet && !v.partial() && v.r.URL.Path != "/" {
-		address += "?" + url.Values{"next": {v.r.URL.RequestURI()}}.Encode()
+func (v *Request) toSignIn() {
+	address := v.SignInAddress()
+	if v.HTTP.Method == http.MethodGet && !v.partial() && v.HTTP.URL.Path != "/" {
+		address += "?" + url.Values{"next": {v.HTTP.URL.RequestURI()}}.Encode()
 	} else if from := v.cameFrom(); from != "" {
 		address += "?" + url.Values{"next": {from}}.Encode()
 	}
-	_ = v.to(address) // only sets headers
+	_ = v.Redirect(address) // only sets headers
 }
 
 // cameFrom is the page of ours on which something was done, as the browser says; "" where it is none.
-func (v *visit) cameFrom() string {
-	u, err := url.Parse(v.r.Referer())
-	if err != nil || u.Host == "" || u.Host != v.r.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {
+func (v *Request) cameFrom() string {
+	u, err := url.Parse(v.HTTP.Referer())
+	if err != nil || u.Host == "" || u.Host != v.HTTP.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {
 		return ""
 	}
 	if from := u.RequestURI(); ownAddress(from) {
@@ -197,7 +197,7 @@ func (v *visit) cameFrom() string {
 }
 
 // recovered answers what panicked.
-func (v *visit) recovered() {
+func (v *Request) recovered() {
 	reason := recover()
 	if reason == nil {
 		return
@@ -208,8 +208,8 @@ func (v *visit) recovered() {
 	v.fail(fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
 }
 
-// said is the first that is wrong.
-func said(e *puntuale.Error) string {
+// FirstFault is the first that is wrong.
+func FirstFault(e *puntuale.Error) string {
 	if len(e.Faults) > 0 {
 		return e.Faults[0].Message
 	}

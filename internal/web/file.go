@@ -9,7 +9,7 @@ import (
 )
 
 // tryFile says what the address of a step's file leads to, while the step is being written.
-func tryFile(v *visit) error {
+func tryFile(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -20,32 +20,32 @@ func tryFile(v *visit) error {
 	case address == "" || !v.client.CanTryFiles():
 		return v.show(view.FileFacts(view.FileNote{}))
 	case strings.Contains(address, "{{"):
-		note.Says = v.t("file.fields")
+		note.Says = v.T("file.fields")
 		return v.show(view.FileFacts(note))
 	}
 	facts, err := v.client.TryFile(v.ctx(), address)
 	if e, _ := refusal(err); e != nil && e.Code == puntuale.CodeInvalid {
-		note.Tone, note.Says = "warn", v.frame.Language.Fault(said(e))
+		note.Tone, note.Says = "warn", v.frame.Language.Fault(FirstFault(e))
 	} else if refused, ok := errors.AsType[*puntuale.SendError](err); ok {
 		note.Tone, note.Says = "warn", fileRefusal(v, refused)
 	} else if puntuale.CodeOf(err) == puntuale.CodeRateLimited {
-		note.Says = v.t("file.wait")
+		note.Says = v.T("file.wait")
 	} else if err != nil {
 		return err
 	} else {
-		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.t("file.found", "Kind", facts.Kind, "Size", size(v, facts.Size))
+		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.T("file.found", "Kind", facts.Kind, "Size", size(v, facts.Size))
 		if most := officialMost(facts.Kind); facts.Size > most {
-			note.Tone, note.Says = "warn", note.Says+" "+v.t("file.large", "Most", size(v, most))
+			note.Tone, note.Says = "warn", note.Says+" "+v.T("file.large", "Most", size(v, most))
 		}
 	}
 	return v.show(view.FileFacts(note))
 }
 
 // fileRefusal is why a file cannot be sent, and for an address that nobody else can reach what would be needed.
-func fileRefusal(v *visit, e *puntuale.SendError) string {
+func fileRefusal(v *Request, e *puntuale.SendError) string {
 	says := v.frame.Language.Says(e.Reason)
 	if e.Kind == puntuale.Final && strings.Contains(e.Reason, "non ammesso") {
-		says += ". " + v.t("file.public")
+		says += ". " + v.T("file.public")
 	}
 	return says
 }
@@ -63,13 +63,13 @@ func officialMost(kind string) int64 {
 }
 
 // size writes a number of bytes as people read it.
-func size(v *visit, n int64) string {
+func size(v *Request, n int64) string {
 	switch {
 	case n >= 1<<20:
 		tenths := (n*10 + 1<<19) >> 20
-		return v.t("file.megabytes", "Whole", v.frame.Language.Number(tenths/10), "Tenths", tenths%10)
+		return v.T("file.megabytes", "Whole", v.frame.Language.Number(tenths/10), "Tenths", tenths%10)
 	case n >= 1<<10:
-		return v.t("file.kilobytes", "N", (n+512)>>10)
+		return v.T("file.kilobytes", "N", (n+512)>>10)
 	}
-	return v.t("file.bytes", "N", n)
+	return v.T("file.bytes", "N", n)
 }

@@ -7,9 +7,9 @@ import (
 )
 
 // gatewayRoutes are what a session that sends through a gateway has besides: its keys. Its test is that of all sessions.
-var gatewayRoutes = []route{
-	get("/c/{client}/sessions/{id}/gateway", clientSide, puntuale.Owner, gatewayKeys),
-	post("/c/{client}/sessions/{id}/gateway", clientSide, puntuale.Owner, "session.gateway", setGateway),
+var gatewayRoutes = []Route{
+	Get("/c/{client}/sessions/{id}/gateway", ClientSide, puntuale.Owner, gatewayKeys),
+	Post("/c/{client}/sessions/{id}/gateway", ClientSide, puntuale.Owner, "session.gateway", setGateway),
 }
 
 // gatewayFields are the fields of the forms that take a gateway's keys.
@@ -20,7 +20,7 @@ func readGateway(f *view.Form) control.NewGateway {
 }
 
 // createGateway creates a session that sends through a gateway. The choice of this kind leads to a form for the keys.
-func createGateway(v *visit, f *view.Form) error {
+func createGateway(v *Request, f *view.Form) error {
 	if !f.Values.Has("access_token") {
 		return v.whole(view.NewGateway(view.NewForm("name", f.Value("name"))))
 	}
@@ -33,11 +33,11 @@ func createGateway(v *visit, f *view.Form) error {
 	}
 	v.did(made.ID.String())
 	v.say("session.created", "")
-	return v.to(sessionURL(v, made.ID))
+	return v.Redirect(sessionURL(v, made.ID))
 }
 
 // gateway returns a session that sends through a gateway.
-func gateway(v *visit) (view.Sender, error) {
+func gateway(v *Request) (view.Sender, error) {
 	found, err := v.client.Session(v.ctx(), v.path("id"))
 	s := sender(v, found)
 	if err == nil && !s.ToGateway() {
@@ -47,7 +47,7 @@ func gateway(v *visit) (view.Sender, error) {
 }
 
 // gatewayKeys takes other keys. Those that are stored are never shown, and stay where nothing else is given.
-func gatewayKeys(v *visit) error {
+func gatewayKeys(v *Request) error {
 	of, err := gateway(v)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func gatewayKeys(v *visit) error {
 	return v.show(view.GatewayKeys(view.NewForm(), of))
 }
 
-func setGateway(v *visit) error {
+func setGateway(v *Request) error {
 	of, err := gateway(v)
 	if err != nil {
 		return err
@@ -69,11 +69,11 @@ func setGateway(v *visit) error {
 	}
 	v.did(of.ID.String())
 	v.say("gateway.saved", "")
-	return v.to(sessionURL(v, of.ID))
+	return v.Redirect(sessionURL(v, of.ID))
 }
 
 // testGateway asks the gateway about the number, and says what came of it on the session's page.
-func testGateway(v *visit, f *view.Form, of view.Sender) error {
+func testGateway(v *Request, f *view.Form, of view.Sender) error {
 	tried, err := v.client.TestSession(v.ctx(), of.ID.String())
 	if err != nil {
 		o, missing := oneSession(v, of.ID.String())
@@ -88,5 +88,5 @@ func testGateway(v *visit, f *view.Form, of view.Sender) error {
 		tone = "ok"
 	}
 	v.toast(tone, v.frame.Language.Says(tried.Message), "")
-	return v.to(sessionURL(v, of.ID))
+	return v.Redirect(sessionURL(v, of.ID))
 }

@@ -7,12 +7,12 @@ import (
 )
 
 // homeRoutes is the first page of a client's dashboard.
-var homeRoutes = []route{
-	get("/c/{client}", clientSide, puntuale.Reader, home),
+var homeRoutes = []Route{
+	Get("/c/{client}", ClientSide, puntuale.Reader, home),
 }
 
 // home is the first page of a client's dashboard: its day.
-func home(v *visit) error {
+func home(v *Request) error {
 	today, err := v.client.Today(v.ctx())
 	if err != nil {
 		return err

@@ -8,12 +8,12 @@ import (
 )
 
 // invitationRoutes are the page on which somebody who was invited sets a password. It has the looks of their partner.
-var invitationRoutes = []route{
-	get("/invitation", anyone, 0, invitation),
-	post("/invitation", anyone, 0, unaudited, join), // notes who joined by itself
+var invitationRoutes = []Route{
+	Get("/invitation", Anyone, 0, invitation),
+	Post("/invitation", Anyone, 0, Unaudited, join), // notes who joined by itself
 }
 
-func invitation(v *visit) error {
+func invitation(v *Request) error {
 	p, err := v.site.control.Invited(v.ctx(), v.query("t"))
 	if err != nil {
 		return spent(v, err)
@@ -23,17 +23,17 @@ func invitation(v *visit) error {
 }
 
 // spent says of an invitation that it is worth nothing any more.
-func spent(v *visit, err error) error {
+func spent(v *Request, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err
 	}
 	if v.partial() {
-		return v.to("/invitation") // without a secret it says so
+		return v.Redirect("/invitation") // without a secret it says so
 	}
-	return v.showAs(http.StatusNotFound, view.InvitationSpent(v.door()))
+	return v.showAs(http.StatusNotFound, view.InvitationSpent(v.SignInAddress()))
 }
 
-func join(v *visit) error {
+func join(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err

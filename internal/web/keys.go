@@ -9,16 +9,16 @@ import (
 )
 
 // keyRoutes are the API keys of a client, and of the partner itself. Who may see one may do with it all that its owner may.
-var keyRoutes = []route{
-	get("/partner/keys", partnerSide, puntuale.Owner, keys),
-	post("/partner/keys", partnerSide, puntuale.Owner, "key.create", createOwnKey),
-	post("/partner/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", rotateOwnKey),
-	post("/partner/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", revokeOwnKey),
+var keyRoutes = []Route{
+	Get("/partner/keys", PartnerSide, puntuale.Owner, keys),
+	Post("/partner/keys", PartnerSide, puntuale.Owner, "key.create", createOwnKey),
+	Post("/partner/keys/{key}/rotate", PartnerSide, puntuale.Owner, "key.rotate", rotateOwnKey),
+	Post("/partner/keys/{key}/revoke", PartnerSide, puntuale.Owner, "key.revoke", revokeOwnKey),
 
-	get("/c/{client}/keys", clientSide, puntuale.Owner, keys),
-	post("/c/{client}/keys", clientSide, puntuale.Owner, "key.create", createOwnKey),
-	post("/c/{client}/keys/{key}/rotate", clientSide, puntuale.Owner, "key.rotate", rotateOwnKey),
-	post("/c/{client}/keys/{key}/revoke", clientSide, puntuale.Owner, "key.revoke", revokeOwnKey),
+	Get("/c/{client}/keys", ClientSide, puntuale.Owner, keys),
+	Post("/c/{client}/keys", ClientSide, puntuale.Owner, "key.create", createOwnKey),
+	Post("/c/{client}/keys/{key}/rotate", ClientSide, puntuale.Owner, "key.rotate", rotateOwnKey),
+	Post("/c/{client}/keys/{key}/revoke", ClientSide, puntuale.Owner, "key.revoke", revokeOwnKey),
 }
 
 // ring is what the pages of keys ask, of a client or of the partner itself.
@@ -30,7 +30,7 @@ type ring struct {
 	revoke func(ctx context.Context, key string) error
 }
 
-func ringOf(v *visit) ring {
+func ringOf(v *Request) ring {
 	if c := v.client; c != nil {
 		return ring{v.frame.Place.Base + "/keys", c.Keys, c.CreateKey, c.RotateKey, c.RevokeKey}
 	}
@@ -38,7 +38,7 @@ func ringOf(v *visit) ring {
 	return ring{"/partner/keys", p.OwnKeys, p.CreateOwnKey, p.RotateOwnKey, p.RevokeOwnKey}
 }
 
-func keys(v *visit) error {
+func keys(v *Request) error {
 	r := ringOf(v)
 	all, err := r.list(v.ctx())
 	if err != nil {
@@ -47,7 +47,7 @@ func keys(v *visit) error {
 	return v.show(view.Keys(r.base, all, nil))
 }
 
-func createOwnKey(v *visit) error {
+func createOwnKey(v *Request) error {
 	r := ringOf(v)
 	f, err := v.form()
 	if err != nil {
@@ -65,7 +65,7 @@ func createOwnKey(v *visit) error {
 	return v.whole(view.KeyIssued(key.Plain, key.Name, r.base))
 }
 
-func rotateOwnKey(v *visit) error {
+func rotateOwnKey(v *Request) error {
 	r := ringOf(v)
 	key, err := r.rotate(v.ctx(), v.path("key"))
 	if err != nil {
@@ -75,12 +75,12 @@ func rotateOwnKey(v *visit) error {
 	return v.whole(view.KeyIssued(key.Plain, key.Name, r.base))
 }
 
-func revokeOwnKey(v *visit) error {
+func revokeOwnKey(v *Request) error {
 	r := ringOf(v)
 	if err := r.revoke(v.ctx(), v.path("key")); err != nil {
 		return err
 	}
 	v.did(v.path("key"))
 	v.say("key.revoked", "")
-	return v.to(r.base)
+	return v.Redirect(r.base)
 }

@@ -7,29 +7,29 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// meRoutes are a person's own pages: name, language, password, second factor.
-var meRoutes = []route{
-	get("/me", person, puntuale.Reader, me),
-	post("/me/name", person, puntuale.Reader, "me.name", rename),
-	post("/me/password", person, puntuale.Reader, "me.password", changePassword),
-	post("/me/visits/end", person, puntuale.Reader, "me.visits_end", endVisits),
-	get("/me/second", person, puntuale.Reader, secondPage),
-	post("/me/second", person, puntuale.Reader, "me.second_on", setSecond),
-	post("/me/second/end", person, puntuale.Reader, "me.second_off", endSecond),
-	post("/me/second/codes", person, puntuale.Reader, "me.codes", renewCodes),
+// profileRoutes are a person's own pages: name, language, password, second factor.
+var profileRoutes = []Route{
+	Get("/me", SignedIn, puntuale.Reader, me),
+	Post("/me/name", SignedIn, puntuale.Reader, "me.name", rename),
+	Post("/me/password", SignedIn, puntuale.Reader, "me.password", changePassword),
+	Post("/me/visits/end", SignedIn, puntuale.Reader, "me.visits_end", endVisits),
+	Get("/me/second", SignedIn, puntuale.Reader, secondPage),
+	Post("/me/second", SignedIn, puntuale.Reader, "me.second_on", setSecond),
+	Post("/me/second/end", SignedIn, puntuale.Reader, "me.second_off", endSecond),
+	Post("/me/second/codes", SignedIn, puntuale.Reader, "me.codes", renewCodes),
 }
 
 // mine is what the page shows besides its forms.
-func mine(v *visit) view.Mine {
+func mine(v *Request) view.Mine {
 	on, codes := v.person.Second()
 	return view.Mine{User: v.person.User(), Second: on, Codes: codes}
 }
 
-func me(v *visit) error {
+func me(v *Request) error {
 	return v.show(view.Me(mine(v)))
 }
 
-func rename(v *visit) error {
+func rename(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -40,10 +40,10 @@ func rename(v *visit) error {
 		return v.again(err, f, view.NameForm(m), view.Me(m), "name")
 	}
 	v.say("me.name_done", "")
-	return v.to("/me")
+	return v.Redirect("/me")
 }
 
-func changePassword(v *visit) error {
+func changePassword(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -58,10 +58,10 @@ func changePassword(v *visit) error {
 		return err
 	}
 	v.say("me.password_done", "")
-	return v.to("/me")
+	return v.Redirect("/me")
 }
 
-func endVisits(v *visit) error {
+func endVisits(v *Request) error {
 	stamp, err := v.person.EndVisits(v.ctx())
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func endVisits(v *visit) error {
 		return err
 	}
 	v.say("me.visits_done", "")
-	return v.to("/me")
+	return v.Redirect("/me")
 }
 
 // secondStep is a second factor that is being set up. It is kept with the visit until a code shows that the person's app
@@ -80,9 +80,9 @@ type secondStep struct {
 	Secret []byte              `json:"secret"`
 }
 
-func secondPage(v *visit) error {
+func secondPage(v *Request) error {
 	if on, _ := v.person.Second(); on {
-		return v.to("/me")
+		return v.Redirect("/me")
 	}
 	secret, err := secret(v)
 	if err != nil {
@@ -92,7 +92,7 @@ func secondPage(v *visit) error {
 }
 
 // pendingSecret is the secret that is being set up; nil where none is, or its time is over.
-func pendingSecret(v *visit) []byte {
+func pendingSecret(v *Request) []byte {
 	var step secondStep
 	if json.Unmarshal([]byte(v.visits.GetString(v.ctx(), keySecret)), &step) != nil || !step.Step.Open(puntuale.UnfinishedSecond, v.person.User(), v.now()) {
 		return nil
@@ -101,7 +101,7 @@ func pendingSecret(v *visit) []byte {
 }
 
 // secret returns the one that is being set up, else a new one.
-func secret(v *visit) ([]byte, error) {
+func secret(v *Request) ([]byte, error) {
 	if secret := pendingSecret(v); secret != nil {
 		return secret, nil
 	}
@@ -117,21 +117,21 @@ func secret(v *visit) ([]byte, error) {
 	return secret, nil
 }
 
-func setSecond(v *visit) error {
+func setSecond(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
 	if on, _ := v.person.Second(); on {
 		v.quiet = true
-		v.toast("bad", v.t("second.already"), "")
-		return v.to("/me")
+		v.toast("bad", v.T("second.already"), "")
+		return v.Redirect("/me")
 	}
 	secret := pendingSecret(v)
 	if secret == nil {
 		v.quiet = true
-		v.toast("bad", v.t("second.over"), "")
-		return v.to("/me/second")
+		v.toast("bad", v.T("second.over"), "")
+		return v.Redirect("/me/second")
 	}
 	codes, err := v.person.SetSecond(v.ctx(), secret, f.Value("code"))
 	if err != nil {
@@ -143,7 +143,7 @@ func setSecond(v *visit) error {
 	return v.whole(view.RecoveryCodes(codes))
 }
 
-func endSecond(v *visit) error {
+func endSecond(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -155,10 +155,10 @@ func endSecond(v *visit) error {
 		return v.again(err, f, view.SecondOffForm(m), view.Me(m), "present", "code")
 	}
 	v.say("me.second_off_done", "")
-	return v.to("/me")
+	return v.Redirect("/me")
 }
 
-func renewCodes(v *visit) error {
+func renewCodes(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err

@@ -16,16 +16,16 @@ import (
 )
 
 // messageRoutes are the list of messages and each one's story.
-var messageRoutes = []route{
-	get("/c/{client}/messages", clientSide, puntuale.Reader, messages),
-	get("/c/{client}/messages/live", clientSide, puntuale.Reader, liveMessages),
-	get("/c/{client}/messages/export", clientSide, puntuale.Reader, exportMessages),
-	get("/c/{client}/messages/{id}", clientSide, puntuale.Reader, message),
-	post("/c/{client}/messages/{id}/cancel", clientSide, puntuale.Staff, "message.cancel", cancelMessage),
-	post("/c/{client}/messages/{id}/restore", clientSide, puntuale.Staff, "message.restore", restoreMessage),
-	post("/c/{client}/messages/{id}/again", clientSide, puntuale.Staff, "message.again", sendAgain),
-	post("/c/{client}/messages/{id}/move", clientSide, puntuale.Staff, "message.move", moveMessage),
-	post("/c/{client}/messages/{id}/back", clientSide, puntuale.Staff, "message.back", moveBack),
+var messageRoutes = []Route{
+	Get("/c/{client}/messages", ClientSide, puntuale.Reader, messages),
+	Get("/c/{client}/messages/live", ClientSide, puntuale.Reader, liveMessages),
+	Get("/c/{client}/messages/export", ClientSide, puntuale.Reader, exportMessages),
+	Get("/c/{client}/messages/{id}", ClientSide, puntuale.Reader, message),
+	Post("/c/{client}/messages/{id}/cancel", ClientSide, puntuale.Staff, "message.cancel", cancelMessage),
+	Post("/c/{client}/messages/{id}/restore", ClientSide, puntuale.Staff, "message.restore", restoreMessage),
+	Post("/c/{client}/messages/{id}/again", ClientSide, puntuale.Staff, "message.again", sendAgain),
+	Post("/c/{client}/messages/{id}/move", ClientSide, puntuale.Staff, "message.move", moveMessage),
+	Post("/c/{client}/messages/{id}/back", ClientSide, puntuale.Staff, "message.back", moveBack),
 }
 
 // messageRows is the length of a page of the list.
@@ -55,8 +55,8 @@ func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 }
 
 // messageList reads a page of the list. What is wrong with the search is said beside its fields.
-func messageList(v *visit) (view.MessageList, error) {
-	l := view.MessageList{Search: sought(v.query), Form: &view.Form{Values: v.r.URL.Query()}}
+func messageList(v *Request) (view.MessageList, error) {
+	l := view.MessageList{Search: sought(v.query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
 	var err error
 	if l.Version, err = v.client.Version(v.ctx()); err != nil { // before the rows: what changes meanwhile is shown twice, not never
 		return l, err
@@ -86,7 +86,7 @@ func messageList(v *visit) (view.MessageList, error) {
 	return l, err
 }
 
-func messages(v *visit) error {
+func messages(v *Request) error {
 	l, err := messageList(v)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func messages(v *visit) error {
 }
 
 // liveMessages sends the first page of a list again whenever it has changed.
-func liveMessages(v *visit) error {
+func liveMessages(v *Request) error {
 	return v.stream(func() (string, error) {
 		l, err := messageList(v)
 		if err != nil {
@@ -114,7 +114,7 @@ func liveMessages(v *visit) error {
 	})
 }
 
-func message(v *visit) error {
+func message(v *Request) error {
 	p, err := messagePage(v)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func message(v *visit) error {
 }
 
 // messagePage is all of the message that the address names.
-func messagePage(v *visit) (view.MessagePage, error) {
+func messagePage(v *Request) (view.MessagePage, error) {
 	story, err := v.client.Story(v.ctx(), v.path("id"))
 	if err != nil {
 		return view.MessagePage{}, err
@@ -144,11 +144,11 @@ func messagePage(v *visit) (view.MessagePage, error) {
 }
 
 // messageAddress is the page of one message.
-func messageAddress(v *visit, id puntuale.MessageID) string {
+func messageAddress(v *Request, id puntuale.MessageID) string {
 	return v.frame.Place.Base + "/messages/" + id.String()
 }
 
-func cancelMessage(v *visit) error {
+func cancelMessage(v *Request) error {
 	id := v.path("id")
 	cancelled, err := v.client.CancelMessages(v.ctx(), []string{id})
 	if err != nil {
@@ -158,24 +158,24 @@ func cancelMessage(v *visit) error {
 	address := v.frame.Place.Base + "/messages/" + id
 	if len(cancelled) == 0 {
 		v.quiet = true
-		v.toast("bad", v.t("message.not_cancelled"), "")
-		return v.to(address)
+		v.toast("bad", v.T("message.not_cancelled"), "")
+		return v.Redirect(address)
 	}
 	v.say("message.cancelled", address+"/restore")
-	return v.to(address)
+	return v.Redirect(address)
 }
 
-func restoreMessage(v *visit) error {
+func restoreMessage(v *Request) error {
 	moved, err := v.client.Restore(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
 	v.did(moved.ID.String())
 	v.say("message.restored", "")
-	return v.to(messageAddress(v, moved.ID))
+	return v.Redirect(messageAddress(v, moved.ID))
 }
 
-func sendAgain(v *visit) error {
+func sendAgain(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func sendAgain(v *visit) error {
 	}
 	v.did(v.path("id"))
 	v.say("message.again_done", "")
-	return v.to(messageAddress(v, resent.IDs[0]))
+	return v.Redirect(messageAddress(v, resent.IDs[0]))
 }
 
 // resendCall is what a form asks for that sends messages again: now, or on a date.
@@ -206,7 +206,7 @@ func resendCall(f *view.Form, ids ...string) control.ResendCall {
 	return call
 }
 
-func moveMessage(v *visit) error {
+func moveMessage(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -219,8 +219,8 @@ func moveMessage(v *visit) error {
 				return err
 			}
 			v.quiet = true
-			v.toast("bad", v.t("message.not_moved", "Why", v.frame.Language.Fault(said(e))), "")
-			return v.to(back)
+			v.toast("bad", v.T("message.not_moved", "Why", v.frame.Language.Fault(FirstFault(e))), "")
+			return v.Redirect(back)
 		}
 		p, missing := messagePage(v)
 		if missing != nil {
@@ -237,11 +237,11 @@ func moveMessage(v *visit) error {
 		undo.Set("next", back)
 	}
 	v.say("message.moved", messageAddress(v, moved.ID)+"/back?"+undo.Encode(), "When", v.frame.Language.Moment(moved.Due.In(v.frame.Zone), v.now()))
-	return v.to(next)
+	return v.Redirect(next)
 }
 
 // moveBack takes a move back.
-func moveBack(v *visit) error {
+func moveBack(v *Request) error {
 	at, err := strconv.ParseInt(v.query("at"), 10, 64)
 	if err != nil { // another's message is not there, whatever else is wrong
 		if _, missing := v.client.Story(v.ctx(), v.path("id")); missing != nil {
@@ -256,13 +256,13 @@ func moveBack(v *visit) error {
 	v.did(moved.ID.String())
 	v.say("message.moved_back", "")
 	if back := calendarPage(v, v.query("next")); back != "" {
-		return v.to(back)
+		return v.Redirect(back)
 	}
-	return v.to(messageAddress(v, moved.ID))
+	return v.Redirect(messageAddress(v, moved.ID))
 }
 
 // calendarPage is an address if it is one of the client's calendar, else "".
-func calendarPage(v *visit, address string) string {
+func calendarPage(v *Request, address string) string {
 	if path, _, _ := strings.Cut(address, "?"); ownAddress(address) && path == v.frame.Place.Base+"/calendar" {
 		return address
 	}
@@ -273,7 +273,7 @@ func calendarPage(v *visit, address string) string {
 const exportRows = "500"
 
 // exportMessages writes what a search finds as CSV, as it is read.
-func exportMessages(v *visit) error {
+func exportMessages(v *Request) error {
 	search := sought(v.query)
 	search.Cursor = ""
 	rows, next, err := v.client.Messages(v.ctx(), queryOf(search, exportRows))
@@ -281,17 +281,17 @@ func exportMessages(v *visit) error {
 		return err
 	}
 	v.answered = true
-	h := v.w.Header()
+	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="`+v.t("message.file")+"-"+v.now().In(v.frame.Zone).Format(time.DateOnly)+`.csv"`)
-	_, _ = v.w.Write([]byte("\uFEFF")) // by which spreadsheets know UTF-8
-	out := csv.NewWriter(v.w)
+	h.Set("Content-Disposition", `attachment; filename="`+v.T("message.file")+"-"+v.now().In(v.frame.Zone).Format(time.DateOnly)+`.csv"`)
+	_, _ = v.Writer.Write([]byte("\uFEFF")) // by which spreadsheets know UTF-8
+	out := csv.NewWriter(v.Writer)
 	if v.frame.Language.Code == "it" {
 		out.Comma = ';' // where the comma parts decimals
 	}
 	out.UseCRLF = true
-	_ = out.Write(strings.Split(v.t("message.columns"), "|"))
-	connection := http.NewResponseController(v.w)
+	_ = out.Write(strings.Split(v.T("message.columns"), "|"))
+	connection := http.NewResponseController(v.Writer)
 	for {
 		v.pass.Rest()                                           // a slow reader needs no place
 		_ = connection.SetWriteDeadline(deadline(exportAllows)) // as far as the connection has one
@@ -315,7 +315,7 @@ func exportMessages(v *visit) error {
 }
 
 // exportedMessage is a message as a row of the file.
-func exportedMessage(v *visit, m *puntuale.MessageDetail) []string {
+func exportedMessage(v *Request, m *puntuale.MessageDetail) []string {
 	moment := func(t time.Time) string {
 		if t.IsZero() {
 			return ""

@@ -10,17 +10,17 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// place is a page that may stand in the navigation. It does once the table of routes has it, and for whom it is.
-type place struct {
+// item is a page that may stand in the navigation. It does once the table of routes has it, and for whom it is.
+type item struct {
 	group, title, icon string
-	path               string            // of the route; for a client's pages with {client}
-	first              bool              // also in a phone's bar, which has room for four
-	also               string            // another route that is the same place to its reader
-	has                func(*visit) bool // nil: everybody has it
+	path               string              // of the route; for a client's pages with {client}
+	first              bool                // also in a phone's bar, which has room for four
+	also               string              // another route that is the same place to its reader
+	has                func(*Request) bool // nil: everybody has it
 }
 
-// places are the navigations, in order.
-var places = []place{
+// items are the navigations, in order.
+var items = []item{
 	{title: "nav.clients", icon: "users", path: "/partner", first: true},
 	{title: "nav.expiries", icon: "calendar-due", path: "/partner/expiries", first: true},
 	{title: "nav.totals", icon: "chart-bar", path: "/partner/totals", first: true},
@@ -37,7 +37,7 @@ var places = []place{
 	{group: "nav.group.content", title: "nav.templates", icon: "template", path: "/c/{client}/templates"},
 	{group: "nav.group.content", title: "nav.blacklist", icon: "ban", path: "/c/{client}/blacklist"},
 	{group: "nav.group.sending", title: "nav.sessions", icon: "device-mobile", path: "/c/{client}/sessions"},
-	{group: "nav.group.sending", title: "nav.phone", icon: "message-circle", path: "/c/{client}/phone", also: "/c/{client}/sessions/{id}/phone", has: (*visit).simulates},
+	{group: "nav.group.sending", title: "nav.phone", icon: "message-circle", path: "/c/{client}/phone", also: "/c/{client}/sessions/{id}/phone", has: (*Request).simulates},
 	{group: "nav.group.sending", title: "nav.usage", icon: "chart-bar", path: "/c/{client}/usage"},
 	{group: "nav.group.account", title: "nav.keys", icon: "key", path: "/c/{client}/keys"},
 	{group: "nav.group.account", title: "nav.users", icon: "users", path: "/c/{client}/users"},
@@ -45,25 +45,25 @@ var places = []place{
 }
 
 // navigation is what a person may reach from where they are. On a person's own pages it is that of their home.
-func (s *site) navigation(v *visit) []view.Group {
-	base, which := "", partnerSide
+func (s *Site) navigation(v *Request) []view.Group {
+	base, which := "", PartnerSide
 	switch {
 	case v.client != nil:
-		base, which = "/c/"+v.client.ID().String(), clientSide
+		base, which = "/c/"+v.client.ID().String(), ClientSide
 	case v.person.User().Client != 0:
-		base, which = "/c/"+v.person.User().Client.String(), clientSide
+		base, which = "/c/"+v.person.User().Client.String(), ClientSide
 	}
 	role := v.person.User().Role
 	var groups []view.Group
 	best := -1 // the item whose path is the longest beginning of the page's
 	var active *view.Item
-	for _, p := range places {
+	for _, p := range items {
 		if !s.hasPage(p.path, which, role) || p.has != nil && !p.has(v) {
 			continue
 		}
 		address := strings.Replace(p.path, "/c/{client}", base, 1)
 		if len(groups) == 0 || groups[len(groups)-1].Title != p.group {
-			groups = append(groups, view.Group{Title: p.group, Items: make([]view.Item, 0, len(places))})
+			groups = append(groups, view.Group{Title: p.group, Items: make([]view.Item, 0, len(items))})
 		}
 		g := &groups[len(groups)-1]
 		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first})
@@ -71,7 +71,7 @@ func (s *site) navigation(v *visit) []view.Group {
 			continue
 		}
 		length := len(address)
-		if p.also != "" && p.also == v.route.path() {
+		if p.also != "" && p.also == v.route.Path() {
 			length = len(v.frame.Path)
 		} else if !within(v.frame.Path, address) {
 			continue
@@ -86,9 +86,9 @@ func (s *site) navigation(v *visit) []view.Group {
 	return groups
 }
 
-func (s *site) hasPage(path string, which side, role puntuale.Role) bool {
+func (s *Site) hasPage(path string, which Side, role puntuale.Role) bool {
 	for i := range s.routes {
-		if r := &s.routes[i]; r.side == which && r.method() == "GET" && r.path() == path && role >= r.role {
+		if r := &s.routes[i]; r.Side == which && r.Method() == "GET" && r.Path() == path && role >= r.Role {
 			return true
 		}
 	}
@@ -98,7 +98,7 @@ func (s *site) hasPage(path string, which side, role puntuale.Role) bool {
 func within(path, page string) bool { return path == page || strings.HasPrefix(path, page+"/") }
 
 // sandboxes are the simulated sessions of the client whose pages one sees, the default one first.
-func (v *visit) sandboxes() (found []control.Session, err error) {
+func (v *Request) sandboxes() (found []control.Session, err error) {
 	c := v.client
 	if c == nil { // a person's own pages
 		if c, err = v.person.Client(v.ctx(), v.person.User().Client.String()); err != nil {
@@ -118,7 +118,7 @@ func (v *visit) sandboxes() (found []control.Session, err error) {
 }
 
 // simulates reports whether there is a phone to look at. Where that cannot be told the menu is without it: the page says why.
-func (v *visit) simulates() bool {
+func (v *Request) simulates() bool {
 	if v.partial() { // which has no menu
 		return false
 	}

@@ -11,30 +11,30 @@ import (
 )
 
 // officialRoutes are what a session of the type Official has besides: its keys, its test, its templates.
-var officialRoutes = []route{
-	get("/c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, officialSetup),
-	post("/c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, "session.official", setOfficial),
-	post("/c/{client}/sessions/{id}/test", clientSide, puntuale.Staff, "session.test", testSession),
-	get("/c/{client}/sessions/{id}/templates", clientSide, puntuale.Reader, networkTemplates),
-	post("/c/{client}/sessions/{id}/templates", clientSide, puntuale.Staff, "session.templates", syncTemplates),
+var officialRoutes = []Route{
+	Get("/c/{client}/sessions/{id}/official", ClientSide, puntuale.Owner, officialSetup),
+	Post("/c/{client}/sessions/{id}/official", ClientSide, puntuale.Owner, "session.official", setOfficial),
+	Post("/c/{client}/sessions/{id}/test", ClientSide, puntuale.Staff, "session.test", testSession),
+	Get("/c/{client}/sessions/{id}/templates", ClientSide, puntuale.Reader, networkTemplates),
+	Post("/c/{client}/sessions/{id}/templates", ClientSide, puntuale.Staff, "session.templates", syncTemplates),
 }
 
 // metaSide is what an Official session is to Meta.
-func metaSide(v *visit, s control.Session) (*view.MetaSide, error) {
+func metaSide(v *Request, s control.Session) (*view.MetaSide, error) {
 	about, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), request.Page{Limit: "1"})
 	if err != nil {
 		return nil, err
 	}
 	m := &view.MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook}
 	if m.Webhook == "" {
-		m.Webhook = readAt(v.r) + s.ID.WebhookPath()
+		m.Webhook = readAt(v.HTTP) + s.ID.WebhookPath()
 	}
 	m.Reachable = reachable(m.Webhook)
 	return m, nil
 }
 
 // official returns a session that speaks with Meta.
-func official(v *visit) (control.Session, error) {
+func official(v *Request) (control.Session, error) {
 	found, err := v.client.Session(v.ctx(), v.path("id"))
 	if err == nil && !sender(v, found).ToMeta() {
 		err = errNoPage
@@ -43,7 +43,7 @@ func official(v *visit) (control.Session, error) {
 }
 
 // officialSetup takes the keys. What is stored of them is never shown again, and stays where nothing else is given.
-func officialSetup(v *visit) error {
+func officialSetup(v *Request) error {
 	found, err := official(v)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func officialSetup(v *visit) error {
 	return v.show(view.OfficialSetup(f, sender(v, found), replaces))
 }
 
-func setOfficial(v *visit) error {
+func setOfficial(v *Request) error {
 	found, err := official(v)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func setOfficial(v *visit) error {
 
 // testSession tries the connection. While a session is being set up the answer comes into the page that is there, which
 // shows what is shown only once.
-func testSession(v *visit) error {
+func testSession(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func testSession(v *visit) error {
 	return v.whole(view.Session(o))
 }
 
-func networkTemplates(v *visit) error {
+func networkTemplates(v *Request) error {
 	found, err := official(v)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func networkTemplates(v *visit) error {
 }
 
 // syncTemplates reads the templates anew: the test does so.
-func syncTemplates(v *visit) error {
+func syncTemplates(v *Request) error {
 	found, err := official(v)
 	if err != nil {
 		return err
@@ -156,5 +156,5 @@ func syncTemplates(v *visit) error {
 	case tried.Templates.Problem == "":
 		v.say("official.synced_now", "")
 	}
-	return v.to(sessionURL(v, found.ID) + "/templates")
+	return v.Redirect(sessionURL(v, found.ID) + "/templates")
 }

@@ -12,19 +12,19 @@ import (
 )
 
 // partnerRoutes are the pages of a partner's dashboard, but for those of one client.
-var partnerRoutes = []route{
-	get("/partner", partnerSide, puntuale.Reader, clients),
-	get("/partner/expiries", partnerSide, puntuale.Reader, expiries),
-	get("/partner/totals", partnerSide, puntuale.Reader, totals),
-	get("/partner/brand", partnerSide, puntuale.Owner, brand),
-	post("/partner/brand", partnerSide, puntuale.Owner, "brand.change", changeBrand),
-	post("/partner/brand/host", partnerSide, puntuale.Owner, "brand.host", proveHost),
-	get("/partner/audit", partnerSide, puntuale.Owner, partnerAudit),
-	post("/partner/clients/{id}/enter", partnerSide, puntuale.Reader, unaudited, enterClient), // notes it by itself, in the client's log
+var partnerRoutes = []Route{
+	Get("/partner", PartnerSide, puntuale.Reader, clients),
+	Get("/partner/expiries", PartnerSide, puntuale.Reader, expiries),
+	Get("/partner/totals", PartnerSide, puntuale.Reader, totals),
+	Get("/partner/brand", PartnerSide, puntuale.Owner, brand),
+	Post("/partner/brand", PartnerSide, puntuale.Owner, "brand.change", changeBrand),
+	Post("/partner/brand/host", PartnerSide, puntuale.Owner, "brand.host", proveHost),
+	Get("/partner/audit", PartnerSide, puntuale.Owner, partnerAudit),
+	Post("/partner/clients/{id}/enter", PartnerSide, puntuale.Reader, Unaudited, enterClient), // notes it by itself, in the client's log
 }
 
 // clients is the partner's first page: the list of its clients. To htmx, which asks while one types, it is the list alone.
-func clients(v *visit) error {
+func clients(v *Request) error {
 	f := view.NewForm("q", v.query("q"), "state", v.query("state"))
 	search := control.ClientSearch{Text: v.query("q"), State: v.query("state"), Page: request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")}}
 	rows, next, err := v.partner.FindClients(v.ctx(), search)
@@ -51,7 +51,7 @@ func clientRows(rows []control.ClientRow) []view.ClientRow {
 }
 
 // expiries is who must renew soon.
-func expiries(v *visit) error {
+func expiries(v *Request) error {
 	rows, err := v.partner.Expiring(v.ctx())
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ const (
 	daysAhead = 7
 )
 
-func totals(v *visit) error {
+func totals(v *Request) error {
 	days, err := v.partner.Totals(v.ctx(), "", daysBack, daysAhead)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func totals(v *visit) error {
 	return v.show(view.Totals(days))
 }
 
-func brand(v *visit) error {
+func brand(v *Request) error {
 	l, err := looks(v)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func brandForm(b puntuale.Brand) *view.Form {
 }
 
 // looks is how the partner's pages look, and how it proves its host name.
-func looks(v *visit) (view.Looks, error) {
+func looks(v *Request) (view.Looks, error) {
 	h, err := v.partner.Host(v.ctx())
 	if err != nil {
 		return view.Looks{}, err
@@ -100,12 +100,12 @@ func looks(v *visit) (view.Looks, error) {
 	return l, nil
 }
 
-func changeBrand(v *visit) error {
+func changeBrand(v *Request) error {
 	f, logo, err := v.upload("logo", control.MaxLogo)
 	if err != nil {
 		return err
 	}
-	change := control.BrandChange{Name: f.Value("name"), Colour: f.Value("colour"), Host: f.Value("host"), Logo: logo, NoLogo: f.Is("no_logo", "on"), Known: known(f)}
+	change := control.BrandChange{Name: f.Value("name"), Colour: f.Value("colour"), Host: f.Value("host"), Logo: logo, NoLogo: f.Is("no_logo", "on"), Known: Versions(f)}
 	if f.Is("own_colour", "on") {
 		change.Colour = ""
 	}
@@ -123,11 +123,11 @@ func changeBrand(v *visit) error {
 		return v.again(err, f, view.BrandForm(f, l), view.Brand(f, l), "name", "colour", "host", "logo")
 	}
 	v.say("brand.done", "")
-	return v.to("/partner/brand")
+	return v.Redirect("/partner/brand")
 }
 
 // proveHost looks for the DNS record that proves the partner's host name.
-func proveHost(v *visit) error {
+func proveHost(v *Request) error {
 	l, err := looks(v)
 	if err != nil {
 		return err
@@ -140,11 +140,11 @@ func proveHost(v *visit) error {
 	}
 	v.did(l.Host.Brand.Host)
 	v.say("brand.host_done", "", "Host", l.Host.Brand.Host)
-	return v.to("/partner/brand")
+	return v.Redirect("/partner/brand")
 }
 
 // enterClient lets the partner's user into a client's dashboard.
-func enterClient(v *visit) error {
+func enterClient(v *Request) error {
 	account, err := v.partner.Account(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -163,5 +163,5 @@ func enterClient(v *visit) error {
 	if path, _, _ := strings.Cut(next, "?"); !ownAddress(next) || !within(path, base) {
 		next = base
 	}
-	return v.to(next)
+	return v.Redirect(next)
 }

@@ -6,10 +6,10 @@ import (
 )
 
 // phoneRoutes show the simulated recipients of a sandbox session.
-var phoneRoutes = []route{
-	get("/c/{client}/phone", clientSide, puntuale.Reader, anyPhone),
-	get("/c/{client}/sessions/{id}/phone", clientSide, puntuale.Reader, phone),
-	get("/c/{client}/sessions/{id}/phone/live", clientSide, puntuale.Reader, livePhone),
+var phoneRoutes = []Route{
+	Get("/c/{client}/phone", ClientSide, puntuale.Reader, anyPhone),
+	Get("/c/{client}/sessions/{id}/phone", ClientSide, puntuale.Reader, phone),
+	Get("/c/{client}/sessions/{id}/phone/live", ClientSide, puntuale.Reader, livePhone),
 }
 
 // How much of the simulated network's ledger is shown.
@@ -20,7 +20,7 @@ const (
 )
 
 // phonePage reads the chats of a sandbox session, and one of them: that with the number, else the newest.
-func phonePage(v *visit, id string) (view.PhonePage, error) {
+func phonePage(v *Request, id string) (view.PhonePage, error) {
 	var p view.PhonePage
 	var err error
 	if p.Version, err = v.client.Version(v.ctx()); err != nil { // before the rows
@@ -60,7 +60,7 @@ func phonePage(v *visit, id string) (view.PhonePage, error) {
 
 // chatNames are the names that calls gave of the numbers shown, by number. Requests that are too long for one answer go
 // without.
-func chatNames(v *visit, p view.PhonePage) (map[string]string, error) {
+func chatNames(v *Request, p view.PhonePage) (map[string]string, error) {
 	var ids []string
 	for _, c := range p.Chats {
 		ids = append(ids, c.Message.String())
@@ -82,9 +82,9 @@ func chatNames(v *visit, p view.PhonePage) (map[string]string, error) {
 	return names, nil
 }
 
-func phone(v *visit) error { return showPhone(v, v.path("id")) }
+func phone(v *Request) error { return showPhone(v, v.path("id")) }
 
-func showPhone(v *visit, id string) error {
+func showPhone(v *Request, id string) error {
 	p, err := phonePage(v, id)
 	if err != nil {
 		return err
@@ -100,19 +100,19 @@ func showPhone(v *visit, id string) error {
 }
 
 // anyPhone shows the phone of a simulated session, or leads to where one makes one.
-func anyPhone(v *visit) error {
+func anyPhone(v *Request) error {
 	found, err := v.sandboxes()
 	if err != nil {
 		return err
 	}
 	if len(found) == 0 {
-		return v.to(v.frame.Place.Base + "/sessions")
+		return v.Redirect(v.frame.Place.Base + "/sessions")
 	}
 	return showPhone(v, found[0].ID.String())
 }
 
 // livePhone sends the phone again whenever something has arrived.
-func livePhone(v *visit) error {
+func livePhone(v *Request) error {
 	if _, _, err := v.client.Chat(v.ctx(), v.path("id"), "", 1); err != nil {
 		return err
 	}

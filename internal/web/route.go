@@ -11,42 +11,42 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// side says who has a page.
-type side int8
+// Side says who has a page.
+type Side int8
 
 const (
-	anyone      side = iota // also who has not signed in
-	person                  // who has signed in
-	partnerSide             // a partner's users; to a client's user there is no such page
-	clientSide              // a client's users, and the partner's who entered; the path begins with /c/{client}
+	Anyone      Side = iota // also who has not signed in
+	SignedIn                // who has signed in
+	PartnerSide             // a partner's users; to a client's user there is no such page
+	ClientSide              // a client's users, and the partner's who entered; the path begins with /c/{client}
 )
 
-// unaudited says of a POST that it changes nothing that anybody but its sender notices.
-const unaudited = "-"
+// Unaudited says of a POST that it changes nothing that anybody but its sender notices.
+const Unaudited = "-"
 
-// route is a page, or something to do. The whole table is [allRoutes]; what it says of sides and roles is enforced by
-// [site.serve] and nowhere else.
-type route struct {
-	pattern string // of net/http: "POST /c/{client}/sequences"
-	side    side
-	role    puntuale.Role // the least that one must have
-	audit   string        // what the audit log says was done, "sequence.create"; needed for every POST
-	do      func(*visit) error
+// Route is a page, or something to do. The whole table is [allRoutes]; what it says of sides and roles is enforced by
+// [Site.serve] and nowhere else.
+type Route struct {
+	Pattern string // of net/http: "POST /c/{client}/sequences"
+	Side    Side
+	Role    puntuale.Role // the least that one must have
+	Audit   string        // what the audit log says was done, "sequence.create"; needed for every POST
+	do      func(*Request) error
 }
 
-// get is a page.
-func get(path string, who side, role puntuale.Role, do func(*visit) error) route {
-	return route{http.MethodGet + " " + path, who, role, "", do}
+// Get is a page.
+func Get(path string, who Side, role puntuale.Role, do func(*Request) error) Route {
+	return Route{http.MethodGet + " " + path, who, role, "", do}
 }
 
-// post is something to do, and what the audit log says of it.
-func post(path string, who side, role puntuale.Role, audit string, do func(*visit) error) route {
-	return route{http.MethodPost + " " + path, who, role, audit, do}
+// Post is something to do, and what the audit log says of it.
+func Post(path string, who Side, role puntuale.Role, audit string, do func(*Request) error) Route {
+	return Route{http.MethodPost + " " + path, who, role, audit, do}
 }
 
 // allRoutes is the one table. Each noun's file brings its part.
-func allRoutes() (all []route) {
-	for _, part := range [][]route{doorRoutes, invitationRoutes, meRoutes, brandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, homeRoutes, auditRoutes, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes, whichRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, campaignRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
+func allRoutes() (all []Route) {
+	for _, part := range [][]Route{signinRoutes, invitationRoutes, profileRoutes, brandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, homeRoutes, auditRoutes, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes, whichRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, campaignRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
 		all = append(all, part...)
 	}
 	return all
@@ -56,16 +56,16 @@ func allRoutes() (all []route) {
 func Patterns() []string {
 	all := []string{http.MethodGet + " " + static.Path}
 	for _, r := range allRoutes() {
-		all = append(all, r.pattern)
+		all = append(all, r.Pattern)
 	}
 	return all
 }
 
 // serve finds out who somebody is and what they may reach, and calls the handler.
-func (s *site) serve(r *route) http.Handler {
+func (s *Site) serve(r *Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		v := visitOf(req.Context())
-		v.w, v.r, v.route = w, req, r
+		v := requestOf(req.Context())
+		v.Writer, v.HTTP, v.route = w, req, r
 		err := s.admit(v)
 		if err == nil && !v.answered {
 			if err = r.do(v); err == nil {
@@ -79,33 +79,33 @@ func (s *site) serve(r *route) http.Handler {
 }
 
 // admit enforces a route's side and role.
-func (s *site) admit(v *visit) error {
+func (s *Site) admit(v *Request) error {
 	if err := v.identify(); err != nil {
 		return err
 	}
 	if v.person == nil && v.route.counted() {
-		if err := s.admits.Unknown(v.r); err != nil {
+		if err := s.admits.Unknown(v.HTTP); err != nil {
 			httpkit.Quieten(v.ctx())
 			return err
 		}
 	}
-	if v.route.side == anyone {
+	if v.route.Side == Anyone {
 		return nil
 	}
 	if v.person == nil {
 		return errSignIn
 	}
 	var err error
-	switch v.route.side {
-	case partnerSide:
+	switch v.route.Side {
+	case PartnerSide:
 		v.partner, err = v.person.Partner()
-	case clientSide:
+	case ClientSide:
 		err = s.enter(v)
 	}
 	if err != nil || v.answered {
 		return err
 	}
-	if v.person.User().Role < v.route.role {
+	if v.person.User().Role < v.route.Role {
 		return errRole
 	}
 	v.settle()
@@ -113,7 +113,7 @@ func (s *site) admit(v *visit) error {
 }
 
 // enter finds the client of a path. A partner's user must have entered its dashboard, which the audit log notes.
-func (s *site) enter(v *visit) (err error) {
+func (s *Site) enter(v *Request) (err error) {
 	id := v.path("client")
 	if v.client, err = v.person.Client(v.ctx(), id); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *site) enter(v *visit) (err error) {
 	if v.person.User().Client != 0 || v.entered(v.client.ID()) {
 		return nil
 	}
-	if v.r.Method != http.MethodGet {
+	if v.HTTP.Method != http.MethodGet {
 		return errRole
 	}
 	return s.askToEnter(v)
@@ -136,11 +136,11 @@ var preventing = []string{
 }
 
 // lane is how the gate treats requests for the route.
-func (r *route) lane() httpkit.Lane {
+func (r *Route) lane() httpkit.Lane {
 	switch {
-	case slices.Contains(preventing, r.audit):
+	case slices.Contains(preventing, r.Audit):
 		return httpkit.LanePrevent
-	case r.method() == http.MethodGet:
+	case r.Method() == http.MethodGet:
 		return httpkit.LaneRead
 	}
 	return httpkit.LaneWrite
@@ -148,16 +148,16 @@ func (r *route) lane() httpkit.Lane {
 
 // counted reports whether a request of somebody who has not signed in counts towards what one address may ask: what a
 // sign-in page loads does not.
-func (r *route) counted() bool { return !strings.HasPrefix(r.path(), "/brand/") }
+func (r *Route) counted() bool { return !strings.HasPrefix(r.Path(), "/brand/") }
 
 // method is the pattern's method, path the rest.
-func (r *route) method() string { m, _, _ := strings.Cut(r.pattern, " "); return m }
-func (r *route) path() string   { _, p, _ := strings.Cut(r.pattern, " "); return p }
+func (r *Route) Method() string { m, _, _ := strings.Cut(r.Pattern, " "); return m }
+func (r *Route) Path() string   { _, p, _ := strings.Cut(r.Pattern, " "); return p }
 
 // askToEnter shows the partner's user that a page is in a client's dashboard, which is entered knowingly.
-func (s *site) askToEnter(v *visit) error {
+func (s *Site) askToEnter(v *Request) error {
 	account := v.client.Account()
 	v.client = nil
 	v.frame.Nav = s.navigation(v)
-	return v.show(view.Enter(account, v.r.URL.RequestURI()))
+	return v.show(view.Enter(account, v.HTTP.URL.RequestURI()))
 }

@@ -13,22 +13,22 @@ import (
 )
 
 // sequenceRoutes are the pages of sequences: the heart of a client's dashboard.
-var sequenceRoutes = []route{
-	get("/c/{client}/sequences", clientSide, puntuale.Reader, sequences),
-	get("/c/{client}/sequences/new", clientSide, puntuale.Staff, newSequence),
-	get("/c/{client}/sequences/{id}", clientSide, puntuale.Reader, sequence),
-	get("/c/{client}/sequences/{id}/edit", clientSide, puntuale.Staff, editSequence),
-	post("/c/{client}/sequences", clientSide, puntuale.Staff, "sequence.create", createSequence),
-	post("/c/{client}/sequences/draft", clientSide, puntuale.Staff, unaudited, draft),
-	post("/c/{client}/sequences/file", clientSide, puntuale.Staff, unaudited, tryFile),
-	post("/c/{client}/sequences/{id}", clientSide, puntuale.Staff, "sequence.update", updateSequence),
-	post("/c/{client}/sequences/{id}/copy", clientSide, puntuale.Staff, "sequence.copy", copySequence),
-	post("/c/{client}/sequences/{id}/restore", clientSide, puntuale.Staff, "sequence.restore", restoreSequence),
-	post("/c/{client}/sequences/{id}/delete", clientSide, puntuale.Staff, "sequence.delete", deleteSequence),
+var sequenceRoutes = []Route{
+	Get("/c/{client}/sequences", ClientSide, puntuale.Reader, sequences),
+	Get("/c/{client}/sequences/new", ClientSide, puntuale.Staff, newSequence),
+	Get("/c/{client}/sequences/{id}", ClientSide, puntuale.Reader, sequence),
+	Get("/c/{client}/sequences/{id}/edit", ClientSide, puntuale.Staff, editSequence),
+	Post("/c/{client}/sequences", ClientSide, puntuale.Staff, "sequence.create", createSequence),
+	Post("/c/{client}/sequences/draft", ClientSide, puntuale.Staff, Unaudited, draft),
+	Post("/c/{client}/sequences/file", ClientSide, puntuale.Staff, Unaudited, tryFile),
+	Post("/c/{client}/sequences/{id}", ClientSide, puntuale.Staff, "sequence.update", updateSequence),
+	Post("/c/{client}/sequences/{id}/copy", ClientSide, puntuale.Staff, "sequence.copy", copySequence),
+	Post("/c/{client}/sequences/{id}/restore", ClientSide, puntuale.Staff, "sequence.restore", restoreSequence),
+	Post("/c/{client}/sequences/{id}/delete", ClientSide, puntuale.Staff, "sequence.delete", deleteSequence),
 }
 
 // sequences is the list. To htmx, which asks while one types, it is the list alone.
-func sequences(v *visit) error {
+func sequences(v *Request) error {
 	l, err := sequenceList(v, "/sequences")
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func sequences(v *visit) error {
 }
 
 // sequenceList reads a part of the client's sequences, the newest first, for a page of this path.
-func sequenceList(v *visit, path string) (view.SequenceList, error) {
+func sequenceList(v *Request, path string) (view.SequenceList, error) {
 	l := view.SequenceList{URL: v.frame.Place.Base + path, Text: strings.TrimSpace(v.query("text")), Cursor: v.query("cursor")}
 	rows, next, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: request.Page{Limit: rowsOfPage, Cursor: l.Cursor}})
 	l.Rows, l.Next = sequenceRows(rows), next
@@ -56,13 +56,13 @@ func sequenceRows(rows []control.Sequence) []view.SequenceRow {
 }
 
 // sequence shows one sequence as it would go for somebody, and how to start it from elsewhere.
-func sequence(v *visit) error {
+func sequence(v *Request) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
 	f := draftForm(found.Sequence)
-	for name, values := range v.r.URL.Query() {
+	for name, values := range v.HTTP.URL.Query() {
 		if name == "phone" || strings.HasPrefix(name, "fields.") {
 			f.Values[name] = values
 		}
@@ -78,7 +78,7 @@ func sequence(v *visit) error {
 	}
 	page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Form: f, Try: try, Question: view.NewForm(), DefaultOf: defaults.names}
 	page.Snippets = snippets(v, found, f)
-	if v.partial() && v.r.Header.Get("HX-Target") == "div#preview" {
+	if v.partial() && v.HTTP.Header.Get("HX-Target") == "div#preview" {
 		return v.show(view.Preview(f, try))
 	}
 	return v.show(view.SequenceShow(page))
@@ -92,7 +92,7 @@ func sessionText(id puntuale.SessionID) string {
 }
 
 // try rehearses the sequence of a form for the person that it names.
-func try(v *visit, f *view.Form, r control.NewSequence) (view.Try, error) {
+func try(v *Request, f *view.Form, r control.NewSequence) (view.Try, error) {
 	done, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
 	if err != nil {
 		return view.Try{}, err
@@ -108,7 +108,7 @@ func try(v *visit, f *view.Form, r control.NewSequence) (view.Try, error) {
 }
 
 // example fills what is not known of a person with what reads well; what was left empty on purpose stays empty.
-func example(v *visit, f *view.Form, fields []puntuale.Field) {
+func example(v *Request, f *view.Form, fields []puntuale.Field) {
 	for _, field := range fields {
 		name := "fields." + field.Name
 		if _, there := f.Values[name]; there {
@@ -121,7 +121,7 @@ func example(v *visit, f *view.Form, fields []puntuale.Field) {
 	}
 }
 
-func exampleOf(v *visit, field puntuale.Field) string {
+func exampleOf(v *Request, field puntuale.Field) string {
 	if text := control.Example(field, v.now().In(v.frame.Zone)); text != "" {
 		return text
 	}
@@ -131,42 +131,42 @@ func exampleOf(v *visit, field puntuale.Field) string {
 	case strings.Contains(name, "nome"), strings.Contains(name, "name"):
 		return "Maria"
 	}
-	return v.t("sequence.example_value")
+	return v.T("sequence.example_value")
 }
 
-func newSequence(v *visit) error {
+func newSequence(v *Request) error {
 	found := control.Sequence{Sequence: beginning(v)}
 	return edit(v, found)
 }
 
 // beginning is a sequence to begin with: an example that its asker knows, or one empty step.
-func beginning(v *visit) puntuale.Sequence {
+func beginning(v *Request) puntuale.Sequence {
 	timing := func(amount int, unit puntuale.Unit, d puntuale.Direction, anchor, at string) puntuale.Timing {
 		return puntuale.Timing{Anchor: anchor, Offset: puntuale.Offset{Amount: amount, Unit: unit, Direction: d}, At: at}
 	}
 	now := puntuale.Timing{Anchor: puntuale.AnchorStart}
 	switch v.query("like") {
 	case "appointment":
-		return puntuale.Sequence{Name: v.t("sequence.like.appointment"), Steps: []puntuale.Step{
-			{Text: v.t("sequence.like.appointment_1"), Timing: now},
-			{Text: v.t("sequence.like.appointment_2"), Timing: timing(2, puntuale.Days, puntuale.Before, v.t("sequence.field.appointment"), "09:00")},
-			{Text: v.t("sequence.like.appointment_3"), Timing: timing(1, puntuale.Days, puntuale.After, v.t("sequence.field.appointment"), "18:00")},
+		return puntuale.Sequence{Name: v.T("sequence.like.appointment"), Steps: []puntuale.Step{
+			{Text: v.T("sequence.like.appointment_1"), Timing: now},
+			{Text: v.T("sequence.like.appointment_2"), Timing: timing(2, puntuale.Days, puntuale.Before, v.T("sequence.field.appointment"), "09:00")},
+			{Text: v.T("sequence.like.appointment_3"), Timing: timing(1, puntuale.Days, puntuale.After, v.T("sequence.field.appointment"), "18:00")},
 		}}
 	case "welcome":
-		return puntuale.Sequence{Name: v.t("sequence.like.welcome"), Steps: []puntuale.Step{
-			{Text: v.t("sequence.like.welcome_1"), Timing: now},
-			{Text: v.t("sequence.like.welcome_2"), Timing: timing(3, puntuale.Days, puntuale.After, puntuale.AnchorStart, "10:00")},
+		return puntuale.Sequence{Name: v.T("sequence.like.welcome"), Steps: []puntuale.Step{
+			{Text: v.T("sequence.like.welcome_1"), Timing: now},
+			{Text: v.T("sequence.like.welcome_2"), Timing: timing(3, puntuale.Days, puntuale.After, puntuale.AnchorStart, "10:00")},
 		}}
 	case "expiry":
-		return puntuale.Sequence{Name: v.t("sequence.like.expiry"), Steps: []puntuale.Step{
-			{Text: v.t("sequence.like.expiry_1"), Timing: timing(7, puntuale.Days, puntuale.Before, v.t("sequence.field.expiry"), "09:30")},
-			{Text: v.t("sequence.like.expiry_2"), Timing: timing(1, puntuale.Days, puntuale.Before, v.t("sequence.field.expiry"), "09:30")},
+		return puntuale.Sequence{Name: v.T("sequence.like.expiry"), Steps: []puntuale.Step{
+			{Text: v.T("sequence.like.expiry_1"), Timing: timing(7, puntuale.Days, puntuale.Before, v.T("sequence.field.expiry"), "09:30")},
+			{Text: v.T("sequence.like.expiry_2"), Timing: timing(1, puntuale.Days, puntuale.Before, v.T("sequence.field.expiry"), "09:30")},
 		}}
 	}
 	return puntuale.Sequence{Steps: []puntuale.Step{{Timing: now}}}
 }
 
-func editSequence(v *visit) error {
+func editSequence(v *Request) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func editSequence(v *visit) error {
 	return edit(v, found)
 }
 
-func edit(v *visit, found control.Sequence) error {
+func edit(v *Request, found control.Sequence) error {
 	f := draftForm(found.Sequence)
 	if found.ID != 0 {
 		f.Values.Set("id", found.ID.String())
@@ -188,7 +188,7 @@ func edit(v *visit, found control.Sequence) error {
 }
 
 // editor is everything that the editor shows with a form. at is the step that gets the focus.
-func editor(v *visit, f *view.Form, at int) (view.Editor, error) {
+func editor(v *Request, f *view.Form, at int) (view.Editor, error) {
 	e := view.Editor{Form: f, ID: f.Value("id"), Steps: stepCount(f), At: at}
 	var err error
 	if e.Try, err = tryDraft(v, f); err != nil {
@@ -209,7 +209,7 @@ func editor(v *visit, f *view.Form, at int) (view.Editor, error) {
 }
 
 // tryDraft rehearses what a form says, with examples in fields that are new.
-func tryDraft(v *visit, f *view.Form) (view.Try, error) {
+func tryDraft(v *Request, f *view.Form) (view.Try, error) {
 	r := readDraft(f)
 	first, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r})
 	if err != nil {
@@ -220,7 +220,7 @@ func tryDraft(v *visit, f *view.Form) (view.Try, error) {
 }
 
 // draft shows a sequence's form with its steps changed, or with what it would do.
-func draft(v *visit) error {
+func draft(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func draft(v *visit) error {
 }
 
 // refused shows a sequence's form with what is wrong with it.
-func refused(v *visit, err error, f *view.Form) error {
+func refused(v *Request, err error, f *view.Form) error {
 	if e, _ := refusal(err); e == nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func atTexts(err error) error {
 	return &moved
 }
 
-func createSequence(v *visit) error {
+func createSequence(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -286,14 +286,14 @@ func createSequence(v *visit) error {
 	}
 	v.did(created.ID.String())
 	v.say("sequence.created", "")
-	return v.to(sequenceURL(v, created.ID))
+	return v.Redirect(sequenceURL(v, created.ID))
 }
 
-func sequenceURL(v *visit, id puntuale.SequenceID) string {
+func sequenceURL(v *Request, id puntuale.SequenceID) string {
 	return v.frame.Place.Base + "/sequences/" + id.String()
 }
 
-func updateSequence(v *visit) error {
+func updateSequence(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -303,7 +303,7 @@ func updateSequence(v *visit) error {
 	}
 	f.Values.Set("id", v.path("id"))
 	draft := readDraft(f)
-	draft.Known = known(f)
+	draft.Known = Versions(f)
 	done, err := v.client.ReplaceSequence(v.ctx(), v.path("id"), draft)
 	if err != nil {
 		if missing := compareSequence(v, err, f, v.path("id")); missing != nil {
@@ -313,15 +313,15 @@ func updateSequence(v *visit) error {
 	}
 	v.did(done.ID.String())
 	v.say("sequence.updated", "")
-	return v.to(sequenceURL(v, done.ID))
+	return v.Redirect(sequenceURL(v, done.ID))
 }
 
-func copySequence(v *visit) error {
+func copySequence(v *Request) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
-	name := []rune(v.t("sequence.copy_name", "Name", found.Name))
+	name := []rune(v.T("sequence.copy_name", "Name", found.Name))
 	made, err := v.client.CreateSequence(v.ctx(), control.NewSequence{Name: string(name[:min(len(name), puntuale.MaxName)]), Session: sessionText(found.Session),
 		IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Steps: found.Steps}, control.Once[control.Sequence]{})
 	if err != nil {
@@ -329,11 +329,11 @@ func copySequence(v *visit) error {
 	}
 	v.did(made.ID.String())
 	v.say("sequence.copied", "")
-	return v.to(sequenceURL(v, made.ID) + "/edit")
+	return v.Redirect(sequenceURL(v, made.ID) + "/edit")
 }
 
 // deleteSequence deletes one; with messages pending it asks what becomes of them first.
-func deleteSequence(v *visit) error {
+func deleteSequence(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -355,13 +355,13 @@ func deleteSequence(v *visit) error {
 	}
 	v.did(found.ID.String())
 	v.say("sequence.deleted", sequenceURL(v, found.ID)+"/restore?"+url.Values{"start": defaults.start, "stop": defaults.stop}.Encode(), "Name", found.Name)
-	return v.to(v.frame.Place.Base + "/sequences")
+	return v.Redirect(v.frame.Place.Base + "/sequences")
 }
 
 // defaults are the sessions of which a sequence is a default one.
 type defaults struct{ names, start, stop []string }
 
-func defaultsOf(v *visit, id puntuale.SequenceID) (d defaults, err error) {
+func defaultsOf(v *Request, id puntuale.SequenceID) (d defaults, err error) {
 	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	for _, s := range sessions {
 		if s.Start == id {
@@ -378,19 +378,19 @@ func defaultsOf(v *visit, id puntuale.SequenceID) (d defaults, err error) {
 }
 
 // restoreSequence takes a deletion back.
-func restoreSequence(v *visit) error {
-	query := v.r.URL.Query()
+func restoreSequence(v *Request) error {
+	query := v.HTTP.URL.Query()
 	found, err := v.client.RestoreSequence(v.ctx(), v.path("id"), query["start"], query["stop"])
 	if err != nil {
 		return err
 	}
 	v.did(found.ID.String())
 	v.say("sequence.restored", "", "Name", found.Name)
-	return v.to(sequenceURL(v, found.ID))
+	return v.Redirect(sequenceURL(v, found.ID))
 }
 
 // compareSequence is compare for a sequence, and notes what differs step by step.
-func compareSequence(v *visit, err error, f *view.Form, id string) error {
+func compareSequence(v *Request, err error, f *view.Form, id string) error {
 	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
 		return nil
 	}
@@ -403,18 +403,18 @@ func compareSequence(v *visit, err error, f *view.Form, id string) error {
 	mine := readDraft(f)
 	ctx := view.With(v.ctx(), v.frame)
 	for i := range max(len(mine.Steps), len(found.Steps)) {
-		f.Differ(v.t("step.number", "Number", i+1), view.StepWords(ctx, mine.Steps, i), view.StepWords(ctx, found.Steps, i))
+		f.Differ(v.T("step.number", "Number", i+1), view.StepWords(ctx, mine.Steps, i), view.StepWords(ctx, found.Steps, i))
 	}
 	settings := func(session, ifRunning string, stop bool) string {
-		words := []string{v.t("editor.running." + or(ifRunning, string(puntuale.IfRunningAllow)))}
+		words := []string{v.T("editor.running." + or(ifRunning, string(puntuale.IfRunningAllow)))}
 		if session != "" {
-			words = append(words, v.t("editor.session")+" "+session)
+			words = append(words, v.T("editor.session")+" "+session)
 		}
 		if stop {
-			words = append(words, v.t("editor.stop_on_reply"))
+			words = append(words, v.T("editor.stop_on_reply"))
 		}
 		return strings.Join(words, " · ")
 	}
-	f.Differ(v.t("editor.more"), settings(mine.Session, mine.IfRunning, mine.StopOnReply), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply))
+	f.Differ(v.T("editor.more"), settings(mine.Session, mine.IfRunning, mine.StopOnReply), settings(sessionText(found.Session), string(found.IfRunning), found.StopOnReply))
 	return nil
 }

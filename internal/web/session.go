@@ -33,7 +33,7 @@ const (
 )
 
 // newVisits makes the manager of visits. The token that a browser holds is hashed before it is stored.
-func (s *site) newVisits(secure bool) *scs.SessionManager {
+func (s *Site) newVisits(secure bool) *scs.SessionManager {
 	m := scs.New()
 	m.Store = visitStore{s.control}
 	m.Lifetime = wholeLife
@@ -44,13 +44,13 @@ func (s *site) newVisits(secure bool) *scs.SessionManager {
 	}
 	m.Cookie.Secure, m.Cookie.HttpOnly, m.Cookie.SameSite, m.Cookie.Path, m.Cookie.Persist = secure, true, http.SameSiteLaxMode, "/", true
 	m.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
-		s.newVisit(w, r).fail(err)
+		s.newRequest(w, r).fail(err)
 	}
 	return m
 }
 
 // visits is the manager for a request.
-func (s *site) visits(r *http.Request) *scs.SessionManager {
+func (s *Site) visits(r *http.Request) *scs.SessionManager {
 	if httpkit.CallerOf(r).Secure {
 		return s.secure
 	}
@@ -85,7 +85,7 @@ func (v visitStore) Commit(token string, data []byte, expires time.Time) error {
 func (v visitStore) Delete(token string) error { return v.DeleteCtx(context.Background(), token) }
 
 // identify finds out who is signed in, if anybody is, and ends a visit whose time is over.
-func (v *visit) identify() error {
+func (v *Request) identify() error {
 	m, ctx := v.visits, v.ctx()
 	id := m.GetInt64(ctx, keyUser)
 	if id == 0 {
@@ -112,7 +112,7 @@ func (v *visit) identify() error {
 }
 
 // begin signs a person in: under a new token, so that nobody who knew the old one comes along.
-func (v *visit) begin(p *control.Person) error {
+func (v *Request) begin(p *control.Person) error {
 	m, ctx := v.visits, v.ctx()
 	if err := m.RenewToken(ctx); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (v *visit) begin(p *control.Person) error {
 }
 
 // restamp goes on with a visit after everything else that the person had open was ended.
-func (v *visit) restamp(stamp int64) error {
+func (v *Request) restamp(stamp int64) error {
 	if err := v.visits.RenewToken(v.ctx()); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (v *visit) restamp(stamp int64) error {
 }
 
 // deviceCookie says which users signed in at this browser; see [control.Person.Browser].
-func (v *visit) deviceCookie() string {
+func (v *Request) deviceCookie() string {
 	if v.caller().Secure {
 		return "__Host-device"
 	}
@@ -153,8 +153,8 @@ func (v *visit) deviceCookie() string {
 }
 
 // device is what the browser keeps of itself; "" nothing.
-func (v *visit) device() string {
-	c, err := v.r.Cookie(v.deviceCookie())
+func (v *Request) device() string {
+	c, err := v.HTTP.Cookie(v.deviceCookie())
 	if err != nil {
 		return ""
 	}
@@ -162,17 +162,17 @@ func (v *visit) device() string {
 }
 
 // keepDevice lets the browser know the next time that the person signed in here.
-func (v *visit) keepDevice() error {
+func (v *Request) keepDevice() error {
 	value, err := v.person.Browser(v.device())
 	if err != nil {
 		return err
 	}
-	http.SetCookie(v.w, &http.Cookie{Name: v.deviceCookie(), Value: value, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.caller().Secure}) //nolint:gosec // behind plain http there is no other way
+	http.SetCookie(v.Writer, &http.Cookie{Name: v.deviceCookie(), Value: value, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.caller().Secure}) //nolint:gosec // behind plain http there is no other way
 	return nil
 }
 
 // entered reports whether the partner's user is in the client's dashboard.
-func (v *visit) entered(id puntuale.ClientID) bool {
+func (v *Request) entered(id puntuale.ClientID) bool {
 	for _, e := range v.enteredList() {
 		if e == int64(id) {
 			return true
@@ -181,7 +181,7 @@ func (v *visit) entered(id puntuale.ClientID) bool {
 	return false
 }
 
-func (v *visit) enteredList() []int64 {
+func (v *Request) enteredList() []int64 {
 	all, _ := v.visits.Get(v.ctx(), keyEntered).([]int64)
 	return all
 }

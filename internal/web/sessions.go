@@ -12,24 +12,24 @@ import (
 )
 
 // sessionRoutes are the numbers that a client sends from.
-var sessionRoutes = []route{
-	get("/c/{client}/sessions", clientSide, puntuale.Reader, sessions),
-	get("/c/{client}/sessions/new", clientSide, puntuale.Owner, newSession),
-	post("/c/{client}/sessions", clientSide, puntuale.Owner, "session.create", createSession),
-	get("/c/{client}/sessions/{id}", clientSide, puntuale.Reader, session),
-	get("/c/{client}/sessions/{id}/link/live", clientSide, puntuale.Reader, liveLink),
-	post("/c/{client}/sessions/{id}/pair", clientSide, puntuale.Staff, "session.pair", pairSession),
-	post("/c/{client}/sessions/{id}/unlink", clientSide, puntuale.Staff, "session.unlink", unlinkSession),
-	post("/c/{client}/sessions/{id}/reconnect", clientSide, puntuale.Staff, "session.reconnect", reconnectSession),
-	post("/c/{client}/sessions/{id}/sequences", clientSide, puntuale.Staff, "session.sequences", setDefaultPair),
-	post("/c/{client}/sessions/{id}/name", clientSide, puntuale.Staff, "session.rename", renameSession),
-	post("/c/{client}/sessions/{id}/pace", clientSide, puntuale.Staff, "session.pace", setPace),
-	get("/c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, askToDeleteSession),
-	post("/c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "session.delete", deleteSession),
+var sessionRoutes = []Route{
+	Get("/c/{client}/sessions", ClientSide, puntuale.Reader, sessions),
+	Get("/c/{client}/sessions/new", ClientSide, puntuale.Owner, newSession),
+	Post("/c/{client}/sessions", ClientSide, puntuale.Owner, "session.create", createSession),
+	Get("/c/{client}/sessions/{id}", ClientSide, puntuale.Reader, session),
+	Get("/c/{client}/sessions/{id}/link/live", ClientSide, puntuale.Reader, liveLink),
+	Post("/c/{client}/sessions/{id}/pair", ClientSide, puntuale.Staff, "session.pair", pairSession),
+	Post("/c/{client}/sessions/{id}/unlink", ClientSide, puntuale.Staff, "session.unlink", unlinkSession),
+	Post("/c/{client}/sessions/{id}/reconnect", ClientSide, puntuale.Staff, "session.reconnect", reconnectSession),
+	Post("/c/{client}/sessions/{id}/sequences", ClientSide, puntuale.Staff, "session.sequences", setDefaultPair),
+	Post("/c/{client}/sessions/{id}/name", ClientSide, puntuale.Staff, "session.rename", renameSession),
+	Post("/c/{client}/sessions/{id}/pace", ClientSide, puntuale.Staff, "session.pace", setPace),
+	Get("/c/{client}/sessions/{id}/delete", ClientSide, puntuale.Owner, askToDeleteSession),
+	Post("/c/{client}/sessions/{id}/delete", ClientSide, puntuale.Owner, "session.delete", deleteSession),
 }
 
 // sender is a session as pages show it. Whoever may only look sees no code: it would link a phone.
-func sender(v *visit, s control.Session) view.Sender {
+func sender(v *Request, s control.Session) view.Sender {
 	shown := view.Sender{
 		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited,
 	}
@@ -39,11 +39,11 @@ func sender(v *visit, s control.Session) view.Sender {
 	return shown
 }
 
-func sessionURL(v *visit, id puntuale.SessionID) string {
+func sessionURL(v *Request, id puntuale.SessionID) string {
 	return v.frame.Place.Base + "/sessions/" + id.String()
 }
 
-func sessions(v *visit) error {
+func sessions(v *Request) error {
 	rows, next, err := v.client.Sessions(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
 	if err != nil {
 		return err
@@ -55,11 +55,11 @@ func sessions(v *visit) error {
 	return v.show(view.Sessions(all, v.query("cursor"), next))
 }
 
-func newSession(v *visit) error {
+func newSession(v *Request) error {
 	return v.show(view.NewSession(view.NewForm("kind", "socket")))
 }
 
-func createSession(v *visit) error {
+func createSession(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -81,19 +81,19 @@ func createSession(v *visit) error {
 	}
 	v.did(made.ID.String())
 	if kind == puntuale.Official {
-		return v.to(sessionURL(v, made.ID) + "/official")
+		return v.Redirect(sessionURL(v, made.ID) + "/official")
 	}
 	v.say("session.created", "")
-	return v.to(sessionURL(v, made.ID))
+	return v.Redirect(sessionURL(v, made.ID))
 }
 
 // oneSession is what the page of a session shows besides its forms.
-func oneSession(v *visit, id string) (view.OneSession, error) {
+func oneSession(v *Request, id string) (view.OneSession, error) {
 	found, err := v.client.Session(v.ctx(), id)
 	if err != nil {
 		return view.OneSession{}, err
 	}
-	o := view.OneSession{Sender: sender(v, found), Sequences: []view.Option{{Text: v.t("session.pair_none")}}}
+	o := view.OneSession{Sender: sender(v, found), Sequences: []view.Option{{Text: v.T("session.pair_none")}}}
 	sequences, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Page: request.Page{Limit: mostChoices}})
 	if err != nil {
 		return view.OneSession{}, err
@@ -123,7 +123,7 @@ func oneSession(v *visit, id string) (view.OneSession, error) {
 	return o, err
 }
 
-func session(v *visit) error {
+func session(v *Request) error {
 	o, err := oneSession(v, v.path("id"))
 	if err != nil {
 		return err
@@ -133,13 +133,13 @@ func session(v *visit) error {
 
 // liveLink tells the page of a session what becomes of its link: each code when it takes the place of the one before, and
 // each change of state.
-func liveLink(v *visit) error {
+func liveLink(v *Request) error {
 	id := v.path("id")
 	if _, err := v.client.Session(v.ctx(), id); err != nil {
 		return err
 	}
 	if !v.wantsEvents() {
-		return v.to(v.frame.Place.Base + "/sessions/" + id)
+		return v.Redirect(v.frame.Place.Base + "/sessions/" + id)
 	}
 	known := v.known("shown")
 	return v.events(func(ctx context.Context) (version, content string, err error) {
@@ -164,7 +164,7 @@ func liveLink(v *visit) error {
 	})
 }
 
-func pairSession(v *visit) error {
+func pairSession(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -188,10 +188,10 @@ func pairSession(v *visit) error {
 		return v.again(err, f, part(o), view.Session(o), "phone")
 	}
 	v.did(linked.ID.String())
-	return v.to(sessionURL(v, linked.ID))
+	return v.Redirect(sessionURL(v, linked.ID))
 }
 
-func unlinkSession(v *visit) error {
+func unlinkSession(v *Request) error {
 	id := v.path("id")
 	before, err := v.client.Session(v.ctx(), id)
 	if err != nil {
@@ -207,10 +207,10 @@ func unlinkSession(v *visit) error {
 	} else {
 		v.say("session.unlinked", "")
 	}
-	return v.to(sessionURL(v, after.ID))
+	return v.Redirect(sessionURL(v, after.ID))
 }
 
-func reconnectSession(v *visit) error {
+func reconnectSession(v *Request) error {
 	linked, err := v.client.Reconnect(v.ctx(), v.path("id"))
 	if err != nil {
 		o, missing := oneSession(v, v.path("id"))
@@ -222,15 +222,15 @@ func reconnectSession(v *visit) error {
 	}
 	v.did(linked.ID.String())
 	v.say("session.reconnected", "")
-	return v.to(sessionURL(v, linked.ID))
+	return v.Redirect(sessionURL(v, linked.ID))
 }
 
-func setDefaultPair(v *visit) error {
+func setDefaultPair(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	changed, err := v.client.SetDefaultPair(v.ctx(), v.path("id"), f.Value("start"), f.Value("stop"), known(f))
+	changed, err := v.client.SetDefaultPair(v.ctx(), v.path("id"), f.Value("start"), f.Value("stop"), Versions(f))
 	if err != nil {
 		o, missing := oneSession(v, v.path("id"))
 		if missing != nil {
@@ -238,22 +238,22 @@ func setDefaultPair(v *visit) error {
 		}
 		o.Pair = f
 		if v.compare(err, f, o.PairVersion(), sessionURL(v, o.ID)) {
-			f.Differ(v.t("session.pair_start"), o.Choice(f.Value("start")), o.StartName)
-			f.Differ(v.t("session.pair_stop"), o.Choice(f.Value("stop")), o.StopName)
+			f.Differ(v.T("session.pair_start"), o.Choice(f.Value("start")), o.StartName)
+			f.Differ(v.T("session.pair_stop"), o.Choice(f.Value("stop")), o.StopName)
 		}
 		return v.again(err, f, view.DefaultPairForm(o), view.Session(o), "start", "stop")
 	}
 	v.did(changed.ID.String())
 	v.say("session.saved", "")
-	return v.to(sessionURL(v, changed.ID))
+	return v.Redirect(sessionURL(v, changed.ID))
 }
 
-func renameSession(v *visit) error {
+func renameSession(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	changed, err := v.client.ChangeSession(v.ctx(), v.path("id"), control.SessionChange{Name: new(strings.TrimSpace(f.Value("name"))), Known: known(f)})
+	changed, err := v.client.ChangeSession(v.ctx(), v.path("id"), control.SessionChange{Name: new(strings.TrimSpace(f.Value("name"))), Known: Versions(f)})
 	if err != nil {
 		o, missing := oneSession(v, v.path("id"))
 		if missing != nil {
@@ -261,21 +261,21 @@ func renameSession(v *visit) error {
 		}
 		o.NameForm = f
 		if v.compare(err, f, o.Version(), sessionURL(v, o.ID)) {
-			f.Differ(v.t("session.name"), f.Value("name"), o.Name)
+			f.Differ(v.T("session.name"), f.Value("name"), o.Name)
 		}
 		return v.again(err, f, view.SessionNameForm(o), view.SessionNamePage(o), "name")
 	}
 	v.did(changed.ID.String())
 	v.say("session.saved", "")
-	return v.to(sessionURL(v, changed.ID))
+	return v.Redirect(sessionURL(v, changed.ID))
 }
 
-func setPace(v *visit) error {
+func setPace(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	r := control.SessionChange{Pace: &control.PaceChange{}, Known: known(f)}
+	r := control.SessionChange{Pace: &control.PaceChange{}, Known: Versions(f)}
 	for name, to := range map[string]**int{
 		"per_minute": &r.Pace.PerMinute, "per_day": &r.Pace.PerDay, "cold_per_minute": &r.Pace.ColdPerMinute, "cold_per_day": &r.Pace.ColdPerDay, "jitter": &r.Pace.Jitter,
 	} {
@@ -302,11 +302,11 @@ func setPace(v *visit) error {
 	}
 	v.did(changed.ID.String())
 	v.say("session.saved", "")
-	return v.to(sessionURL(v, changed.ID))
+	return v.Redirect(sessionURL(v, changed.ID))
 }
 
 // others are the client's other sessions, which may take over what is pending.
-func others(v *visit, id puntuale.SessionID) ([]view.Option, error) {
+func others(v *Request, id puntuale.SessionID) ([]view.Option, error) {
 	rows, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	if err != nil {
 		return nil, err
@@ -320,13 +320,13 @@ func others(v *visit, id puntuale.SessionID) ([]view.Option, error) {
 	return all, nil
 }
 
-func askToDeleteSession(v *visit) error {
+func askToDeleteSession(v *Request) error {
 	found, err := v.client.Session(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
 	if found.Default {
-		return v.to(sessionURL(v, found.ID))
+		return v.Redirect(sessionURL(v, found.ID))
 	}
 	others, err := others(v, found.ID)
 	if err != nil {
@@ -335,7 +335,7 @@ func askToDeleteSession(v *visit) error {
 	return v.show(view.DeleteSession(view.NewForm("pending", "move"), sender(v, found), others))
 }
 
-func deleteSession(v *visit) error {
+func deleteSession(v *Request) error {
 	found, err := v.client.Session(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -362,5 +362,5 @@ func deleteSession(v *visit) error {
 	}
 	v.did(found.ID.String() + " " + found.Name)
 	v.say("session.deleted", "", "Name", found.Name)
-	return v.to(v.frame.Place.Base + "/sessions")
+	return v.Redirect(v.frame.Place.Base + "/sessions")
 }

@@ -11,19 +11,19 @@ import (
 	"puntuale/internal/control"
 )
 
-// sight stands for a preview that somebody looked at: what would be sent to whom, and when. It goes with the form, so that
+// previewToken stands for a preview that somebody looked at: what would be sent to whom, and when. It goes with the form, so that
 // nothing is started that was not on the screen. It guards against a slip and not against its sender, who may start
 // whatever they like: so it needs no seal.
-type sight struct {
+type previewToken struct {
 	what string // hash of all but the moments
 	at   time.Time
 	due  []time.Time
 }
 
-// sightOf is what a preview shows. Who is in the blacklist belongs to it; what is running does not, so that a form that is
+// tokenOf is what a preview shows. Who is in the blacklist belongs to it; what is running does not, so that a form that is
 // sent twice is answered twice.
-func sightOf(call control.StartCall, p control.Preview, standing control.Standing, now time.Time) sight {
-	s := sight{at: now}
+func tokenOf(call control.StartCall, p control.Preview, standing control.Standing, now time.Time) previewToken {
+	s := previewToken{at: now}
 	steps := []any{call.Sequence, call.Phone, string(call.Body), standing.Blacklisted}
 	for _, m := range p.Messages {
 		steps = append(steps, m.Step, m.Content, m.Window)
@@ -39,7 +39,7 @@ func sightOf(call control.StartCall, p control.Preview, standing control.Standin
 }
 
 // String is what the form holds: the hash, the moment of the preview, and each message's.
-func (s sight) String() string {
+func (s previewToken) String() string {
 	parts := []string{s.what, strconv.FormatInt(s.at.Unix(), 10)}
 	for _, due := range s.due {
 		parts = append(parts, strconv.FormatInt(due.Unix(), 10))
@@ -52,7 +52,7 @@ const mostRead = time.Hour
 
 // shownBy reports whether a preview that a form names is this one. A message that is reckoned from the start may be later by
 // as much as the reader took, and no more: where a day or the hours of sending ended meanwhile, it is another one.
-func (s sight) shownBy(text string) bool {
+func (s previewToken) shownBy(text string) bool {
 	parts := strings.Split(text, ".")
 	if len(parts) != len(s.due)+2 || parts[0] != s.what {
 		return false
@@ -73,7 +73,7 @@ func (s sight) shownBy(text string) bool {
 }
 
 // within reports whether every message is where it was, or later by at most so many seconds.
-func (s sight) within(was []int64, took int64) bool {
+func (s previewToken) within(was []int64, took int64) bool {
 	for i, due := range s.due {
 		if later := due.Unix() - was[i]; later < 0 || later > took {
 			return false

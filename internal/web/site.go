@@ -27,14 +27,14 @@ type Config struct {
 	Admit   httpkit.Admission                                  // shared with the API and the webhooks
 }
 
-// site is what all pages share.
-type site struct {
+// Site is what all pages share.
+type Site struct {
 	control *control.Control
 	logger  *slog.Logger
 	plain   *scs.SessionManager // visits by http, as on one's own machine
 	secure  *scs.SessionManager // visits by https
 	mux     *http.ServeMux
-	routes  []route
+	routes  []Route
 	cross   *http.CrossOriginProtection
 	admits  httpkit.Admission
 	lanes   map[string]httpkit.Lane // by pattern
@@ -42,15 +42,15 @@ type site struct {
 
 // New returns the handler of all pages.
 func New(cfg Config) (http.Handler, error) {
-	s := &site{control: cfg.Control, logger: cfg.Logger, mux: http.NewServeMux(), routes: allRoutes(), cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
+	s := &Site{control: cfg.Control, logger: cfg.Logger, mux: http.NewServeMux(), routes: allRoutes(), cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]
 		if err := r.check(); err != nil {
 			return nil, err
 		}
-		s.mux.Handle(r.pattern, s.serve(r))
-		s.lanes[r.pattern] = r.lane()
+		s.mux.Handle(r.Pattern, s.serve(r))
+		s.lanes[r.Pattern] = r.lane()
 	}
 	assets := static.Handler()
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +91,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // page answers a request for a page.
-func (s *site) page(w http.ResponseWriter, r *http.Request) {
+func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -108,7 +108,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) {
 	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.From(r), lane)
 	if err != nil {
 		httpkit.Quieten(r.Context())
-		v := s.newVisit(w, r)
+		v := s.newRequest(w, r)
 		v.bare = true
 		v.fail(err)
 		return
@@ -117,8 +117,8 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) {
 	account := s.admits.Budget.Open(httpkit.From(r))
 	defer account.Close()
 	s.visits(r).LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := s.newVisit(w, r)
-		v.pass, v.account = pass, account
+		v := s.newRequest(w, r)
+		v.pass, v.Memory = pass, account
 		defer v.recovered()
 		if err := s.cross.Check(r); err != nil {
 			v.fail(errCross)
@@ -130,12 +130,12 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		httpkit.Matched(r.Context(), pattern)
-		s.mux.ServeHTTP(w, r.WithContext(withVisit(r.Context(), v)))
+		s.mux.ServeHTTP(w, r.WithContext(withRequest(r.Context(), v)))
 	})).ServeHTTP(w, r.WithContext(puntuale.WithRoom(r.Context(), account)))
 }
 
 // unmatched tells a path that there is not from one that does not take the method.
-func (s *site) unmatched(r *http.Request) error {
+func (s *Site) unmatched(r *http.Request) error {
 	if path.Clean(r.URL.Path) != r.URL.Path {
 		return errNoPage
 	}
@@ -149,13 +149,13 @@ func (s *site) unmatched(r *http.Request) error {
 	return errNoPage
 }
 
-func (r *route) check() error {
-	method, _, _ := strings.Cut(r.pattern, " ")
+func (r *Route) check() error {
+	method, _, _ := strings.Cut(r.Pattern, " ")
 	switch {
-	case method == http.MethodPost && r.audit == "":
-		return fmt.Errorf("route %s: it says nothing to the audit log", r.pattern)
-	case r.side != anyone && r.role == 0:
-		return fmt.Errorf("route %s: it names no role", r.pattern)
+	case method == http.MethodPost && r.Audit == "":
+		return fmt.Errorf("route %s: it says nothing to the audit log", r.Pattern)
+	case r.Side != Anyone && r.Role == 0:
+		return fmt.Errorf("route %s: it names no role", r.Pattern)
 	}
 	return nil
 }

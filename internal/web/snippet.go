@@ -11,7 +11,7 @@ import (
 )
 
 // snippets show how a program starts exactly this sequence, with the values of the example.
-func snippets(v *visit, s control.Sequence, f *view.Form) []view.Snippet {
+func snippets(v *Request, s control.Sequence, f *view.Form) []view.Snippet {
 	c := call{address: apiAddress(v) + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
 	for _, field := range s.Fields {
 		c.names = append(c.names, field.Name)
@@ -21,11 +21,11 @@ func snippets(v *visit, s control.Sequence, f *view.Form) []view.Snippet {
 }
 
 // apiAddress is where the client's programs call: at the partner's own host name where it has one, whoever reads the page.
-func apiAddress(v *visit) string {
+func apiAddress(v *Request) string {
 	if host := v.person.Host().Brand.Host; host != "" {
 		return "https://" + host
 	}
-	return cmp.Or(v.site.control.Public(), readAt(v.r))
+	return cmp.Or(v.site.control.Public(), readAt(v.HTTP))
 }
 
 // call is a start as it is written in languages of programs. Addresses hold no quotes: hosts and ids have none.

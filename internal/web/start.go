@@ -15,20 +15,20 @@ import (
 )
 
 // startRoutes start a sequence by hand, for one number.
-var startRoutes = []route{
-	get("/c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, startPage),
-	post("/c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, "sequence.start", startByHand),
-	get("/c/{client}/sequences/{id}/started", clientSide, puntuale.Staff, startedPage),
+var startRoutes = []Route{
+	Get("/c/{client}/sequences/{id}/start", ClientSide, puntuale.Staff, startPage),
+	Post("/c/{client}/sequences/{id}/start", ClientSide, puntuale.Staff, "sequence.start", startByHand),
+	Get("/c/{client}/sequences/{id}/started", ClientSide, puntuale.Staff, startedPage),
 }
 
 // startPage asks for whom a sequence is to be started.
-func startPage(v *visit) error {
+func startPage(v *Request) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
 	f := view.NewForm()
-	for name, values := range v.r.URL.Query() {
+	for name, values := range v.HTTP.URL.Query() {
 		f.Values[name] = values
 	}
 	return v.show(view.SequenceStart(view.Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
@@ -36,7 +36,7 @@ func startPage(v *visit) error {
 
 // startByHand shows what a start would do, and does it once that was seen: what is posted names the preview that was on the
 // screen, and another one is shown first.
-func startByHand(v *visit) error {
+func startByHand(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func startByHand(v *visit) error {
 	}
 	page.Try = &view.Try{Steps: found.Steps, Messages: planned.Messages, Skipped: planned.Skipped, Fields: found.Fields, Now: v.now()}
 	page.Blacklisted, page.Running = standing.Blacklisted, standing.Running
-	now := sightOf(call, planned, standing, v.now())
+	now := tokenOf(call, planned, standing, v.now())
 	page.Seen = now.String()
 	switch {
 	case do == "look":
@@ -80,7 +80,7 @@ func startByHand(v *visit) error {
 }
 
 // start starts what was seen, and leads to a page that can be loaded again.
-func start(v *visit, found control.Sequence, call control.StartCall, page view.Starting, standing control.Standing) error {
+func start(v *Request, found control.Sequence, call control.StartCall, page view.Starting, standing control.Standing) error {
 	started, err := v.client.Start(v.ctx(), call)
 	if err != nil {
 		return v.again(fielded(err), page.Form, view.StartForm(page), view.SequenceStart(page), startFields(found)...)
@@ -96,16 +96,16 @@ func start(v *visit, found control.Sequence, call control.StartCall, page view.S
 	if standing.Running && !started.Replayed {
 		query.Set("running", string(found.IfRunning))
 	}
-	return v.to(sequenceURL(v, found.ID) + "/started?" + query.Encode())
+	return v.Redirect(sequenceURL(v, found.ID) + "/started?" + query.Encode())
 }
 
 // startedPage says what became of each message of a start.
-func startedPage(v *visit) error {
+func startedPage(v *Request) error {
 	found, err := v.client.Sequence(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
-	query := v.r.URL.Query()
+	query := v.HTTP.URL.Query()
 	page := view.Started{Sequence: found.Sequence, Running: query.Get("running")}
 	for _, text := range query["skipped"] {
 		if n, err := strconv.Atoi(text); err == nil && n > 0 && n <= len(found.Steps) {
@@ -139,7 +139,7 @@ func startedPage(v *visit) error {
 }
 
 // notYet is the preview of a form that is not filled in yet: what is missing is said, what is wrong too, and nothing is red.
-func notYet(v *visit, err error, page view.Starting, fields []string) error {
+func notYet(v *Request, err error, page view.Starting, fields []string) error {
 	e, _ := refusal(err)
 	if e == nil {
 		return err

@@ -26,9 +26,9 @@ const streamBytes = 64 << 10
 
 // stream sends a part of a page whenever the client's messages have changed since the version that the browser has.
 // Whoever does not ask for events gets none.
-func (v *visit) stream(part func() (string, error)) error {
+func (v *Request) stream(part func() (string, error)) error {
 	if !v.wantsEvents() {
-		return v.to(v.frame.Place.Base)
+		return v.Redirect(v.frame.Place.Base)
 	}
 	following, err := v.client.Follow(v.known("version"))
 	if err != nil {
@@ -39,8 +39,8 @@ func (v *visit) stream(part func() (string, error)) error {
 		if version, err = following.Next(ctx); err != nil {
 			return "", "", err
 		}
-		v.account.Close() // what the part before took
-		if err = v.account.Take(streamBytes); err != nil {
+		v.Memory.Close() // what the part before took
+		if err = v.Memory.Take(streamBytes); err != nil {
 			return "", "", err
 		}
 		if _, err = v.pass.Return(ctx); err != nil {
@@ -53,13 +53,13 @@ func (v *visit) stream(part func() (string, error)) error {
 	})
 }
 
-func (v *visit) wantsEvents() bool {
-	return strings.Contains(v.r.Header.Get("Accept"), "text/event-stream")
+func (v *Request) wantsEvents() bool {
+	return strings.Contains(v.HTTP.Header.Get("Accept"), "text/event-stream")
 }
 
 // known is the version that the browser has: of the last event, or the one that its page named in the query.
-func (v *visit) known(name string) string {
-	if last := v.r.Header.Get("Last-Event-ID"); last != "" {
+func (v *Request) known(name string) string {
+	if last := v.HTTP.Header.Get("Last-Event-ID"); last != "" {
 		return last
 	}
 	return v.query(name)
@@ -67,24 +67,24 @@ func (v *visit) known(name string) string {
 
 // events sends what next returns, again and again, each with the version that makes the next one wait. Once next fails the
 // browser asks anew, and is told what is wrong.
-func (v *visit) events(next func(ctx context.Context) (version, content string, err error)) error {
+func (v *Request) events(next func(ctx context.Context) (version, content string, err error)) error {
 	httpkit.Quieten(v.ctx())
-	if err := v.account.Take(streamBytes); err != nil {
+	if err := v.Memory.Take(streamBytes); err != nil {
 		return err
 	}
 	v.pass.Rest()
 	v.answered = true
-	h := v.w.Header()
+	h := v.Writer.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
-	connection := http.NewResponseController(v.w)
+	connection := http.NewResponseController(v.Writer)
 	ctx, end := context.WithTimeout(v.ctx(), streamLife)
 	defer end()
 	event := ": here\n\n"
 	for {
 		_ = connection.SetWriteDeadline(deadline(streamAllows))
-		if _, err := v.w.Write([]byte(event)); err != nil {
+		if _, err := v.Writer.Write([]byte(event)); err != nil {
 			return nil // the browser is gone
 		}
 		_ = connection.Flush()
@@ -98,7 +98,7 @@ func (v *visit) events(next func(ctx context.Context) (version, content string, 
 }
 
 // rendered is a component as text.
-func (v *visit) rendered(c templ.Component) (string, error) {
+func (v *Request) rendered(c templ.Component) (string, error) {
 	var b bytes.Buffer
 	err := c.Render(view.With(v.ctx(), v.frame), &b)
 	return b.String(), err

@@ -11,25 +11,25 @@ import (
 // teamRoutes are who may enter a dashboard: the partner's own, a client's as its partner sees it, and a client's as it
 // sees itself. The pages are the same.
 var teamRoutes = append(append(
-	teamOf("/partner/users", partnerSide),
-	teamOf("/partner/clients/{id}/users", partnerSide)...),
-	teamOf("/c/{client}/users", clientSide)...)
+	teamOf("/partner/users", PartnerSide),
+	teamOf("/partner/clients/{id}/users", PartnerSide)...),
+	teamOf("/c/{client}/users", ClientSide)...)
 
-func teamOf(base string, which side) []route {
-	return []route{
-		get(base, which, puntuale.Owner, team),
-		get(base+"/new", which, puntuale.Owner, newUser),
-		post(base+"/new", which, puntuale.Owner, "user.create", createUser),
-		get(base+"/{user}", which, puntuale.Owner, editUser),
-		post(base+"/{user}", which, puntuale.Owner, "user.change", changeUser),
-		post(base+"/{user}/invite", which, puntuale.Owner, "user.invite", inviteUser),
-		post(base+"/{user}/uninvite", which, puntuale.Owner, "user.uninvite", uninviteUser),
-		post(base+"/{user}/delete", which, puntuale.Owner, "user.delete", deleteUser),
+func teamOf(base string, which Side) []Route {
+	return []Route{
+		Get(base, which, puntuale.Owner, team),
+		Get(base+"/new", which, puntuale.Owner, newUser),
+		Post(base+"/new", which, puntuale.Owner, "user.create", createUser),
+		Get(base+"/{user}", which, puntuale.Owner, editUser),
+		Post(base+"/{user}", which, puntuale.Owner, "user.change", changeUser),
+		Post(base+"/{user}/invite", which, puntuale.Owner, "user.invite", inviteUser),
+		Post(base+"/{user}/uninvite", which, puntuale.Owner, "user.uninvite", uninviteUser),
+		Post(base+"/{user}/delete", which, puntuale.Owner, "user.delete", deleteUser),
 	}
 }
 
-// crew is the team that a page is about, and where its pages are.
-func crew(v *visit) (*control.Team, view.Crew, error) {
+// teamPage is the team that a page is about, and where its pages are.
+func teamPage(v *Request) (*control.Team, view.Crew, error) {
 	crew := view.Crew{Me: v.person.User().ID}
 	switch id := v.path("id"); {
 	case v.client != nil:
@@ -48,8 +48,8 @@ func crew(v *visit) (*control.Team, view.Crew, error) {
 	return v.partner.Team(), crew, nil
 }
 
-func team(v *visit) error {
-	team, crew, err := crew(v)
+func team(v *Request) error {
+	team, crew, err := teamPage(v)
 	if err != nil {
 		return err
 	}
@@ -59,16 +59,16 @@ func team(v *visit) error {
 	return v.show(view.Team(crew))
 }
 
-func newUser(v *visit) error {
-	_, crew, err := crew(v)
+func newUser(v *Request) error {
+	_, crew, err := teamPage(v)
 	if err != nil {
 		return err
 	}
 	return v.show(view.UserNew(view.NewForm("role", "staff"), crew))
 }
 
-func createUser(v *visit) error {
-	team, crew, err := crew(v)
+func createUser(v *Request) error {
+	team, crew, err := teamPage(v)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func createUser(v *visit) error {
 }
 
 // inviteUser makes a link in the place of any other.
-func inviteUser(v *visit) error {
-	team, crew, err := crew(v)
+func inviteUser(v *Request) error {
+	team, crew, err := teamPage(v)
 	if err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func inviteUser(v *visit) error {
 }
 
 // uninviteUser makes the link worth nothing.
-func uninviteUser(v *visit) error {
-	team, crew, err := crew(v)
+func uninviteUser(v *Request) error {
+	team, crew, err := teamPage(v)
 	if err != nil {
 		return err
 	}
@@ -121,11 +121,11 @@ func uninviteUser(v *visit) error {
 	}
 	v.did(u.Email)
 	v.say("user.uninvited", "")
-	return v.to(crew.Base + "/" + u.ID.String())
+	return v.Redirect(crew.Base + "/" + u.ID.String())
 }
 
-func editUser(v *visit) error {
-	team, crew, err := crew(v)
+func editUser(v *Request) error {
+	team, crew, err := teamPage(v)
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func userForm(u puntuale.User) *view.Form {
 	return view.NewForm(view.Version, string(u.Version()), "name", u.Name, "role", u.Role.String())
 }
 
-func changeUser(v *visit) error {
-	team, crew, err := crew(v)
+func changeUser(v *Request) error {
+	team, crew, err := teamPage(v)
 	if err != nil {
 		return err
 	}
@@ -155,21 +155,21 @@ func changeUser(v *visit) error {
 	}
 	r := control.UserChange{
 		Name: puntuale.Change[string]{Set: true, To: strings.TrimSpace(f.Value("name"))},
-		Role: puntuale.Change[string]{Set: true, To: f.Value("role")}, NoSecond: f.Is("no_second", "on"), Known: known(f),
+		Role: puntuale.Change[string]{Set: true, To: f.Value("role")}, NoSecond: f.Is("no_second", "on"), Known: Versions(f),
 	}
 	if _, err := team.Change(v.ctx(), v.path("user"), r); err != nil {
-		if v.compare(err, f, u.Version(), v.r.URL.Path) {
+		if v.compare(err, f, u.Version(), v.HTTP.URL.Path) {
 			v.differ(f, userForm(u), label{name: "name", key: "me.name"}, label{name: "role", key: "users.role"})
 		}
 		return v.again(err, f, view.UserForm(f, u, crew), view.UserEdit(f, u, crew), "name", "role")
 	}
 	v.did(u.Email)
 	v.say("user.saved", "")
-	return v.to(crew.Base)
+	return v.Redirect(crew.Base)
 }
 
-func deleteUser(v *visit) error {
-	team, crew, err := crew(v)
+func deleteUser(v *Request) error {
+	team, crew, err := teamPage(v)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func deleteUser(v *visit) error {
 	v.did(u.Email)
 	v.say("user.deleted", "", "Name", u.Email)
 	if u.ID == v.person.User().ID {
-		return v.to("/login")
+		return v.Redirect("/login")
 	}
-	return v.to(crew.Base)
+	return v.Redirect(crew.Base)
 }

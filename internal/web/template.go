@@ -13,17 +13,17 @@ import (
 )
 
 // templateRoutes are the pages of templates: content with a name, which sequences share.
-var templateRoutes = []route{
-	get("/c/{client}/templates", clientSide, puntuale.Reader, templates),
-	get("/c/{client}/templates/new", clientSide, puntuale.Staff, newTemplate),
-	get("/c/{client}/templates/{id}", clientSide, puntuale.Reader, template),
-	post("/c/{client}/templates", clientSide, puntuale.Staff, "template.create", createTemplate),
-	post("/c/{client}/templates/draft", clientSide, puntuale.Staff, unaudited, draftTemplate),
-	post("/c/{client}/templates/{id}", clientSide, puntuale.Staff, "template.update", updateTemplate),
-	post("/c/{client}/templates/{id}/delete", clientSide, puntuale.Staff, "template.delete", deleteTemplate),
+var templateRoutes = []Route{
+	Get("/c/{client}/templates", ClientSide, puntuale.Reader, templates),
+	Get("/c/{client}/templates/new", ClientSide, puntuale.Staff, newTemplate),
+	Get("/c/{client}/templates/{id}", ClientSide, puntuale.Reader, template),
+	Post("/c/{client}/templates", ClientSide, puntuale.Staff, "template.create", createTemplate),
+	Post("/c/{client}/templates/draft", ClientSide, puntuale.Staff, Unaudited, draftTemplate),
+	Post("/c/{client}/templates/{id}", ClientSide, puntuale.Staff, "template.update", updateTemplate),
+	Post("/c/{client}/templates/{id}/delete", ClientSide, puntuale.Staff, "template.delete", deleteTemplate),
 }
 
-func templates(v *visit) error {
+func templates(v *Request) error {
 	rows, next, err := v.client.Templates(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func templates(v *visit) error {
 }
 
 // networks are the templates that Meta has for each of the client's Official sessions.
-func networks(v *visit) (all []view.Network, err error) {
+func networks(v *Request) (all []view.Network, err error) {
 	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func networks(v *visit) (all []view.Network, err error) {
 	return all, nil
 }
 
-func newTemplate(v *visit) error {
+func newTemplate(v *Request) error {
 	e, err := templateEditor(v, view.NewForm("kind", "text"))
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func newTemplate(v *visit) error {
 	return v.show(view.TemplateEdit(e))
 }
 
-func template(v *visit) error {
+func template(v *Request) error {
 	found, err := v.client.Template(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func template(v *visit) error {
 }
 
 // templateEditor is everything that a template's form shows.
-func templateEditor(v *visit, f *view.Form) (view.TemplateEditor, error) {
+func templateEditor(v *Request, f *view.Form) (view.TemplateEditor, error) {
 	e := view.TemplateEditor{Form: f, ID: f.Value("id"), Name: f.Value("was")}
 	networks, err := networks(v)
 	if err != nil {
@@ -184,7 +184,7 @@ func templateFields(f *view.Form) []string {
 }
 
 // draftTemplate shows a template's form anew: with the places of another approved template, or as it would look.
-func draftTemplate(v *visit) error {
+func draftTemplate(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func draftTemplate(v *visit) error {
 	return v.show(view.TemplateEdit(e))
 }
 
-func createTemplate(v *visit) error {
+func createTemplate(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -213,10 +213,10 @@ func createTemplate(v *visit) error {
 	}
 	v.did(made.ID.String())
 	v.say("template.created", "")
-	return v.to(v.frame.Place.Base + "/templates")
+	return v.Redirect(v.frame.Place.Base + "/templates")
 }
 
-func templateRefused(v *visit, err error, f *view.Form) error {
+func templateRefused(v *Request, err error, f *view.Form) error {
 	refused, _ := refusal(err)
 	if refused == nil {
 		return err
@@ -231,7 +231,7 @@ func templateRefused(v *visit, err error, f *view.Form) error {
 	return v.again(err, f, view.TemplateForm(e), view.TemplateEdit(e), templateFields(f)...)
 }
 
-func updateTemplate(v *visit) error {
+func updateTemplate(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func updateTemplate(v *visit) error {
 	f.Values.Set("id", v.path("id"))
 	f.Values.Set("was", old.Name)
 	draft := readTemplate(f)
-	draft.Known = known(f)
+	draft.Known = Versions(f)
 	done, err := v.client.ReplaceTemplate(v.ctx(), v.path("id"), draft)
 	if err != nil {
 		if v.compare(err, f, old.Version(), v.frame.Place.Base+"/templates/"+old.ID.String()) {
@@ -254,10 +254,10 @@ func updateTemplate(v *visit) error {
 	}
 	v.did(done.ID.String())
 	v.say("template.updated", "")
-	return v.to(v.frame.Place.Base + "/templates")
+	return v.Redirect(v.frame.Place.Base + "/templates")
 }
 
-func deleteTemplate(v *visit) error {
+func deleteTemplate(v *Request) error {
 	f, err := v.form()
 	if err != nil {
 		return err
@@ -272,5 +272,5 @@ func deleteTemplate(v *visit) error {
 	}
 	v.did(found.ID.String() + " " + found.Name)
 	v.say("template.deleted", "", "Name", found.Name)
-	return v.to(v.frame.Place.Base + "/templates")
+	return v.Redirect(v.frame.Place.Base + "/templates")
 }

@@ -8,16 +8,16 @@ import (
 )
 
 // unknownRoutes are about messages that may have left before a restore.
-var unknownRoutes = []route{
-	get("/c/{client}/unknown", clientSide, puntuale.Reader, unknown),
-	get("/c/{client}/unknown/resend", clientSide, puntuale.Staff, askAbout("resend")),
-	post("/c/{client}/unknown/resend", clientSide, puntuale.Staff, "unknown.resend", resendUnknown),
-	get("/c/{client}/unknown/close", clientSide, puntuale.Staff, askAbout("close")),
-	post("/c/{client}/unknown/close", clientSide, puntuale.Staff, "unknown.close", closeUnknown),
-	post("/c/{client}/unknown/release", clientSide, puntuale.Staff, "unknown.release", releaseHeld),
+var unknownRoutes = []Route{
+	Get("/c/{client}/unknown", ClientSide, puntuale.Reader, unknown),
+	Get("/c/{client}/unknown/resend", ClientSide, puntuale.Staff, askAbout("resend")),
+	Post("/c/{client}/unknown/resend", ClientSide, puntuale.Staff, "unknown.resend", resendUnknown),
+	Get("/c/{client}/unknown/close", ClientSide, puntuale.Staff, askAbout("close")),
+	Post("/c/{client}/unknown/close", ClientSide, puntuale.Staff, "unknown.close", closeUnknown),
+	Post("/c/{client}/unknown/release", ClientSide, puntuale.Staff, "unknown.release", releaseHeld),
 }
 
-func unknown(v *visit) (err error) {
+func unknown(v *Request) (err error) {
 	p := view.UnknownPage{Cursor: v.query("cursor")}
 	if p.Restored, err = v.client.Restored(v.ctx()); err != nil {
 		return err
@@ -29,8 +29,8 @@ func unknown(v *visit) (err error) {
 }
 
 // askAbout asks before something is done to all of them.
-func askAbout(verb string) func(*visit) error {
-	return func(v *visit) error {
+func askAbout(verb string) func(*Request) error {
+	return func(v *Request) error {
 		r, err := v.client.Restored(v.ctx())
 		if err != nil {
 			return err
@@ -40,7 +40,7 @@ func askAbout(verb string) func(*visit) error {
 }
 
 // unknownCall reads which messages a form names: one, or all.
-func unknownCall(v *visit) (control.UnknownCall, error) {
+func unknownCall(v *Request) (control.UnknownCall, error) {
 	f, err := v.form()
 	if err != nil {
 		return control.UnknownCall{}, err
@@ -53,7 +53,7 @@ func unknownCall(v *visit) (control.UnknownCall, error) {
 	return control.UnknownCall{IDs: []string{id}}, nil
 }
 
-func resendUnknown(v *visit) error {
+func resendUnknown(v *Request) error {
 	call, err := unknownCall(v)
 	if err != nil {
 		return err
@@ -63,10 +63,10 @@ func resendUnknown(v *visit) error {
 		return err
 	}
 	v.say("unknown.resent", "", "N", len(ids))
-	return v.to(v.frame.Place.Base + "/unknown")
+	return v.Redirect(v.frame.Place.Base + "/unknown")
 }
 
-func closeUnknown(v *visit) error {
+func closeUnknown(v *Request) error {
 	call, err := unknownCall(v)
 	if err != nil {
 		return err
@@ -76,13 +76,13 @@ func closeUnknown(v *visit) error {
 		return err
 	}
 	v.say("unknown.closed", "", "N", n)
-	return v.to(v.frame.Place.Base + "/unknown")
+	return v.Redirect(v.frame.Place.Base + "/unknown")
 }
 
-func releaseHeld(v *visit) error {
+func releaseHeld(v *Request) error {
 	if err := v.client.ReleaseHeld(v.ctx()); err != nil {
 		return err
 	}
 	v.say("unknown.released", "")
-	return v.to(v.frame.Place.Base + "/unknown")
+	return v.Redirect(v.frame.Place.Base + "/unknown")
 }

@@ -12,8 +12,8 @@ import (
 // upload reads a form with one file, part by part. Of a file that is larger than limit it returns one byte more than
 // that, for who checks it, and reads no further: the form then has the fields that come before the file. The file is nil
 // where none was chosen. Codes: too_large, unreadable.
-func (v *visit) upload(name string, limit int64) (f *view.Form, file []byte, err error) {
-	parts, err := v.r.MultipartReader()
+func (v *Request) upload(name string, limit int64) (f *view.Form, file []byte, err error) {
+	parts, err := v.HTTP.MultipartReader()
 	if errors.Is(err, http.ErrNotMultipart) {
 		f, err = v.form()
 		return f, nil, err

@@ -6,11 +6,11 @@ import (
 )
 
 // usageRoutes are what the client used, and has left.
-var usageRoutes = []route{
-	get("/c/{client}/usage", clientSide, puntuale.Reader, usage),
+var usageRoutes = []Route{
+	Get("/c/{client}/usage", ClientSide, puntuale.Reader, usage),
 }
 
-func usage(v *visit) error {
+func usage(v *Request) error {
 	pulse, err := v.client.Pulse(v.ctx())
 	if err != nil {
 		return err

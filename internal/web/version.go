@@ -11,8 +11,8 @@ import (
 // any more, nothing is saved: the form comes back with what was written and what is stored now side by side, and with the
 // stored version. Whoever saves it again has seen both.
 
-// known are the versions that a form was filled with; none where it holds none.
-func known(f *view.Form) []puntuale.Version {
+// Versions are the versions that a form was filled with; none where it holds none.
+func Versions(f *view.Form) []puntuale.Version {
 	if v := f.Value(view.Version); v != "" {
 		return []puntuale.Version{puntuale.Version(v)}
 	}
@@ -24,7 +24,7 @@ type label struct{ name, key string }
 
 // compare reports whether a form was refused for its version. Then it gives the form the stored version, and the address
 // that shows what is stored.
-func (v *visit) compare(err error, f *view.Form, version puntuale.Version, fresh string) bool {
+func (v *Request) compare(err error, f *view.Form, version puntuale.Version, fresh string) bool {
 	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
 		return false
 	}
@@ -34,8 +34,8 @@ func (v *visit) compare(err error, f *view.Form, version puntuale.Version, fresh
 }
 
 // differ notes which fields of a form are stored otherwise now.
-func (v *visit) differ(f, stored *view.Form, labels ...label) {
+func (v *Request) differ(f, stored *view.Form, labels ...label) {
 	for _, l := range labels {
-		f.Differ(v.t(l.key), strings.TrimSpace(f.Value(l.name)), strings.TrimSpace(stored.Value(l.name)))
+		f.Differ(v.T(l.key), strings.TrimSpace(f.Value(l.name)), strings.TrimSpace(stored.Value(l.name)))
 	}
 }

@@ -25,19 +25,19 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// visit is one request for a page, and what is known of who makes it.
-type visit struct {
-	site    *site
-	w       http.ResponseWriter
-	r       *http.Request
+// Request is one request for a page, and what is known of who makes it.
+type Request struct {
+	site    *Site
+	Writer  http.ResponseWriter
+	HTTP    *http.Request
 	visits  *scs.SessionManager
-	route   *route
+	route   *Route
 	person  *control.Person  // nil: nobody is signed in
 	partner *control.Partner // on the partner's side
 	client  *control.Client  // on the client's side
 	frame   *view.Frame
 	pass    *httpkit.Pass
-	account *httpkit.Account // of what the request takes in memory
+	Memory  *httpkit.Account // of what the request takes in memory
 
 	target   string // what was done it to, for the audit log
 	quiet    bool   // nothing was done
@@ -45,14 +45,14 @@ type visit struct {
 	bare     bool // nothing was read of the visit: it was turned away before
 }
 
-type visitKey struct{}
+type requestKey struct{}
 
-func withVisit(ctx context.Context, v *visit) context.Context {
-	return context.WithValue(ctx, visitKey{}, v)
+func withRequest(ctx context.Context, v *Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, v)
 }
 
-func visitOf(ctx context.Context) *visit {
-	v, _ := ctx.Value(visitKey{}).(*visit)
+func requestOf(ctx context.Context) *Request {
+	v, _ := ctx.Value(requestKey{}).(*Request)
 	return v
 }
 
@@ -65,7 +65,7 @@ var homeZone = func() *time.Location {
 	return zone
 }()
 
-func (s *site) newVisit(w http.ResponseWriter, r *http.Request) *visit {
+func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 	f := &view.Frame{
 		Language: asked(r), Zone: homeZone, Now: s.control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
 		Look: view.Look{Name: "Puntuale"},
@@ -76,7 +76,7 @@ func (s *site) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		f.Theme = c.Value
 	}
-	return &visit{site: s, w: w, r: r, visits: s.visits(r), frame: f}
+	return &Request{site: s, Writer: w, HTTP: r, visits: s.visits(r), frame: f}
 }
 
 // asked is the language of whoever has not signed in.
@@ -89,21 +89,21 @@ func asked(r *http.Request) *language.Language {
 	return language.Asked(r.Header.Get("Accept-Language"))
 }
 
-func (v *visit) ctx() context.Context { return v.r.Context() }
-func (v *visit) now() time.Time       { return v.frame.Now }
+func (v *Request) ctx() context.Context { return v.HTTP.Context() }
+func (v *Request) now() time.Time       { return v.frame.Now }
 
 // caller is where the request comes from.
-func (v *visit) caller() httpkit.Caller { return httpkit.CallerOf(v.r) }
+func (v *Request) caller() httpkit.Caller { return httpkit.CallerOf(v.HTTP) }
 
 // path returns a part of the path, query a parameter of the address.
-func (v *visit) path(name string) string  { return v.r.PathValue(name) }
-func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }
+func (v *Request) path(name string) string  { return v.HTTP.PathValue(name) }
+func (v *Request) query(name string) string { return v.HTTP.URL.Query().Get(name) }
 
 // t returns a text in the reader's language.
-func (v *visit) t(key string, pairs ...any) string { return v.frame.Language.T(key, pairs...) }
+func (v *Request) T(key string, pairs ...any) string { return v.frame.Language.T(key, pairs...) }
 
 // partial reports whether htmx asks, which wants a part of a page.
-func (v *visit) partial() bool { return v.r.Header.Get("HX-Request") == "true" }
+func (v *Request) partial() bool { return v.HTTP.Header.Get("HX-Request") == "true" }
 
 // What may be sent by somebody who has not signed in, and how long it may take; and how many fields a form may have.
 const (
@@ -114,14 +114,14 @@ const (
 
 // body reads what was sent. Others may have the place meanwhile; who has not signed in gets none again, for a sign-in waits
 // in a queue of its own. Codes: too_large, unreadable, overloaded, rate_limited.
-func (v *visit) body() (content []byte, err error) {
+func (v *Request) body() (content []byte, err error) {
 	most := int64(httpkit.MaxBody)
 	if v.person == nil {
 		most = strangerBody
-		defer httpkit.ReadWithin(v.w, v.r, strangerWithin)()
+		defer httpkit.ReadWithin(v.Writer, v.HTTP, strangerWithin)()
 	}
 	v.pass.Rest()
-	if content, err = httpkit.ReadBody(v.w, v.r, most, v.account); err != nil {
+	if content, err = httpkit.ReadBody(v.Writer, v.HTTP, most, v.Memory); err != nil {
 		return nil, err
 	}
 	if v.person != nil {
@@ -131,7 +131,7 @@ func (v *visit) body() (content []byte, err error) {
 }
 
 // form reads what was sent. Codes: as body.
-func (v *visit) form() (*view.Form, error) {
+func (v *Request) form() (*view.Form, error) {
 	content, err := v.body()
 	if err != nil {
 		return nil, err
@@ -139,22 +139,22 @@ func (v *visit) form() (*view.Form, error) {
 	if bytes.Count(content, []byte("&")) >= mostFields {
 		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "the form has too many fields"}
 	}
-	v.r.Body = io.NopCloser(bytes.NewReader(content))
-	if strings.HasPrefix(v.r.Header.Get("Content-Type"), "multipart/form-data") {
-		err = v.r.ParseMultipartForm(httpkit.MaxBody)
+	v.HTTP.Body = io.NopCloser(bytes.NewReader(content))
+	if strings.HasPrefix(v.HTTP.Header.Get("Content-Type"), "multipart/form-data") {
+		err = v.HTTP.ParseMultipartForm(httpkit.MaxBody)
 	} else {
-		err = v.r.ParseForm()
+		err = v.HTTP.ParseForm()
 	}
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	return &view.Form{Values: clean(v.r.PostForm)}, nil
+	return &view.Form{Values: clean(v.HTTP.PostForm)}, nil
 }
 
 // file returns a file of a form, nil where none was chosen. Of one that is too large it returns one byte too many, for
 // whoever checks it.
-func (v *visit) file(name string, limit int64) ([]byte, error) {
-	part, _, err := v.r.FormFile(name)
+func (v *Request) file(name string, limit int64) ([]byte, error) {
+	part, _, err := v.HTTP.FormFile(name)
 	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
 		return nil, nil
 	}
@@ -183,14 +183,14 @@ func clean(values url.Values) url.Values {
 }
 
 // show answers with a page, or with a part of one.
-func (v *visit) show(c templ.Component) error { return v.showAs(http.StatusOK, c) }
+func (v *Request) show(c templ.Component) error { return v.showAs(http.StatusOK, c) }
 
 // whole answers a form with a page in the place of the one that it is on.
-func (v *visit) whole(c templ.Component) error {
+func (v *Request) whole(c templ.Component) error {
 	if v.partial() {
-		v.w.Header().Set("HX-Retarget", "#main")
-		v.w.Header().Set("HX-Reselect", "#main")
-		v.w.Header().Set("HX-Reswap", "outerHTML show:window:top")
+		v.Writer.Header().Set("HX-Retarget", "#main")
+		v.Writer.Header().Set("HX-Reselect", "#main")
+		v.Writer.Header().Set("HX-Reswap", "outerHTML show:window:top")
 	}
 	return v.show(c)
 }
@@ -205,7 +205,7 @@ func putBuffer(b *bytes.Buffer) {
 	}
 }
 
-func (v *visit) showAs(status int, c templ.Component) error {
+func (v *Request) showAs(status int, c templ.Component) error {
 	b := buffers.Get().(*bytes.Buffer)
 	defer putBuffer(b)
 	b.Reset()
@@ -216,17 +216,17 @@ func (v *visit) showAs(status int, c templ.Component) error {
 		return err
 	}
 	if status < http.StatusBadRequest { // what is refused is short, and must be said
-		if err := v.account.Take(2 * int64(b.Len())); err != nil {
+		if err := v.Memory.Take(2 * int64(b.Len())); err != nil {
 			return err
 		}
 	}
 	v.pass.Rest() // a slow reader needs no place
 	v.answered = true
-	h := v.w.Header()
+	h := v.Writer.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	content := b.Bytes()
 	h.Add("Vary", "Accept-Encoding")
-	if b.Len() > 1400 && static.TakesGzip(v.r) {
+	if b.Len() > 1400 && static.TakesGzip(v.HTTP) {
 		h.Set("Content-Encoding", "gzip")
 		squeezed := buffers.Get().(*bytes.Buffer)
 		defer putBuffer(squeezed)
@@ -239,8 +239,8 @@ func (v *visit) showAs(status int, c templ.Component) error {
 		content = squeezed.Bytes()
 	}
 	h.Set("Content-Length", strconv.Itoa(len(content)))
-	v.w.WriteHeader(status)
-	_, _ = v.w.Write(content) // fails only when the reader is gone
+	v.Writer.WriteHeader(status)
+	_, _ = v.Writer.Write(content) // fails only when the reader is gone
 	return nil
 }
 
@@ -248,7 +248,7 @@ var zippers = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.
 
 // again answers a form whose faults are in err: with its part to htmx, else with the whole page. fields are the form's;
 // see [view.Form.Take]. Any other error is returned.
-func (v *visit) again(err error, f *view.Form, part, page templ.Component, fields ...string) error {
+func (v *Request) again(err error, f *view.Form, part, page templ.Component, fields ...string) error {
 	e, status := refusal(err)
 	if e == nil {
 		return err
@@ -256,8 +256,8 @@ func (v *visit) again(err error, f *view.Form, part, page templ.Component, field
 	v.quiet = true
 	f.Take(v.frame.Language, e, fields...)
 	if e.Code == puntuale.CodeRateLimited {
-		v.w.Header().Set("Retry-After", httpkit.RetryAfter(e.RetryAfter))
-		f.Message = v.t("form.wait", "Time", v.frame.Language.Span(e.RetryAfter.Round(time.Second)))
+		v.Writer.Header().Set("Retry-After", httpkit.RetryAfter(e.RetryAfter))
+		f.Message = v.T("form.wait", "Time", v.frame.Language.Span(e.RetryAfter.Round(time.Second)))
 	}
 	if v.partial() {
 		return v.showAs(status, part)
@@ -266,23 +266,23 @@ func (v *visit) again(err error, f *view.Form, part, page templ.Component, field
 }
 
 // to leads on to another page.
-func (v *visit) to(address string) error {
+func (v *Request) Redirect(address string) error {
 	v.answered = true
 	if v.partial() {
-		v.w.Header().Set("HX-Redirect", address)
-		v.w.WriteHeader(http.StatusOK)
+		v.Writer.Header().Set("HX-Redirect", address)
+		v.Writer.WriteHeader(http.StatusOK)
 		return nil
 	}
-	http.Redirect(v.w, v.r, address, http.StatusSeeOther)
+	http.Redirect(v.Writer, v.HTTP, address, http.StatusSeeOther)
 	return nil
 }
 
 // did names what something was done to, for the audit log: an identifier or a name, never a phone number, a text or a key.
-func (v *visit) did(target string) { v.target = target }
+func (v *Request) did(target string) { v.target = target }
 
 // note tells the audit log, unless nothing was done.
-func (v *visit) note() {
-	if v.route.audit == "" || v.route.audit == unaudited || v.quiet || v.person == nil {
+func (v *Request) note() {
+	if v.route.Audit == "" || v.route.Audit == Unaudited || v.quiet || v.person == nil {
 		return
 	}
 	var client puntuale.ClientID
@@ -292,15 +292,15 @@ func (v *visit) note() {
 		client = v.person.User().Client
 	}
 	// What was done was done, also for who went away meanwhile.
-	if err := v.person.Note(context.WithoutCancel(v.ctx()), client, v.route.audit, v.target, v.caller().Address); err != nil {
-		v.site.logger.ErrorContext(v.ctx(), "what was done in a dashboard could not be noted", "request_id", v.frame.Request, "action", v.route.audit, "error", err)
+	if err := v.person.Note(context.WithoutCancel(v.ctx()), client, v.route.Audit, v.target, v.caller().Address); err != nil {
+		v.site.logger.ErrorContext(v.ctx(), "what was done in a dashboard could not be noted", "request_id", v.frame.Request, "action", v.route.Audit, "error", err)
 	}
 }
 
 // say puts a text on the next page: what was just done. undo is an address that takes it back when it is posted to; "" none.
-func (v *visit) say(key, undo string, pairs ...any) { v.toast("ok", v.t(key, pairs...), undo) }
+func (v *Request) say(key, undo string, pairs ...any) { v.toast("ok", v.T(key, pairs...), undo) }
 
-func (v *visit) toast(tone, text, undo string) {
+func (v *Request) toast(tone, text, undo string) {
 	all := append(v.waiting(), view.Toast{Text: text, Tone: tone, Undo: undo})
 	content, err := json.Marshal(all)
 	if err == nil {
@@ -308,13 +308,13 @@ func (v *visit) toast(tone, text, undo string) {
 	}
 }
 
-func (v *visit) waiting() (all []view.Toast) {
+func (v *Request) waiting() (all []view.Toast) {
 	_ = json.Unmarshal([]byte(v.visits.GetString(v.ctx(), keyToasts)), &all) // nothing there is nothing to say
 	return all
 }
 
 // toasts takes what is to be said.
-func (v *visit) toasts() []view.Toast {
+func (v *Request) toasts() []view.Toast {
 	all := v.waiting()
 	if len(all) > 0 {
 		v.visits.Remove(v.ctx(), keyToasts)
@@ -323,15 +323,15 @@ func (v *visit) toasts() []view.Toast {
 }
 
 // trigger lets the page that htmx asks for know of something: an event on its body, with a value.
-func (v *visit) trigger(event string, value any) {
+func (v *Request) trigger(event string, value any) {
 	text, err := json.Marshal(map[string]any{event: value})
 	if err == nil {
-		v.w.Header().Set("HX-Trigger", string(text))
+		v.Writer.Header().Set("HX-Trigger", string(text))
 	}
 }
 
 // dress makes the frame the person's.
-func (v *visit) dress() {
+func (v *Request) dress() {
 	u, f := v.person.User(), v.frame
 	if l := language.Named(u.Language); l != nil {
 		f.Language = l
@@ -364,7 +364,7 @@ func look(h puntuale.Host) view.Look {
 }
 
 // settle makes the frame that of the place one is in.
-func (v *visit) settle() {
+func (v *Request) settle() {
 	f := v.frame
 	if v.client != nil {
 		account := v.client.Account()

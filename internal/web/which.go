@@ -6,12 +6,12 @@ import (
 )
 
 // whichRoutes lead to a start by hand from where no sequence is named.
-var whichRoutes = []route{
-	get("/c/{client}/start", clientSide, puntuale.Staff, which),
+var whichRoutes = []Route{
+	Get("/c/{client}/start", ClientSide, puntuale.Staff, which),
 }
 
 // which asks which sequence is to be started. To htmx, which asks while one types, it is the list alone.
-func which(v *visit) error {
+func which(v *Request) error {
 	l, err := sequenceList(v, "/start")
 	if err != nil {
 		return err
