@@ -23,7 +23,7 @@ func (v *Request) SignInAddress() string {
 	return "/login"
 }
 
-func (v *Request) keepSlug(slug string) {
+func (v *Request) KeepSlug(slug string) {
 	http.SetCookie(v.Writer, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
 }
 

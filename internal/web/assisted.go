@@ -44,7 +44,7 @@ func assistedHost(v *Request) (h puntuale.Host, err error) {
 		return puntuale.Host{}, nil
 	}
 	if err == nil {
-		v.frame.Look = look(h)
+		v.frame.Look = LookOf(h)
 	}
 	return h, err
 }
@@ -70,7 +70,7 @@ func assisted(v *Request) error {
 		return err
 	}
 	if slug := v.query("p"); slug != "" && slug == h.Partner.Slug {
-		v.keepSlug(slug) // the app that is installed asks for its parts without it
+		v.KeepSlug(slug) // the app that is installed asks for its parts without it
 	}
 	v.Writer.Header().Set("Content-Security-Policy", policy+"; worker-src 'self'")
 	return v.show(view.Assisted(assistedPage(v, h)))
@@ -126,11 +126,11 @@ func assistedWorker(v *Request) error {
 	if err != nil {
 		return err
 	}
-	page, err := v.rendered(view.Assisted(assistedPage(v, h)))
+	content, err := v.rendered(view.Assisted(assistedPage(v, h)))
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(page))
+	sum := sha256.Sum256([]byte(content))
 	shell := struct {
 		Version string   `json:"version"`
 		Page    string   `json:"page"`
@@ -179,7 +179,7 @@ func sendAssistedIcon(v *Request) error {
 	if err := v.Memory.Take(iconMemory(logo, size)); err != nil {
 		return err
 	}
-	return kept(v, "image/png", drawIcon(size, colour, logo))
+	return ServeForGood(v, "image/png", drawIcon(size, colour, logo))
 }
 
 // give answers with a file that the browser asks for again each time.

@@ -27,7 +27,7 @@ func brandOf(v *Request) (puntuale.Host, error) {
 	return h, err
 }
 
-func kept(v *Request, kind string, content []byte) error {
+func ServeForGood(v *Request, kind string, content []byte) error {
 	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func sendBrandStyle(v *Request) error {
 	if err != nil {
 		return err
 	}
-	return kept(v, "text/css; charset=utf-8", []byte(brandStyle(h.Brand.Colour)))
+	return ServeForGood(v, "text/css; charset=utf-8", []byte(brandStyle(h.Brand.Colour)))
 }
 
 func sendBrandLogo(v *Request) error {
@@ -63,7 +63,7 @@ func sendBrandLogo(v *Request) error {
 	if err != nil {
 		return err
 	}
-	return kept(v, kind, logo)
+	return ServeForGood(v, kind, logo)
 }
 
 // paper is what a partner's colour is read on, as app.css has it: the page, its cards, and these with a wash of the colour.
@@ -81,8 +81,8 @@ var (
 const legible = 4.6
 
 // worst is the least contrast that a colour has on a paper.
-func (p paper) worst(c rgb) float64 {
-	card, washed := parseColour(p.card), rgb{}
+func (p paper) worst(c RGB) float64 {
+	card, washed := parseColour(p.card), RGB{}
 	for i := range c {
 		washed[i] = c[i]*p.wash + card[i]*(1-p.wash)
 	}
@@ -96,22 +96,22 @@ func brandStyle(colour string) string {
 	return fmt.Sprintf(":root{--brand:%s;--brand-ink:%s;--brand-dark:%s;--brand-dark-ink:%s}\n", light, inkOn(light), dark, inkOn(dark))
 }
 
-type rgb [3]float64 // 0 to 1
+type RGB [3]float64 // 0 to 1
 
-func parseColour(text string) rgb {
+func parseColour(text string) RGB {
 	n, err := strconv.ParseUint(text[min(1, len(text)):], 16, 32)
 	if err != nil || len(text) != 7 {
 		n = 0x0b6e63
 	}
-	return rgb{float64(n>>16&255) / 255, float64(n>>8&255) / 255, float64(n&255) / 255}
+	return RGB{float64(n>>16&255) / 255, float64(n>>8&255) / 255, float64(n&255) / 255}
 }
 
-func (c rgb) String() string {
+func (c RGB) String() string {
 	return fmt.Sprintf("#%02x%02x%02x", int(math.Round(c[0]*255)), int(math.Round(c[1]*255)), int(math.Round(c[2]*255)))
 }
 
 // luminance is WCAG's.
-func (c rgb) luminance() float64 {
+func (c RGB) luminance() float64 {
 	part := func(v float64) float64 {
 		if v <= 0.04045 {
 			return v / 12.92
@@ -121,7 +121,7 @@ func (c rgb) luminance() float64 {
 	return 0.2126*part(c[0]) + 0.7152*part(c[1]) + 0.0722*part(c[2])
 }
 
-func contrast(a, b rgb) float64 {
+func contrast(a, b RGB) float64 {
 	x, y := a.luminance(), b.luminance()
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
@@ -143,7 +143,7 @@ func readable(colour string, on paper, towards float64) string {
 // inkOn is white or almost black, whichever is read better on the colour.
 func inkOn(colour string) string {
 	c := parseColour(colour)
-	if contrast(c, rgb{1, 1, 1}) >= contrast(c, parseColour("#10181a")) {
+	if contrast(c, RGB{1, 1, 1}) >= contrast(c, parseColour("#10181a")) {
 		return "#ffffff"
 	}
 	return "#10181a"

@@ -13,7 +13,7 @@ func TestBrandIsReadable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		colour := rapid.StringMatching(`#[0-9a-f]{6}`).Draw(t, "colour")
 		style := brandStyle(colour)
-		value := func(name string) rgb {
+		value := func(name string) RGB {
 			_, rest, _ := strings.Cut(style, name+":")
 			return parseColour(rest[:7])
 		}

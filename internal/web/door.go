@@ -41,7 +41,7 @@ func front(v *Request) error {
 }
 
 // keepLooks remembers whose pages somebody saw, for those that belong to nobody. It decides nothing else.
-func keepLooks(v *Request, p *control.Person) { v.keepSlug(p.Host().Partner.Slug) }
+func keepLooks(v *Request, p *control.Person) { v.KeepSlug(p.Host().Partner.Slug) }
 
 // dressAsBefore gives a page that belongs to nobody the looks that the browser saw last.
 func dressAsBefore(v *Request) error {
@@ -51,7 +51,7 @@ func dressAsBefore(v *Request) error {
 	}
 	h, err := v.site.control.PartnerAt(v.ctx(), "", slug)
 	if err == nil {
-		v.frame.Look = look(h)
+		v.frame.Look = LookOf(h)
 	} else if puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		return err
 	}
@@ -91,7 +91,7 @@ func knownPartner(v *Request) (puntuale.PartnerID, error) {
 	case err != nil:
 		return 0, err
 	}
-	v.frame.Look = look(h)
+	v.frame.Look = LookOf(h)
 	return h.Partner.ID, nil
 }
 
@@ -214,7 +214,7 @@ func awaited(v *Request) (people []*control.Person, steps []puntuale.Unfinished,
 	}
 	v.frame.Look = view.Look{Name: "Puntuale"}
 	if len(people) == 1 {
-		v.frame.Look = look(people[0].Host())
+		v.frame.Look = LookOf(people[0].Host())
 	}
 	return people, steps, nil
 }
@@ -241,7 +241,7 @@ func choosePage(v *Request) error {
 
 func choices(people []*control.Person) (all []view.Option) {
 	for _, p := range people {
-		l := look(p.Host())
+		l := LookOf(p.Host())
 		all = append(all, view.Option{Value: p.User().ID.String(), Text: l.Name, Hint: p.User().Name})
 	}
 	return all

@@ -72,7 +72,7 @@ func mean(picture image.Image, x, y, side float64) color.Color {
 }
 
 // drawClock draws the product's mark: a ring and two hands, in the ink that is read on the colour.
-func drawClock(icon *image.NRGBA, ground rgb) {
+func drawClock(icon *image.NRGBA, ground RGB) {
 	ink, side := parseColour(inkOn(ground.String())), float64(icon.Rect.Dx())
 	const thick = 0.03 // half of a stroke, as part of the side
 	for y := range icon.Rect.Dy() {

@@ -18,7 +18,7 @@ func invitation(v *Request) error {
 	if err != nil {
 		return spent(v, err)
 	}
-	v.frame.Look = look(p.Host())
+	v.frame.Look = LookOf(p.Host())
 	return v.show(view.Invitation(view.NewForm("t", v.query("t")), p.User().Email))
 }
 
@@ -42,7 +42,7 @@ func join(v *Request) error {
 	if err != nil {
 		return spent(v, err)
 	}
-	v.frame.Look = look(invited.Host())
+	v.frame.Look = LookOf(invited.Host())
 	p, err := v.site.control.Join(v.ctx(), f.Value("t"), f.Value("password"))
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:

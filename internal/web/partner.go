@@ -92,7 +92,7 @@ func looks(v *Request) (view.Looks, error) {
 	if err != nil {
 		return view.Looks{}, err
 	}
-	l := view.Looks{Host: h, Look: look(h)}
+	l := view.Looks{Host: h, Look: LookOf(h)}
 	if name := h.Brand.Host; name != "" && !h.Brand.Confirmed {
 		proof := v.partner.HostProof(name)
 		l.ProofName, l.ProofText = proof.Name, proof.Text

@@ -7,7 +7,6 @@ import (
 
 	"puntuale"
 	"puntuale/internal/httpkit"
-	"puntuale/internal/web/static"
 	"puntuale/internal/web/view"
 )
 
@@ -24,7 +23,7 @@ const (
 // Unaudited says of a POST that it changes nothing that anybody but its sender notices.
 const Unaudited = "-"
 
-// Route is a page, or something to do. The whole table is [allRoutes]; what it says of sides and roles is enforced by
+// Route is a page, or something to do. What it says of sides and roles is enforced by
 // [Site.serve] and nowhere else.
 type Route struct {
 	Pattern string // of net/http: "POST /c/{client}/sequences"
@@ -42,23 +41,6 @@ func Get(path string, who Side, role puntuale.Role, do func(*Request) error) Rou
 // Post is something to do, and what the audit log says of it.
 func Post(path string, who Side, role puntuale.Role, audit string, do func(*Request) error) Route {
 	return Route{http.MethodPost + " " + path, who, role, audit, do}
-}
-
-// allRoutes is the one table. Each noun's file brings its part.
-func allRoutes() (all []Route) {
-	for _, part := range [][]Route{signinRoutes, invitationRoutes, profileRoutes, brandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, homeRoutes, auditRoutes, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes, whichRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, campaignRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
-		all = append(all, part...)
-	}
-	return all
-}
-
-// Patterns are the patterns of all pages, as net/http writes them, and of what pages load.
-func Patterns() []string {
-	all := []string{http.MethodGet + " " + static.Path}
-	for _, r := range allRoutes() {
-		all = append(all, r.Pattern)
-	}
-	return all
 }
 
 // serve finds out who somebody is and what they may reach, and calls the handler.

@@ -141,7 +141,7 @@ func liveLink(v *Request) error {
 	if !v.wantsEvents() {
 		return v.Redirect(v.frame.Place.Base + "/sessions/" + id)
 	}
-	known := v.known("shown")
+	known := v.KnownVersion("shown")
 	return v.events(func(ctx context.Context) (version, content string, err error) {
 		found, err := v.client.AwaitSession(ctx, id, func(s control.Session) bool { return sender(v, s).Stamp() == known })
 		if err != nil {

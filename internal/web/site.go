@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/web/static"
 )
 
-// Config is what [New] needs; all but Observe must be set. The Control must have a Door and a Vault.
+// Config is what [NewHandler] needs; all but Observe must be set. The Control must have a Door and a Vault.
 type Config struct {
 	Control *control.Control
 	Logger  *slog.Logger
@@ -40,9 +40,9 @@ type Site struct {
 	lanes   map[string]httpkit.Lane // by pattern
 }
 
-// New returns the handler of all pages.
-func New(cfg Config) (http.Handler, error) {
-	s := &Site{control: cfg.Control, logger: cfg.Logger, mux: http.NewServeMux(), routes: allRoutes(), cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
+// NewHandler returns the handler of all pages.
+func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
+	s := &Site{control: cfg.Control, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]

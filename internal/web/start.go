@@ -139,7 +139,7 @@ func startedPage(v *Request) error {
 }
 
 // notYet is the preview of a form that is not filled in yet: what is missing is said, what is wrong too, and nothing is red.
-func notYet(v *Request, err error, page view.Starting, fields []string) error {
+func notYet(v *Request, err error, starting view.Starting, fields []string) error {
 	e, _ := refusal(err)
 	if e == nil {
 		return err
@@ -147,10 +147,10 @@ func notYet(v *Request, err error, page view.Starting, fields []string) error {
 	faults := view.NewForm()
 	if named, ok := errors.AsType[*puntuale.Error](fielded(err)); ok {
 		faults.Take(v.frame.Language, named, fields...)
-		page.Wrong = !slices.ContainsFunc(named.Faults, func(f puntuale.Fault) bool { return f.Message == "is required" })
+		starting.Wrong = !slices.ContainsFunc(named.Faults, func(f puntuale.Fault) bool { return f.Message == "is required" })
 	}
-	page.NotYet = faults
-	return v.show(view.StartPreview(page))
+	starting.NotYet = faults
+	return v.show(view.StartPreview(starting))
 }
 
 func startFields(s control.Sequence) []string {

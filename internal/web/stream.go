@@ -30,7 +30,7 @@ func (v *Request) stream(part func() (string, error)) error {
 	if !v.wantsEvents() {
 		return v.Redirect(v.frame.Place.Base)
 	}
-	following, err := v.client.Follow(v.known("version"))
+	following, err := v.client.Follow(v.KnownVersion("version"))
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (v *Request) wantsEvents() bool {
 	return strings.Contains(v.HTTP.Header.Get("Accept"), "text/event-stream")
 }
 
-// known is the version that the browser has: of the last event, or the one that its page named in the query.
-func (v *Request) known(name string) string {
+// KnownVersion is the version that the browser has: of the last event, or the one that its page named in the query.
+func (v *Request) KnownVersion(name string) string {
 	if last := v.HTTP.Header.Get("Last-Event-ID"); last != "" {
 		return last
 	}

@@ -344,11 +344,11 @@ func (v *Request) dress() {
 		who.Side = puntuale.ClientSide
 	}
 	f.Who = &who
-	f.Look = look(v.person.Host())
+	f.Look = LookOf(v.person.Host())
 }
 
 // look is how a partner's pages look.
-func look(h puntuale.Host) view.Look {
+func LookOf(h puntuale.Host) view.Look {
 	l := view.Look{Name: h.Brand.Name}
 	if l.Name == "" {
 		l.Name = h.Partner.Name
