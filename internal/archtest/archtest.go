@@ -62,6 +62,7 @@ var Rules = []Rule{
 	{Package: "internal/httpkit", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/httpapi", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth", "internal/httpkit"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/auth", "internal/httpkit", "internal/web"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/page", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/auth", "internal/httpkit", "internal/web/language", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/view", Module: []string{".", "internal/catalogue", "internal/web/language", "internal/web/static"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/language", Module: []string{".", "internal/catalogue"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/static", Never: []string{"database"}},

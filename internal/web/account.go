@@ -8,62 +8,63 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // accountRoutes are a partner's pages of one client.
-var accountRoutes = []Route{
-	Get("/partner/clients/new", PartnerSide, puntuale.Staff, newAccount),
-	Post("/partner/clients/new", PartnerSide, puntuale.Staff, "client.create", createAccount),
-	Get("/partner/clients/{id}", PartnerSide, puntuale.Reader, account),
-	Get("/partner/clients/{id}/edit", PartnerSide, puntuale.Staff, editAccount),
-	Post("/partner/clients/{id}/edit", PartnerSide, puntuale.Staff, "client.change", changeAccount),
-	Post("/partner/clients/{id}/credits", PartnerSide, puntuale.Staff, "client.credits", addCredits),
-	Post("/partner/clients/{id}/suspend", PartnerSide, puntuale.Staff, "client.suspend", suspendAccount),
-	Post("/partner/clients/{id}/resume", PartnerSide, puntuale.Staff, "client.resume", resumeAccount),
-	Post("/partner/clients/{id}/delete", PartnerSide, puntuale.Owner, "client.delete", deleteAccount),
-	Post("/partner/clients/{id}/keys", PartnerSide, puntuale.Owner, "key.create", createKey),
-	Post("/partner/clients/{id}/keys/{key}/rotate", PartnerSide, puntuale.Owner, "key.rotate", rotateKey),
-	Post("/partner/clients/{id}/keys/{key}/revoke", PartnerSide, puntuale.Owner, "key.revoke", revokeKey),
+var accountRoutes = []page.Route{
+	page.Get("/partner/clients/new", page.PartnerSide, puntuale.Staff, newAccount),
+	page.Post("/partner/clients/new", page.PartnerSide, puntuale.Staff, "client.create", createAccount),
+	page.Get("/partner/clients/{id}", page.PartnerSide, puntuale.Reader, account),
+	page.Get("/partner/clients/{id}/edit", page.PartnerSide, puntuale.Staff, editAccount),
+	page.Post("/partner/clients/{id}/edit", page.PartnerSide, puntuale.Staff, "client.change", changeAccount),
+	page.Post("/partner/clients/{id}/credits", page.PartnerSide, puntuale.Staff, "client.credits", addCredits),
+	page.Post("/partner/clients/{id}/suspend", page.PartnerSide, puntuale.Staff, "client.suspend", suspendAccount),
+	page.Post("/partner/clients/{id}/resume", page.PartnerSide, puntuale.Staff, "client.resume", resumeAccount),
+	page.Post("/partner/clients/{id}/delete", page.PartnerSide, puntuale.Owner, "client.delete", deleteAccount),
+	page.Post("/partner/clients/{id}/keys", page.PartnerSide, puntuale.Owner, "key.create", createKey),
+	page.Post("/partner/clients/{id}/keys/{key}/rotate", page.PartnerSide, puntuale.Owner, "key.rotate", rotateKey),
+	page.Post("/partner/clients/{id}/keys/{key}/revoke", page.PartnerSide, puntuale.Owner, "key.revoke", revokeKey),
 }
 
-func newAccount(v *Request) error {
-	return v.show(view.AccountNew(view.NewForm("account_type", string(puntuale.AccountTest))))
+func newAccount(v *page.Request) error {
+	return v.Show(view.AccountNew(view.NewForm("account_type", string(puntuale.AccountTest))))
 }
 
-func createAccount(v *Request) error {
-	f, err := v.form()
+func createAccount(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
 	asked := control.NewClient{
 		Name: f.Value("name"), Email: f.Value("email"), Password: f.Value("password"), Invite: true, Phone: f.Value("phone"), Type: f.Value("account_type"),
 	}
-	taken, err := v.partner.HasUser(v.ctx(), asked.Email)
+	taken, err := v.Partner.HasUser(v.Ctx(), asked.Email)
 	if err != nil {
 		return err
 	}
 	if taken { // said beside all other faults, of which a call to the API gets to know first
 		asked.Faults = []puntuale.Fault{{Location: "body.email", Message: "the partner has a login with this e-mail"}}
 	}
-	created, err := v.partner.CreateClient(v.ctx(), asked, control.Once[control.CreatedClient]{})
+	created, err := v.Partner.CreateClient(v.Ctx(), asked, control.Once[control.CreatedClient]{})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Message: "the partner has a login with this e-mail"})
 		}
-		return v.again(err, f, view.AccountNewForm(f), view.AccountNew(f), "name", "email", "password", "phone", "account_type")
+		return v.Again(err, f, view.AccountNewForm(f), view.AccountNew(f), "name", "email", "password", "phone", "account_type")
 	}
-	v.did(created.ID.String())
+	v.Did(created.ID.String())
 	fresh := view.FreshAccount{Client: created.Account, Key: created.Key, Address: loginAddress(v)}
 	if i := created.Invitation; i.Secret != "" {
-		fresh.Link, fresh.Expires = v.invitationAddress(i), i.Expires
+		fresh.Link, fresh.Expires = v.InvitationAddress(i), i.Expires
 	}
-	return v.whole(view.AccountCreated(fresh))
+	return v.Whole(view.AccountCreated(fresh))
 }
 
 // loginAddress is where the partner's clients sign in.
-func loginAddress(v *Request) string {
-	h := v.person.Host()
+func loginAddress(v *page.Request) string {
+	h := v.Person.Host()
 	if h.Brand.Confirmed {
 		return v.SiteAddress() + "/login"
 	}
@@ -71,16 +72,16 @@ func loginAddress(v *Request) string {
 }
 
 // account is a client as its partner sees it.
-func account(v *Request) error {
-	a, err := accountOf(v, v.path("id"))
+func account(v *page.Request) error {
+	a, err := accountOf(v, v.Path("id"))
 	if err != nil {
 		return err
 	}
-	return v.show(view.AccountPage(a))
+	return v.Show(view.AccountPage(a))
 }
 
-func accountOf(v *Request, id string) (view.Account, error) {
-	row, err := v.partner.Row(v.ctx(), id)
+func accountOf(v *page.Request, id string) (view.Account, error) {
+	row, err := v.Partner.Row(v.Ctx(), id)
 	if err != nil {
 		return view.Account{}, err
 	}
@@ -90,17 +91,17 @@ func accountOf(v *Request, id string) (view.Account, error) {
 		return view.Account{}, err
 	}
 	a.Snapshot = string(text)
-	if a.Keys, err = v.partner.Keys(v.ctx(), id); err != nil {
+	if a.Keys, err = v.Partner.Keys(v.Ctx(), id); err != nil {
 		return view.Account{}, err
 	}
-	if a.Days, err = v.partner.Totals(v.ctx(), id, daysBack, daysAhead); err != nil {
+	if a.Days, err = v.Partner.Totals(v.Ctx(), id, daysBack, daysAhead); err != nil {
 		return view.Account{}, err
 	}
 	return a, nil
 }
 
-func editAccount(v *Request) error {
-	c, err := v.partner.Account(v.ctx(), v.path("id"))
+func editAccount(v *page.Request) error {
+	c, err := v.Partner.Account(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
@@ -108,12 +109,12 @@ func editAccount(v *Request) error {
 	if err != nil {
 		return err
 	}
-	return v.show(view.AccountEdit(f, c))
+	return v.Show(view.AccountEdit(f, c))
 }
 
 // accountForm is a client as the form of its fields.
-func accountForm(v *Request, c puntuale.Client) (*view.Form, error) {
-	quotas, err := v.partner.Quotas(v.ctx(), c)
+func accountForm(v *page.Request, c puntuale.Client) (*view.Form, error) {
+	quotas, err := v.Partner.Quotas(v.Ctx(), c)
 	if err != nil {
 		return nil, err
 	}
@@ -142,12 +143,12 @@ func accountForm(v *Request, c puntuale.Client) (*view.Form, error) {
 	return f, nil
 }
 
-func changeAccount(v *Request) error {
-	c, err := v.partner.Account(v.ctx(), v.path("id"))
+func changeAccount(v *page.Request) error {
+	c, err := v.Partner.Account(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
-	f, err := v.form()
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
@@ -157,57 +158,57 @@ func changeAccount(v *Request) error {
 		return err
 	}
 	for _, l := range unversioned() {
-		name := l.name
+		name := l.Name
 		if shown, there := f.Values["was."+name]; there {
 			stored.Values[name] = shown
 		}
 	}
 	change := readChange(f, stored)
-	change.Known = Versions(f)
+	change.Known = page.Versions(f)
 	if endsAtOnce(v, c, change) && !f.Is("past", "on") {
 		f.Values.Set("past", "ask")
 		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.expiration_date", Message: "has passed"})
 	}
-	if _, err := v.partner.ChangeClient(v.ctx(), v.path("id"), change); err != nil {
+	if _, err := v.Partner.ChangeClient(v.Ctx(), v.Path("id"), change); err != nil {
 		fields := []string{"name", "phone", "profile", "credits", "refill_period", "daily_api_cap", "expiration_date", "timezone", "region", "active_features", "holidays"}
 		fields = append(fields, quotaFields()...)
-		if v.compare(err, f, c.Version(), v.HTTP.URL.Path) {
+		if v.Compare(err, f, c.Version(), v.HTTP.URL.Path) {
 			current, formErr := accountForm(v, c)
 			if formErr != nil {
 				return formErr
 			}
-			v.differ(f, current, label{name: "name", key: "account.name"}, label{name: "phone", key: "account.phone"}, label{name: "profile", key: "account.profile"},
-				label{name: "expiration_date", key: "clients.expires"}, label{name: "active_features", key: "account.features"}, label{name: "refill_period", key: "account.refill"},
-				label{name: "daily_api_cap", key: "account.cap"}, label{name: "timezone", key: "account.zone"}, label{name: "region", key: "account.region"}, label{name: "holidays", key: "account.holidays"})
+			v.Differ(f, current, page.Label{Name: "name", Key: "account.name"}, page.Label{Name: "phone", Key: "account.phone"}, page.Label{Name: "profile", Key: "account.profile"},
+				page.Label{Name: "expiration_date", Key: "clients.expires"}, page.Label{Name: "active_features", Key: "account.features"}, page.Label{Name: "refill_period", Key: "account.refill"},
+				page.Label{Name: "daily_api_cap", Key: "account.cap"}, page.Label{Name: "timezone", Key: "account.zone"}, page.Label{Name: "region", Key: "account.region"}, page.Label{Name: "holidays", Key: "account.holidays"})
 			differUnversioned(v, f, current)
 		}
-		return v.again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), fields...)
+		return v.Again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), fields...)
 	}
-	v.did(c.ID.String())
-	v.say("account.saved", "")
+	v.Did(c.ID.String())
+	v.Say("account.saved", "")
 	return v.Redirect("/partner/clients/" + c.ID.String())
 }
 
 // unversioned are the fields that no version of a client has. Messages are paid for while somebody looks at the form, and
 // quotas are kept apart.
-func unversioned() []label {
-	all := []label{{name: "credits", key: "clients.credits"}}
+func unversioned() []page.Label {
+	all := []page.Label{{Name: "credits", Key: "clients.credits"}}
 	for _, q := range puntuale.AllQuotas {
-		all = append(all, label{name: view.QuotaField(q), key: "quota." + string(q)})
+		all = append(all, page.Label{Name: view.QuotaField(q), Key: "quota." + string(q)})
 	}
 	return all
 }
 
 // differUnversioned notes which of these fields the person changed, and somebody else, too. A field that the person left
 // alone shows what is stored now.
-func differUnversioned(v *Request, f, stored *view.Form) {
+func differUnversioned(v *page.Request, f, stored *view.Form) {
 	for _, l := range unversioned() {
-		if strings.TrimSpace(f.Value(l.name)) == f.Value("was."+l.name) {
-			f.Values.Set(l.name, stored.Value(l.name))
+		if strings.TrimSpace(f.Value(l.Name)) == f.Value("was."+l.Name) {
+			f.Values.Set(l.Name, stored.Value(l.Name))
 		} else {
-			v.differ(f, stored, l)
+			v.Differ(f, stored, l)
 		}
-		f.Values.Set("was."+l.name, stored.Value(l.name))
+		f.Values.Set("was."+l.Name, stored.Value(l.Name))
 	}
 }
 
@@ -219,16 +220,16 @@ func quotaFields() (names []string) {
 }
 
 // endsAtOnce reports whether a change lets an account expire on a day that has passed where the client is.
-func endsAtOnce(v *Request, c puntuale.Client, change control.ClientChange) bool {
+func endsAtOnce(v *page.Request, c puntuale.Client, change control.ClientChange) bool {
 	if !change.Expires.Set {
 		return false
 	}
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
-		zone = v.frame.Zone
+		zone = v.Frame.Zone
 	}
 	day, err := puntuale.ParseDate(change.Expires.To)
-	return err == nil && day.Before(puntuale.DateOf(v.now().In(zone)))
+	return err == nil && day.Before(puntuale.DateOf(v.Now().In(zone)))
 }
 
 // readChange takes over what somebody changed, and leaves what they did not touch to whoever changed it meanwhile.
@@ -288,11 +289,11 @@ func readChange(f, before *view.Form) (r control.ClientChange) {
 }
 
 // addCredits adds to the credits, or takes from them, whatever is spent meanwhile.
-func addCredits(v *Request) error {
-	if _, err := v.partner.Account(v.ctx(), v.path("id")); err != nil {
+func addCredits(v *page.Request) error {
+	if _, err := v.Partner.Account(v.Ctx(), v.Path("id")); err != nil {
 		return err
 	}
-	f, err := v.form()
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
@@ -302,97 +303,97 @@ func addCredits(v *Request) error {
 		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.credits_add", Message: "is not a whole number"})
 	}
 	change.CreditsAdd = puntuale.Change[int64]{Set: true, To: n}
-	c, err := v.partner.ChangeClient(v.ctx(), v.path("id"), change)
+	c, err := v.Partner.ChangeClient(v.Ctx(), v.Path("id"), change)
 	if err != nil {
-		a, readErr := accountOf(v, v.path("id"))
+		a, readErr := accountOf(v, v.Path("id"))
 		if readErr != nil {
 			return readErr
 		}
 		a.CreditsForm = f
-		return v.again(err, f, view.CreditsForm(f, a.ID), view.AccountPage(a), "credits_add")
+		return v.Again(err, f, view.CreditsForm(f, a.ID), view.AccountPage(a), "credits_add")
 	}
-	v.did(c.ID.String() + " " + strconv.FormatInt(n, 10))
-	v.say("account.credits_done", "")
+	v.Did(c.ID.String() + " " + strconv.FormatInt(n, 10))
+	v.Say("account.credits_done", "")
 	return v.Redirect("/partner/clients/" + c.ID.String())
 }
 
-func suspendAccount(v *Request) error { return suspend(v, true) }
-func resumeAccount(v *Request) error  { return suspend(v, false) }
+func suspendAccount(v *page.Request) error { return suspend(v, true) }
+func resumeAccount(v *page.Request) error  { return suspend(v, false) }
 
-func suspend(v *Request, suspended bool) error {
-	c, err := v.partner.ChangeClient(v.ctx(), v.path("id"), control.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: suspended}})
+func suspend(v *page.Request, suspended bool) error {
+	c, err := v.Partner.ChangeClient(v.Ctx(), v.Path("id"), control.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: suspended}})
 	if err != nil {
 		return err
 	}
 	base := "/partner/clients/" + c.ID.String()
-	v.did(c.ID.String())
+	v.Did(c.ID.String())
 	if suspended {
-		v.say("account.suspend_done", base+"/resume", "Name", c.Name)
+		v.Say("account.suspend_done", base+"/resume", "Name", c.Name)
 	} else {
-		v.say("account.resume_done", base+"/suspend", "Name", c.Name)
+		v.Say("account.resume_done", base+"/suspend", "Name", c.Name)
 	}
 	return v.Redirect(base)
 }
 
 // deleteAccount deletes a client, once its name was typed.
-func deleteAccount(v *Request) error {
-	a, err := accountOf(v, v.path("id"))
+func deleteAccount(v *page.Request) error {
+	a, err := accountOf(v, v.Path("id"))
 	if err != nil {
 		return err
 	}
-	f, err := v.form()
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(f.Value("confirm")) != strings.TrimSpace(a.Name) {
 		err := puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Message: "does not match the name"})
-		return v.again(err, f, view.ConfirmForm(f, view.DeleteQuestion(v.frame, a.Client)), view.AccountDelete(f, a.Client), "confirm")
+		return v.Again(err, f, view.ConfirmForm(f, view.DeleteQuestion(v.Frame, a.Client)), view.AccountDelete(f, a.Client), "confirm")
 	}
-	if err := v.partner.DeleteClient(v.ctx(), v.path("id")); err != nil {
+	if err := v.Partner.DeleteClient(v.Ctx(), v.Path("id")); err != nil {
 		return err
 	}
-	v.did(a.ID.String() + " " + a.Name)
-	v.say("account.deleted", "", "Name", a.Name)
+	v.Did(a.ID.String() + " " + a.Name)
+	v.Say("account.deleted", "", "Name", a.Name)
 	return v.Redirect("/partner")
 }
 
-func createKey(v *Request) error {
-	f, err := v.form()
+func createKey(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	key, err := v.partner.CreateKey(v.ctx(), v.path("id"), f.Value("name"), control.Once[control.IssuedKey]{})
+	key, err := v.Partner.CreateKey(v.Ctx(), v.Path("id"), f.Value("name"), control.Once[control.IssuedKey]{})
 	if err != nil {
-		a, readErr := accountOf(v, v.path("id"))
+		a, readErr := accountOf(v, v.Path("id"))
 		if readErr != nil {
 			return readErr
 		}
 		a.KeyForm = f
-		return v.again(err, f, view.KeyForm(f, "/partner/clients/"+a.ID.String()+"/keys"), view.AccountPage(a), "name")
+		return v.Again(err, f, view.KeyForm(f, "/partner/clients/"+a.ID.String()+"/keys"), view.AccountPage(a), "name")
 	}
-	v.did(v.path("id") + " " + key.Prefix)
+	v.Did(v.Path("id") + " " + key.Prefix)
 	return issued(v, key)
 }
 
 // issued shows a key, which is shown only now.
-func issued(v *Request, key control.IssuedKey) error {
-	return v.whole(view.KeyIssued(key.Plain, key.Name, "/partner/clients/"+v.path("id")))
+func issued(v *page.Request, key control.IssuedKey) error {
+	return v.Whole(view.KeyIssued(key.Plain, key.Name, "/partner/clients/"+v.Path("id")))
 }
 
-func rotateKey(v *Request) error {
-	key, err := v.partner.RotateKey(v.ctx(), v.path("id"), v.path("key"), nil, control.Once[control.IssuedKey]{})
+func rotateKey(v *page.Request) error {
+	key, err := v.Partner.RotateKey(v.Ctx(), v.Path("id"), v.Path("key"), nil, control.Once[control.IssuedKey]{})
 	if err != nil {
 		return err
 	}
-	v.did(v.path("id") + " " + key.Prefix)
+	v.Did(v.Path("id") + " " + key.Prefix)
 	return issued(v, key)
 }
 
-func revokeKey(v *Request) error {
-	if err := v.partner.RevokeKey(v.ctx(), v.path("id"), v.path("key")); err != nil {
+func revokeKey(v *page.Request) error {
+	if err := v.Partner.RevokeKey(v.Ctx(), v.Path("id"), v.Path("key")); err != nil {
 		return err
 	}
-	v.did(v.path("id") + " " + v.path("key"))
-	v.say("key.revoked", "")
-	return v.Redirect("/partner/clients/" + v.path("id"))
+	v.Did(v.Path("id") + " " + v.Path("key"))
+	v.Say("key.revoked", "")
+	return v.Redirect("/partner/clients/" + v.Path("id"))
 }

@@ -13,38 +13,39 @@ import (
 
 	"puntuale"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/static"
 	"puntuale/internal/web/view"
 )
 
 // assistedRoutes are the app of a phone that a person sends from: its page, and what makes it installable. Its script calls
 // the devices' part of the API, see docs/device.md. Nothing that is served here belongs to a linked device.
-var assistedRoutes = []Route{
-	Get("/phone", Anyone, 0, assisted),
-	Get("/phone/manifest.webmanifest", Anyone, 0, assistedManifest),
-	Get("/phone/worker.js", Anyone, 0, assistedWorker),
-	Get("/phone/icon/{partner}/{mark}/{size}", Anyone, 0, sendAssistedIcon),
+var assistedRoutes = []page.Route{
+	page.Get("/phone", page.Anyone, 0, assisted),
+	page.Get("/phone/manifest.webmanifest", page.Anyone, 0, assistedManifest),
+	page.Get("/phone/worker.js", page.Anyone, 0, assistedWorker),
+	page.Get("/phone/icon/{partner}/{mark}/{size}", page.Anyone, 0, sendAssistedIcon),
 }
 
 // assistedHost finds the partner whose looks the app has, and gives them to the page: that of the host name, of the slug
 // in the address, of the person signed in, or of the pages that the browser saw last. Nobody has to be found.
-func assistedHost(v *Request) (h puntuale.Host, err error) {
-	slug := v.query("p")
-	h, err = v.site.control.PartnerAt(v.ctx(), v.HTTP.Host, "")
+func assistedHost(v *page.Request) (h puntuale.Host, err error) {
+	slug := v.Query("p")
+	h, err = v.Site.Control.PartnerAt(v.Ctx(), v.HTTP.Host, "")
 	if missing(err) && slug != "" {
-		h, err = v.site.control.PartnerAt(v.ctx(), "", slug)
+		h, err = v.Site.Control.PartnerAt(v.Ctx(), "", slug)
 	}
-	if missing(err) && v.person != nil {
-		h, err = v.person.Host(), nil
+	if missing(err) && v.Person != nil {
+		h, err = v.Person.Host(), nil
 	}
 	if seen := httpkit.SlugIn(v.HTTP, httpkit.LooksCookie); missing(err) && seen != "" {
-		h, err = v.site.control.PartnerAt(v.ctx(), "", seen)
+		h, err = v.Site.Control.PartnerAt(v.Ctx(), "", seen)
 	}
 	if missing(err) {
 		return puntuale.Host{}, nil
 	}
 	if err == nil {
-		v.frame.Look = LookOf(h)
+		v.Frame.Look = page.LookOf(h)
 	}
 	return h, err
 }
@@ -52,7 +53,7 @@ func assistedHost(v *Request) (h puntuale.Host, err error) {
 func missing(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeNotFound }
 
 // assistedPage is the page for a partner. What differs between two visits of one browser does not stand in it.
-func assistedPage(v *Request, h puntuale.Host) view.AssistedPage {
+func assistedPage(v *page.Request, h puntuale.Host) view.AssistedPage {
 	return view.AssistedPage{Icon: assistedIcon(h, 192)}
 }
 
@@ -61,29 +62,29 @@ const noMark = "0"
 
 // assistedIcon is the address of the app's icon with so many pixels. It changes with the partner's looks.
 func assistedIcon(h puntuale.Host, size int) string {
-	return assistedPath + "/icon/" + strconv.FormatInt(int64(h.Partner.ID), 10) + "/" + cmp.Or(h.Brand.Mark, noMark) + "/" + strconv.Itoa(size) + ".png"
+	return page.AssistedPath + "/icon/" + strconv.FormatInt(int64(h.Partner.ID), 10) + "/" + cmp.Or(h.Brand.Mark, noMark) + "/" + strconv.Itoa(size) + ".png"
 }
 
-func assisted(v *Request) error {
+func assisted(v *page.Request) error {
 	h, err := assistedHost(v)
 	if err != nil {
 		return err
 	}
-	if slug := v.query("p"); slug != "" && slug == h.Partner.Slug {
+	if slug := v.Query("p"); slug != "" && slug == h.Partner.Slug {
 		v.KeepSlug(slug) // the app that is installed asks for its parts without it
 	}
-	v.Writer.Header().Set("Content-Security-Policy", policy+"; worker-src 'self'")
-	return v.show(view.Assisted(assistedPage(v, h)))
+	v.Writer.Header().Set("Content-Security-Policy", page.Policy+"; worker-src 'self'")
+	return v.Show(view.Assisted(assistedPage(v, h)))
 }
 
 // assistedManifest says how the app is installed. An app on the screen of an iPhone has cookies of its own, so that its first
 // address names the partner.
-func assistedManifest(v *Request) error {
+func assistedManifest(v *page.Request) error {
 	h, err := assistedHost(v)
 	if err != nil {
 		return err
 	}
-	start := assistedPath
+	start := page.AssistedPath
 	if h.Partner.Slug != "" {
 		start += "?" + url.Values{"p": {h.Partner.Slug}}.Encode()
 	}
@@ -104,7 +105,7 @@ func assistedManifest(v *Request) error {
 		Background string `json:"background_color"`
 		Theme      string `json:"theme_color"`
 		Icons      []icon `json:"icons"`
-	}{assistedPath, v.frame.Look.Name, v.frame.Look.Name, v.frame.Language.Code, start, assistedPath, "standalone", lightPaper.page, lightPaper.page, nil}
+	}{page.AssistedPath, v.Frame.Look.Name, v.Frame.Look.Name, v.Frame.Language.Code, start, page.AssistedPath, "standalone", page.LightPaper.Page, page.LightPaper.Page, nil}
 	for _, size := range iconSizes {
 		sizes := strconv.Itoa(size) + "x" + strconv.Itoa(size)
 		manifest.Icons = append(manifest.Icons, icon{assistedIcon(h, size), sizes, "image/png", "any"}, icon{assistedIcon(h, size), sizes, "image/png", "maskable"})
@@ -121,12 +122,12 @@ var assistedFiles = []string{"tabler.css", "app.css", "theme.js", "app.js", "ass
 
 // assistedWorker is the service worker: what it keeps and says, and then its code. What it keeps is named by a hash of the
 // page, so that any change to the page, its files or its looks brings a new worker.
-func assistedWorker(v *Request) error {
+func assistedWorker(v *page.Request) error {
 	h, err := assistedHost(v)
 	if err != nil {
 		return err
 	}
-	content, err := v.rendered(view.Assisted(assistedPage(v, h)))
+	content, err := v.Rendered(view.Assisted(assistedPage(v, h)))
 	if err != nil {
 		return err
 	}
@@ -138,11 +139,11 @@ func assistedWorker(v *Request) error {
 		Icon    string   `json:"icon"`
 		Title   string   `json:"title"`
 		Body    string   `json:"body"`
-	}{hex.EncodeToString(sum[:8]), assistedPath, nil, assistedIcon(h, 192), v.frame.Look.Name, v.T("assisted.push.body")}
+	}{hex.EncodeToString(sum[:8]), page.AssistedPath, nil, assistedIcon(h, 192), v.Frame.Look.Name, v.T("assisted.push.body")}
 	for _, name := range assistedFiles {
 		shell.Files = append(shell.Files, static.URL(name))
 	}
-	for _, address := range []string{v.frame.Look.Style, cmp.Or(v.frame.Look.Logo, static.URL("icon.svg"))} {
+	for _, address := range []string{v.Frame.Look.Style, cmp.Or(v.Frame.Look.Logo, static.URL("icon.svg"))} {
 		if address != "" {
 			shell.Files = append(shell.Files, address)
 		}
@@ -151,27 +152,27 @@ func assistedWorker(v *Request) error {
 	if err != nil {
 		return err
 	}
-	v.Writer.Header().Set("Service-Worker-Allowed", assistedPath)
+	v.Writer.Header().Set("Service-Worker-Allowed", page.AssistedPath)
 	v.Writer.Header().Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'")
 	return give(v, "text/javascript; charset=utf-8", bytes.Join([][]byte{[]byte("const shell = "), words, []byte(";\n"), static.Content("assisted-worker.js")}, nil))
 }
 
 // sendAssistedIcon draws the app's icon. Its address changes with what it shows, so it is kept for good.
-func sendAssistedIcon(v *Request) error {
-	size, err := strconv.Atoi(strings.TrimSuffix(v.path("size"), ".png"))
-	if err != nil || !isIconSize(size) || !strings.HasSuffix(v.path("size"), ".png") {
-		return errNoPage
+func sendAssistedIcon(v *page.Request) error {
+	size, err := strconv.Atoi(strings.TrimSuffix(v.Path("size"), ".png"))
+	if err != nil || !isIconSize(size) || !strings.HasSuffix(v.Path("size"), ".png") {
+		return page.ErrNoPage
 	}
 	var colour string
 	var logo []byte
-	if v.path("mark") != noMark {
-		h, err := brandOf(v)
+	if v.Path("mark") != noMark {
+		h, err := page.BrandOf(v)
 		if err != nil {
 			return err
 		}
 		colour = h.Brand.Colour
 		if h.Brand.LogoKind != "" {
-			if logo, _, err = v.site.control.Logo(v.ctx(), h.Partner.ID); err != nil {
+			if logo, _, err = v.Site.Control.Logo(v.Ctx(), h.Partner.ID); err != nil {
 				return err
 			}
 		}
@@ -179,16 +180,16 @@ func sendAssistedIcon(v *Request) error {
 	if err := v.Memory.Take(iconMemory(logo, size)); err != nil {
 		return err
 	}
-	return ServeForGood(v, "image/png", drawIcon(size, colour, logo))
+	return page.ServeForGood(v, "image/png", drawIcon(size, colour, logo))
 }
 
 // give answers with a file that the browser asks for again each time.
-func give(v *Request, kind string, content []byte) error {
+func give(v *page.Request, kind string, content []byte) error {
 	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}
-	v.pass.Rest() // a slow reader needs no place
-	v.answered = true
+	v.Pass.Rest() // a slow reader needs no place
+	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(content)))

@@ -8,44 +8,45 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // auditRoutes are what a client reads of the audit log.
-var auditRoutes = []Route{
-	Get("/c/{client}/audit", ClientSide, puntuale.Owner, clientAudit),
+var auditRoutes = []page.Route{
+	page.Get("/c/{client}/audit", page.ClientSide, puntuale.Owner, clientAudit),
 }
 
 // partnerAudit is what was done in the partner's dashboard and in those of its clients.
-func partnerAudit(v *Request) error {
-	rows, next, err := v.partner.Audit(v.ctx(), request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
+func partnerAudit(v *page.Request) error {
+	rows, next, err := v.Partner.Audit(v.Ctx(), request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")})
 	if err != nil {
-		return lost(err)
+		return page.Lost(err)
 	}
 	return audit(v, rows, "/partner/audit", next)
 }
 
 // clientAudit is what was done in the client's dashboard.
-func clientAudit(v *Request) error {
-	rows, next, err := v.client.Audit(v.ctx(), request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
+func clientAudit(v *page.Request) error {
+	rows, next, err := v.Client.Audit(v.Ctx(), request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")})
 	if err != nil {
-		return lost(err)
+		return page.Lost(err)
 	}
-	return audit(v, rows, v.frame.Place.Base+"/audit", next)
+	return audit(v, rows, v.Frame.Place.Base+"/audit", next)
 }
 
-func audit(v *Request, entries []puntuale.AuditEntry, url, next string) error {
+func audit(v *page.Request, entries []puntuale.AuditEntry, url, next string) error {
 	rows, err := (&namer{v: v, names: map[string]string{}, deleted: map[string]string{}, clients: map[puntuale.ClientID]*control.Client{}}).rows(entries)
 	if err != nil {
 		return err
 	}
-	return v.show(view.Audit(rows, url, v.query("cursor"), next))
+	return v.Show(view.Audit(rows, url, v.Query("cursor"), next))
 }
 
 // namer finds the names of what the log has identifiers of, each once. The log itself keeps identifiers: they stay right
 // when something is renamed, and say nothing of anybody who was erased.
 type namer struct {
-	v       *Request
+	v       *page.Request
 	names   map[string]string
 	deleted map[string]string                     // what was deleted, by the name it had
 	clients map[puntuale.ClientID]*control.Client // nil: gone
@@ -62,7 +63,7 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]view.AuditRow, error) {
 		} else if row.User, err = n.user(e); err != nil {
 			return nil, err
 		}
-		if e.Client != 0 && n.v.client == nil {
+		if e.Client != 0 && n.v.Client == nil {
 			if row.Client, err = n.account(e.Client.String()); err != nil {
 				return nil, err
 			}
@@ -100,7 +101,7 @@ func (n *namer) what(row *view.AuditRow) (err error) {
 			row.Kept = row.Target // its address is its name
 			return nil
 		}
-	} else if row.What, err = n.inside(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.client != nil {
+	} else if row.What, err = n.inside(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.Client != nil {
 		row.URL = n.page(noun, verb, id)
 	}
 	if row.Action == "message.all" || row.Action == "blacklist.import" { // of many there is no identifier
@@ -115,12 +116,12 @@ func (n *namer) what(row *view.AuditRow) (err error) {
 	} else {
 		row.Kept = rest
 	}
-	if key := "campaign.reason." + rest; noun == "campaign" && rest != "" && n.v.frame.Language.Has(key) {
+	if key := "campaign.reason." + rest; noun == "campaign" && rest != "" && n.v.Frame.Language.Has(key) {
 		row.Kept = n.v.T(key)
 	}
 	if row.Action == "client.credits" {
 		if credits, err := strconv.ParseInt(rest, 10, 64); err == nil {
-			row.Kept = n.v.T("audit.credits", "Change", n.v.frame.Language.Number(credits))
+			row.Kept = n.v.T("audit.credits", "Change", n.v.Frame.Language.Number(credits))
 		}
 	}
 	row.What = cmp.Or(row.What, n.deleted[key])
@@ -146,7 +147,7 @@ func (n *namer) identify(row *view.AuditRow, id string) {
 
 // page is where one finds a client's things.
 func (n *namer) page(noun, verb, id string) string {
-	base := n.v.frame.Place.Base
+	base := n.v.Frame.Place.Base
 	switch noun {
 	case "sequence", "session", "template", "campaign":
 		return base + "/" + noun + "s/" + id
@@ -167,13 +168,13 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 	id, _, _ := strings.Cut(target, " ")
 	switch noun {
 	case "sequence":
-		return n.once(client, noun, id, func() (string, error) { q, err := c.Sequence(n.v.ctx(), id); return q.Name, err })
+		return n.once(client, noun, id, func() (string, error) { q, err := c.Sequence(n.v.Ctx(), id); return q.Name, err })
 	case "session":
-		return n.once(client, noun, id, func() (string, error) { s, err := c.Session(n.v.ctx(), id); return s.Name, err })
+		return n.once(client, noun, id, func() (string, error) { s, err := c.Session(n.v.Ctx(), id); return s.Name, err })
 	case "campaign":
-		return n.once(client, noun, id, func() (string, error) { k, err := c.Campaign(n.v.ctx(), id); return k.Name, err })
+		return n.once(client, noun, id, func() (string, error) { k, err := c.Campaign(n.v.Ctx(), id); return k.Name, err })
 	case "template":
-		return n.once(client, noun, id, func() (string, error) { t, err := c.Template(n.v.ctx(), id); return t.Name, err })
+		return n.once(client, noun, id, func() (string, error) { t, err := c.Template(n.v.Ctx(), id); return t.Name, err })
 	case "key":
 		return n.once(client, noun, id, func() (string, error) { return keyName(c, n.v, id) })
 	case "message":
@@ -181,7 +182,7 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 			return n.many(target), nil
 		}
 		return n.once(client, noun, id, func() (string, error) {
-			found, err := c.Details(n.v.ctx(), []string{id})
+			found, err := c.Details(n.v.Ctx(), []string{id})
 			if err != nil || len(found) == 0 {
 				return "", err
 			}
@@ -191,7 +192,7 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 		if count, err := strconv.Atoi(target); err == nil && verb == "import" {
 			return n.v.T("audit.numbers", "N", count), nil
 		}
-		return n.once(client, noun, id, func() (string, error) { b, err := c.BlacklistEntry(n.v.ctx(), id); return view.Grouped(b.Phone), err })
+		return n.once(client, noun, id, func() (string, error) { b, err := c.BlacklistEntry(n.v.Ctx(), id); return view.Grouped(b.Phone), err })
 	}
 	return "", nil
 }
@@ -204,15 +205,15 @@ func (n *namer) many(target string) string {
 	}
 	count, err := strconv.Atoi(parts[2])
 	key := "bulk." + parts[0] + "_done"
-	if err != nil || !n.v.frame.Language.Has(key) {
+	if err != nil || !n.v.Frame.Language.Has(key) {
 		return ""
 	}
 	return n.v.T(key, "N", count)
 }
 
 // keyName finds a key by its identifier or its beginning.
-func keyName(c *control.Client, v *Request, id string) (string, error) {
-	keys, err := c.Keys(v.ctx())
+func keyName(c *control.Client, v *page.Request, id string) (string, error) {
+	keys, err := c.Keys(v.Ctx())
 	for _, k := range keys {
 		if k.Prefix == id || k.ID.String() == id {
 			return k.Name, nil
@@ -223,34 +224,34 @@ func keyName(c *control.Client, v *Request, id string) (string, error) {
 
 // account is the name of a client.
 func (n *namer) account(id string) (string, error) {
-	return n.once(0, "client", id, func() (string, error) { c, err := n.v.partner.Account(n.v.ctx(), id); return c.Name, err })
+	return n.once(0, "client", id, func() (string, error) { c, err := n.v.Partner.Account(n.v.Ctx(), id); return c.Name, err })
 }
 
 // user is the name of who did it; "" where there is nobody any more whom the reader may see.
 func (n *namer) user(e puntuale.AuditEntry) (string, error) {
 	id := strconv.FormatInt(int64(e.User), 10)
 	if e.Client == 0 || e.Entry {
-		if n.v.partner == nil {
+		if n.v.Partner == nil {
 			return "", nil // a client sees the address of who came in, as it was noted
 		}
-		return n.once(0, "user", id, func() (string, error) { u, err := n.v.partner.Team().User(n.v.ctx(), id); return u.Name, err })
+		return n.once(0, "user", id, func() (string, error) { u, err := n.v.Partner.Team().User(n.v.Ctx(), id); return u.Name, err })
 	}
 	c, err := n.client(e.Client)
 	if c == nil {
 		return "", err
 	}
-	return n.once(e.Client, "user", id, func() (string, error) { u, err := c.Team().User(n.v.ctx(), id); return u.Name, err })
+	return n.once(e.Client, "user", id, func() (string, error) { u, err := c.Team().User(n.v.Ctx(), id); return u.Name, err })
 }
 
 // client returns one whose dashboard the log tells of; nil where it is gone.
 func (n *namer) client(id puntuale.ClientID) (*control.Client, error) {
-	if n.v.client != nil && n.v.client.ID() == id {
-		return n.v.client, nil
+	if n.v.Client != nil && n.v.Client.ID() == id {
+		return n.v.Client, nil
 	}
 	if c, known := n.clients[id]; known {
 		return c, nil
 	}
-	c, err := n.v.person.Client(n.v.ctx(), id.String())
+	c, err := n.v.Person.Client(n.v.Ctx(), id.String())
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 		c, err = nil, nil
 	}

@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // calendarRoutes show what is to leave, by day, week and month.
-var calendarRoutes = []Route{
-	Get("/c/{client}/calendar", ClientSide, puntuale.Reader, calendar),
+var calendarRoutes = []page.Route{
+	page.Get("/c/{client}/calendar", page.ClientSide, puntuale.Reader, calendar),
 }
 
 // How many messages of a day are shown, in a week and alone.
@@ -18,22 +19,22 @@ const (
 	dayRows  = 400
 )
 
-func calendar(v *Request) error {
-	today := puntuale.DateOf(v.now().In(v.frame.Zone))
-	day, err := puntuale.ParseDate(v.query("day"))
+func calendar(v *page.Request) error {
+	today := puntuale.DateOf(v.Now().In(v.Frame.Zone))
+	day, err := puntuale.ParseDate(v.Query("day"))
 	if err != nil || day.Before(today.AddDays(-366)) || today.AddDays(366*(puntuale.HorizonYears+1)).Before(day) {
 		day = today
 	}
 	c := view.CalendarPage{Day: day, Today: today, View: view.CalendarWeek}
 	from, days, most := day, 7, weekRows
-	switch v.query("view") {
+	switch v.Query("view") {
 	case view.CalendarDay:
 		c.View, days, most = view.CalendarDay, 1, dayRows
 	case view.CalendarMonth:
 		c.View = view.CalendarMonth
 		from, days, most = wholeWeeks(day)
 	}
-	agenda, err := v.client.Agenda(v.ctx(), from, days, most)
+	agenda, err := v.Client.Agenda(v.Ctx(), from, days, most)
 	if err != nil {
 		return err
 	}
@@ -43,10 +44,10 @@ func calendar(v *Request) error {
 		c.Days = append(c.Days, view.AgendaDay(d))
 		shown = append(shown, d.Messages)
 	}
-	if c.Unwanted, err = v.client.Unwanted(v.ctx(), shown...); err != nil {
+	if c.Unwanted, err = v.Client.Unwanted(v.Ctx(), shown...); err != nil {
 		return err
 	}
-	return v.show(view.Calendar(c))
+	return v.Show(view.Calendar(c))
 }
 
 // wholeWeeks are the weeks of a day's month, from Monday; of the messages only their count.

@@ -18,6 +18,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
@@ -25,8 +26,8 @@ import (
 // nothing, and somebody else can go on.
 
 // campaignDraft reads the campaign of the path for a step of the wizard. It leads away from one that has started.
-func campaignDraft(v *Request) (found control.Campaign, answered bool, err error) {
-	if found, err = v.client.Campaign(v.ctx(), v.path("id")); err != nil {
+func campaignDraft(v *page.Request) (found control.Campaign, answered bool, err error) {
+	if found, err = v.Client.Campaign(v.Ctx(), v.Path("id")); err != nil {
 		return found, false, err
 	}
 	if wizardStep(found.Campaign) == "" {
@@ -41,31 +42,31 @@ func wizard(c control.Campaign, step string) view.Wizard {
 
 // What is sent.
 
-func newCampaign(v *Request) error {
+func newCampaign(v *page.Request) error {
 	f := view.NewForm("what", "text")
-	if id := v.query("sequence"); id != "" {
+	if id := v.Query("sequence"); id != "" {
 		f = view.NewForm("what", "sequence", "sequence", id)
 	}
 	p, err := whatPage(v, view.Wizard{Step: "what"}, f)
 	if err != nil {
 		return err
 	}
-	return v.show(view.CampaignWhat(p))
+	return v.Show(view.CampaignWhat(p))
 }
 
-func whatPage(v *Request, w view.Wizard, f *view.Form) (p view.WhatPage, err error) {
+func whatPage(v *page.Request, w view.Wizard, f *view.Form) (p view.WhatPage, err error) {
 	p = view.WhatPage{Wizard: w, Form: f}
-	if p.Sequences, err = sequenceChoices(v, f.Value("sequence")); err != nil {
+	if p.Sequences, err = page.SequenceChoices(v, f.Value("sequence")); err != nil {
 		return p, err
 	}
-	templates, _, err := v.client.Templates(v.ctx(), request.Page{Limit: mostChoices})
+	templates, _, err := v.Client.Templates(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {
 		return p, err
 	}
 	for _, t := range templates {
 		p.Templates = append(p.Templates, view.Option{Value: t.Name, Text: t.Name})
 	}
-	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	for _, x := range sessions {
 		p.Sessions = append(p.Sessions, view.Option{Value: x.ID.String(), Text: x.Name})
 	}
@@ -155,28 +156,28 @@ func draftCall(c puntuale.Campaign, by puntuale.LoginID) control.NewCampaign {
 	return call
 }
 
-func createCampaign(v *Request) error {
-	f, err := v.form()
+func createCampaign(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	made, err := v.client.CreateCampaign(v.ctx(), readWhat(f, control.NewCampaign{By: v.person.User().ID}), nil, control.Once[control.Campaign]{})
+	made, err := v.Client.CreateCampaign(v.Ctx(), readWhat(f, control.NewCampaign{By: v.Person.User().ID}), nil, control.Once[control.Campaign]{})
 	if err != nil {
 		return whatAgain(v, err, view.Wizard{Step: "what"}, f)
 	}
-	v.did(made.ID.String())
+	v.Did(made.ID.String())
 	return v.Redirect(campaignURL(v, made.ID, "/people"))
 }
 
-func whatAgain(v *Request, err error, w view.Wizard, f *view.Form) error {
+func whatAgain(v *page.Request, err error, w view.Wizard, f *view.Form) error {
 	p, failed := whatPage(v, w, f)
 	if failed != nil {
 		return failed
 	}
-	return v.again(whatErr(err, f), f, view.WhatForm(p), view.CampaignWhat(p), whatFields...)
+	return v.Again(whatErr(err, f), f, view.WhatForm(p), view.CampaignWhat(p), whatFields...)
 }
 
-func campaignWhat(v *Request) error {
+func campaignWhat(v *page.Request) error {
 	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
@@ -196,11 +197,11 @@ func campaignWhat(v *Request) error {
 	if err != nil {
 		return err
 	}
-	return v.show(view.CampaignWhat(p))
+	return v.Show(view.CampaignWhat(p))
 }
 
-func changeWhat(v *Request) error {
-	f, err := v.form()
+func changeWhat(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
@@ -208,30 +209,30 @@ func changeWhat(v *Request) error {
 	if err != nil || answered {
 		return err
 	}
-	changed, err := v.client.UpdateCampaign(v.ctx(), v.path("id"), readWhat(f, draftCall(found.Campaign, v.person.User().ID)))
+	changed, err := v.Client.UpdateCampaign(v.Ctx(), v.Path("id"), readWhat(f, draftCall(found.Campaign, v.Person.User().ID)))
 	if err != nil {
 		return whatAgain(v, err, wizard(found, "what"), f)
 	}
-	v.did(changed.ID.String())
+	v.Did(changed.ID.String())
 	return v.Redirect(campaignURL(v, changed.ID, "/people"))
 }
 
 // The recipients.
 
-func campaignPeople(v *Request) error {
+func campaignPeople(v *page.Request) error {
 	p, answered, err := peoplePage(v, view.NewForm())
 	if err != nil || answered {
 		return err
 	}
-	return v.show(view.CampaignPeople(p))
+	return v.Show(view.CampaignPeople(p))
 }
 
-func peoplePage(v *Request, f *view.Form) (p view.PeoplePage, answered bool, err error) {
+func peoplePage(v *page.Request, f *view.Form) (p view.PeoplePage, answered bool, err error) {
 	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return p, answered, err
 	}
-	list, err := v.client.RecipientsOf(v.ctx(), v.path("id"))
+	list, err := v.Client.RecipientsOf(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return p, false, err
 	}
@@ -255,21 +256,21 @@ func peoplePage(v *Request, f *view.Form) (p view.PeoplePage, answered bool, err
 const mostList = 100<<20 + 1<<20
 
 // uploadPeople reads a list as it comes, from a file or as it was pasted: all of it, or nothing where a row is wrong.
-func uploadPeople(v *Request) error {
+func uploadPeople(v *page.Request) error {
 	if err := httpkit.CheckLength(v.HTTP, mostList); err != nil {
 		return listRefused(v, err)
 	}
 	if _, answered, err := campaignDraft(v); err != nil || answered {
 		return err
 	}
-	v.pass.Rest() // each of its transactions waits for its own place
+	v.Pass.Rest() // each of its transactions waits for its own place
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
 	}{httpkit.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, mostList)
 	parts, err := v.HTTP.MultipartReader()
 	if err != nil {
-		return unreadable(err)
+		return page.Unreadable(err)
 	}
 	for {
 		part, err := parts.NextPart()
@@ -277,7 +278,7 @@ func uploadPeople(v *Request) error {
 			return listRefused(v, puntuale.Invalid(puntuale.Fault{Location: "body.file", Message: "is required"}))
 		}
 		if err != nil {
-			return unreadable(err)
+			return page.Unreadable(err)
 		}
 		content, kind := io.Reader(part), part.Header.Get("Content-Type")
 		switch part.FormName() {
@@ -294,21 +295,21 @@ func uploadPeople(v *Request) error {
 		default:
 			continue
 		}
-		ctx := puntuale.WithPatience(v.ctx(), puntuale.NewPatience(nil, false)) // how long the file takes says nothing of who waits here
-		_, err = v.client.PutRecipients(ctx, v.path("id"), content, kind, "")
-		if _, back := v.pass.Return(v.ctx()); back != nil && err == nil {
+		ctx := puntuale.WithPatience(v.Ctx(), puntuale.NewPatience(nil, false)) // how long the file takes says nothing of who waits here
+		_, err = v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "")
+		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 			err = back
 		}
 		if err != nil {
 			return listRefused(v, err)
 		}
-		v.did(v.path("id"))
-		return v.Redirect(v.frame.Place.Base + "/campaigns/" + v.path("id") + "/people")
+		v.Did(v.Path("id"))
+		return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/people")
 	}
 }
 
 // listRefused shows the step again, with what is wrong with the file.
-func listRefused(v *Request, err error) error {
+func listRefused(v *page.Request, err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
 		return err
@@ -324,18 +325,18 @@ func listRefused(v *Request, err error) error {
 	for _, fault := range e.Faults {
 		if text, ok := strings.CutPrefix(fault.Location, "body.line["); ok {
 			line, _ := strconv.Atoi(strings.TrimSuffix(text, "]"))
-			p.Faults = append(p.Faults, view.LineFault{Line: line, Says: v.frame.Language.Fault(fault.Message)})
+			p.Faults = append(p.Faults, view.LineFault{Line: line, Says: v.Frame.Language.Fault(fault.Message)})
 		}
 	}
 	if len(p.Faults) > 0 {
 		shown.Faults, shown.Message = nil, "nothing was added: mend these lines and try again"
 	}
-	return v.again(&shown, p.Form, view.PeopleUpload(p), view.CampaignPeople(p), "file")
+	return v.Again(&shown, p.Form, view.PeopleUpload(p), view.CampaignPeople(p), "file")
 }
 
 // mapPeople takes which column is which field.
-func mapPeople(v *Request) error {
-	f, err := v.form()
+func mapPeople(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
@@ -353,31 +354,31 @@ func mapPeople(v *Request) error {
 	for name, at := range p.Mapping {
 		same = same && slices.Contains(pairs, fmt.Sprintf("%s:%d", name, at+1))
 	}
-	if v.quiet = same; !same {
+	if v.Quiet = same; !same {
 		p.Columned = f
 		if f.Value("column.phone") == "" {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.column.phone", Message: "is required"})
 		} else {
-			_, err = v.client.MapRecipients(v.ctx(), v.path("id"), strings.Join(pairs, ","))
+			_, err = v.Client.MapRecipients(v.Ctx(), v.Path("id"), strings.Join(pairs, ","))
 		}
 		if err != nil {
-			return v.again(err, f, view.PeopleColumns(p), view.CampaignPeople(p), "column.phone")
+			return v.Again(err, f, view.PeopleColumns(p), view.CampaignPeople(p), "column.phone")
 		}
 	}
-	v.did(v.path("id"))
+	v.Did(v.Path("id"))
 	next := "/check"
 	if f.Value("do") == "look" {
 		next = "/people"
 	}
-	return v.Redirect(v.frame.Place.Base + "/campaigns/" + v.path("id") + next)
+	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + next)
 }
 
 // The check.
 
-func campaignCheck(v *Request) error { return checkedPage(v, "check", view.CampaignChecked) }
-func campaignStart(v *Request) error { return checkedPage(v, "start", view.CampaignStart) }
+func campaignCheck(v *page.Request) error { return checkedPage(v, "check", view.CampaignChecked) }
+func campaignStart(v *page.Request) error { return checkedPage(v, "start", view.CampaignStart) }
 
-func checkedPage(v *Request, step string, show func(view.CheckPage) templ.Component) error {
+func checkedPage(v *page.Request, step string, show func(view.CheckPage) templ.Component) error {
 	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
@@ -390,62 +391,62 @@ func checkedPage(v *Request, step string, show func(view.CheckPage) templ.Compon
 	if err != nil {
 		return err
 	}
-	return v.show(show(p))
+	return v.Show(show(p))
 }
 
-func checkPage(v *Request, found control.Campaign, w view.Wizard) (p view.CheckPage, err error) {
-	p = view.CheckPage{Wizard: w, Campaign: found.Campaign, Check: found.Checked, Left: v.client.Account().Credits, Form: view.NewForm("digest", found.Checked.Digest)}
+func checkPage(v *page.Request, found control.Campaign, w view.Wizard) (p view.CheckPage, err error) {
+	p = view.CheckPage{Wizard: w, Campaign: found.Campaign, Check: found.Checked, Left: v.Client.Account().Credits, Form: view.NewForm("digest", found.Checked.Digest)}
 	p.What, p.Session, err = campaignNames(v, found.Campaign)
 	return p, err
 }
 
 // checkCampaign checks the list, and leads to the page that asked for it. While a long check goes on, the page asks again.
-func checkCampaign(v *Request) error {
-	f, err := v.form()
+func checkCampaign(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	v.quiet = true // the verb notes it
+	v.Quiet = true // the verb notes it
 	step := "check"
 	if f.Value("step") == "start" {
 		step = "start"
 	}
-	v.pass.Rest()
-	check, err := v.client.CheckCampaign(v.ctx(), v.path("id"))
-	if _, back := v.pass.Return(v.ctx()); back != nil && err == nil {
+	v.Pass.Rest()
+	check, err := v.Client.CheckCampaign(v.Ctx(), v.Path("id"))
+	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 		err = back
 	}
-	if e, status := refusal(err); e != nil {
-		return v.showAs(status, view.CheckFailed(v.path("id"), v.frame.Language.Fault(FirstFault(e))))
+	if e, status := page.Refusal(err); e != nil {
+		return v.ShowAs(status, view.CheckFailed(v.Path("id"), v.Frame.Language.Fault(page.FirstFault(e))))
 	}
 	if err != nil {
 		return err
 	}
-	if check.Digest == "" && v.partial() {
-		return v.show(view.CheckGoesOn(v.path("id"), step, check.Done))
+	if check.Digest == "" && v.Partial() {
+		return v.Show(view.CheckGoesOn(v.Path("id"), step, check.Done))
 	}
-	return v.Redirect(v.frame.Place.Base + "/campaigns/" + v.path("id") + "/" + step)
+	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/" + step)
 }
 
 // When it is sent.
 
 var whenFields = []string{"begin", "start_at", "per_minute", "window.weekdays", "window.from", "window.to", "window.holidays", "if_running", "canary"}
 
-func campaignWhen(v *Request) error {
+func campaignWhen(v *page.Request) error {
 	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
 	}
 	f := whenForm(v, found.Draft)
-	return v.show(view.CampaignWhen(view.WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}))
+	return v.Show(view.CampaignWhen(view.WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}))
 }
 
 // whenForm shows what a draft says of its moments.
-func whenForm(v *Request, d puntuale.CampaignDraft) *view.Form {
+func whenForm(v *page.Request, d puntuale.CampaignDraft) *view.Form {
 	f := view.NewForm("begin", "now", "if_running", string(d.IfRunning), "canary", strconv.Itoa(d.CanarySize()))
 	if !d.StartAt.IsZero() {
 		f.Values.Set("begin", "date")
-		f.Values.Set("start_at", d.StartAt.In(v.frame.Zone).Format("2006-01-02T15:04"))
+		f.Values.Set("start_at", d.StartAt.In(v.Frame.Zone).Format("2006-01-02T15:04"))
 	}
 	if d.PerMinute > 0 {
 		f.Values.Set("per_minute", strconv.Itoa(d.PerMinute))
@@ -463,8 +464,8 @@ func whenForm(v *Request, d puntuale.CampaignDraft) *view.Form {
 	return f
 }
 
-func changeWhen(v *Request) error {
-	f, err := v.form()
+func changeWhen(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
@@ -473,11 +474,11 @@ func changeWhen(v *Request) error {
 		return err
 	}
 	if sameWhen(f, whenForm(v, found.Draft)) {
-		v.quiet = true
+		v.Quiet = true
 		return v.Redirect(campaignURL(v, found.ID, "/start"))
 	}
-	call := draftCall(found.Campaign, v.person.User().ID)
-	call.Window, call.IfRunning, call.StartAt = readWindow(f, "window"), f.Value("if_running"), ""
+	call := draftCall(found.Campaign, v.Person.User().ID)
+	call.Window, call.IfRunning, call.StartAt = page.ReadWindow(f, "window"), f.Value("if_running"), ""
 	if f.Value("begin") == "date" {
 		if call.StartAt = f.Value("start_at"); call.StartAt == "" {
 			call.Faults = append(call.Faults, puntuale.Fault{Location: "body.start_at", Message: "is required"})
@@ -486,11 +487,11 @@ func changeWhen(v *Request) error {
 	call.PerMinute = wholeOr(&call.Faults, f, "per_minute", 0, puntuale.MaxCampaignRate)
 	canary := wholeOr(&call.Faults, f, "canary", puntuale.CanaryRecipients, puntuale.CampaignAhead)
 	call.Canary = &canary
-	if _, err = v.client.UpdateCampaign(v.ctx(), v.path("id"), call); err != nil {
+	if _, err = v.Client.UpdateCampaign(v.Ctx(), v.Path("id"), call); err != nil {
 		p := view.WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}
-		return v.again(below(err, "pace"), f, view.WhenForm(p), view.CampaignWhen(p), whenFields...)
+		return v.Again(page.Below(err, "pace"), f, view.WhenForm(p), view.CampaignWhen(p), whenFields...)
 	}
-	v.did(v.path("id"))
+	v.Did(v.Path("id"))
 	return v.Redirect(campaignURL(v, found.ID, "/start"))
 }
 
@@ -520,13 +521,13 @@ func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most in
 
 // The start.
 
-func startCampaign(v *Request) error {
-	f, err := v.form()
+func startCampaign(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	v.quiet = true // the verb notes it
-	started, _, err := v.client.StartCampaign(v.ctx(), v.path("id"), f.Value("digest"))
+	v.Quiet = true // the verb notes it
+	started, _, err := v.Client.StartCampaign(v.Ctx(), v.Path("id"), f.Value("digest"))
 	if err != nil {
 		found, answered, failed := campaignDraft(v)
 		if failed != nil || answered {
@@ -539,8 +540,8 @@ func startCampaign(v *Request) error {
 		if _, changed := errors.AsType[*control.Changed](err); changed {
 			err = puntuale.Conflict("the campaign was changed since its check")
 		}
-		return v.again(err, p.Form, view.CampaignStartForm(p), view.CampaignStart(p))
+		return v.Again(err, p.Form, view.CampaignStartForm(p), view.CampaignStart(p))
 	}
-	v.say("campaign.said_started", "", "Name", started.Name)
+	v.Say("campaign.said_started", "", "Name", started.Name)
 	return v.Redirect(campaignURL(v, started.ID, ""))
 }

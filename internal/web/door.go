@@ -11,47 +11,48 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/language"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // signinRoutes are the pages before and after all others.
-var signinRoutes = []Route{
-	Get("/{$}", Anyone, 0, front),
-	Get("/login", Anyone, 0, loginPage),
-	Post("/login", Anyone, 0, Unaudited, login), // notes who came in by itself
-	Get("/login/code", Anyone, 0, codePage),
-	Post("/login/code", Anyone, 0, Unaudited, code),
-	Get("/login/choose", Anyone, 0, choosePage),
-	Post("/login/choose", Anyone, 0, Unaudited, choose),
-	Get("/p/{slug}", Anyone, 0, loginPage),
-	Post("/p/{slug}", Anyone, 0, Unaudited, login),
-	Get("/ticket", Anyone, 0, ticketPage),
-	Post("/ticket", Anyone, 0, Unaudited, ticket),
-	Post("/logout", SignedIn, puntuale.Reader, "signout", logout),
-	Post("/language", Anyone, 0, Unaudited, speak),
-	Post("/leave", PartnerSide, puntuale.Reader, "client.leave", leave),
+var signinRoutes = []page.Route{
+	page.Get("/{$}", page.Anyone, 0, front),
+	page.Get("/login", page.Anyone, 0, loginPage),
+	page.Post("/login", page.Anyone, 0, page.Unaudited, login), // notes who came in by itself
+	page.Get("/login/code", page.Anyone, 0, codePage),
+	page.Post("/login/code", page.Anyone, 0, page.Unaudited, code),
+	page.Get("/login/choose", page.Anyone, 0, choosePage),
+	page.Post("/login/choose", page.Anyone, 0, page.Unaudited, choose),
+	page.Get("/p/{slug}", page.Anyone, 0, loginPage),
+	page.Post("/p/{slug}", page.Anyone, 0, page.Unaudited, login),
+	page.Get("/ticket", page.Anyone, 0, ticketPage),
+	page.Post("/ticket", page.Anyone, 0, page.Unaudited, ticket),
+	page.Post("/logout", page.SignedIn, puntuale.Reader, "signout", logout),
+	page.Post("/language", page.Anyone, 0, page.Unaudited, speak),
+	page.Post("/leave", page.PartnerSide, puntuale.Reader, "client.leave", leave),
 }
 
 // front leads everybody to where they belong.
-func front(v *Request) error {
-	if v.person == nil {
+func front(v *page.Request) error {
+	if v.Person == nil {
 		return v.Redirect(v.SignInAddress())
 	}
-	return v.Redirect(homeOf(v.person))
+	return v.Redirect(homeOf(v.Person))
 }
 
 // keepLooks remembers whose pages somebody saw, for those that belong to nobody. It decides nothing else.
-func keepLooks(v *Request, p *control.Person) { v.KeepSlug(p.Host().Partner.Slug) }
+func keepLooks(v *page.Request, p *control.Person) { v.KeepSlug(p.Host().Partner.Slug) }
 
 // dressAsBefore gives a page that belongs to nobody the looks that the browser saw last.
-func dressAsBefore(v *Request) error {
+func dressAsBefore(v *page.Request) error {
 	slug := httpkit.SlugIn(v.HTTP, httpkit.LooksCookie)
 	if slug == "" {
 		return nil
 	}
-	h, err := v.site.control.PartnerAt(v.ctx(), "", slug)
+	h, err := v.Site.Control.PartnerAt(v.Ctx(), "", slug)
 	if err == nil {
-		v.frame.Look = LookOf(h)
+		v.Frame.Look = page.LookOf(h)
 	} else if puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		return err
 	}
@@ -59,10 +60,10 @@ func dressAsBefore(v *Request) error {
 }
 
 // keepDoor remembers by which page somebody came in.
-func keepDoor(v *Request) {
-	c := &http.Cookie{Name: doorCookie, Value: v.path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
+func keepDoor(v *page.Request) {
+	c := &http.Cookie{Name: page.DoorCookie, Value: v.Path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
 	if c.Value == "" {
-		if _, err := v.HTTP.Cookie(doorCookie); err != nil {
+		if _, err := v.HTTP.Cookie(page.DoorCookie); err != nil {
 			return
 		}
 		c.MaxAge = -1
@@ -80,48 +81,48 @@ func homeOf(p *control.Person) string {
 
 // knownPartner finds the partner whose login page it is: by its slug in the path, or by its own host name. Nobody has to
 // be found.
-func knownPartner(v *Request) (puntuale.PartnerID, error) {
-	slug := v.path("slug")
-	h, err := v.site.control.PartnerAt(v.ctx(), v.HTTP.Host, slug)
+func knownPartner(v *page.Request) (puntuale.PartnerID, error) {
+	slug := v.Path("slug")
+	h, err := v.Site.Control.PartnerAt(v.Ctx(), v.HTTP.Host, slug)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && slug == "":
 		return 0, dressAsBefore(v)
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-		return 0, errNoPage
+		return 0, page.ErrNoPage
 	case err != nil:
 		return 0, err
 	}
-	v.frame.Look = LookOf(h)
+	v.Frame.Look = page.LookOf(h)
 	return h.Partner.ID, nil
 }
 
-func loginPage(v *Request) error {
-	if v.person != nil && v.path("slug") == "" {
-		return v.Redirect(homeOf(v.person))
+func loginPage(v *page.Request) error {
+	if v.Person != nil && v.Path("slug") == "" {
+		return v.Redirect(homeOf(v.Person))
 	}
 	if _, err := knownPartner(v); err != nil {
 		return err
 	}
-	return v.show(view.Login(view.NewForm("next", v.query("next")), v.frame.Path))
+	return v.Show(view.Login(view.NewForm("next", v.Query("next")), v.Frame.Path))
 }
 
-func login(v *Request) error {
+func login(v *page.Request) error {
 	partner, err := knownPartner(v)
 	if err != nil {
 		return err
 	}
-	f, err := v.form()
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	people, err := v.site.control.SignIn(v.ctx(), control.SignIn{
-		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: v.caller().Address, Browser: v.device(),
+	people, err := v.Site.Control.SignIn(v.Ctx(), control.SignIn{
+		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: v.Caller().Address, Browser: v.Device(),
 	})
 	if err != nil {
 		return notIn(v, err, f)
 	}
 	keepDoor(v)
-	v.visits.Put(v.ctx(), keyNext, f.Value("next"))
+	v.Visits.Put(v.Ctx(), page.KeyNext, f.Value("next"))
 	steps := make([]puntuale.Unfinished, len(people))
 	for i, p := range people {
 		steps[i] = p.Begin(puntuale.UnfinishedSignIn)
@@ -136,37 +137,37 @@ func login(v *Request) error {
 }
 
 // notIn shows the login page again: the same words for every reason but those that only who knows the password meets.
-func notIn(v *Request, err error, f *view.Form) error {
-	part, page := view.LoginForm(f, v.frame.Path), view.Login(f, v.frame.Path)
+func notIn(v *page.Request, err error, f *view.Form) error {
+	part, page := view.LoginForm(f, v.Frame.Path), view.Login(f, v.Frame.Path)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
 		f.Refuse("password", v.T("login.wrong"))
 	case errors.Is(err, control.ErrWeak):
 		f.Refuse("password", v.T("login.weak"))
 	default:
-		return v.again(err, f, part, page)
+		return v.Again(err, f, part, page)
 	}
-	if v.partial() {
-		return v.showAs(http.StatusUnprocessableEntity, part)
+	if v.Partial() {
+		return v.ShowAs(http.StatusUnprocessableEntity, part)
 	}
-	return v.showAs(http.StatusUnprocessableEntity, page)
+	return v.ShowAs(http.StatusUnprocessableEntity, page)
 }
 
 // await keeps sign-ins that wait for a choice or a code, under a new token.
-func await(v *Request, steps []puntuale.Unfinished) error {
-	if err := v.visits.RenewToken(v.ctx()); err != nil {
+func await(v *page.Request, steps []puntuale.Unfinished) error {
+	if err := v.Visits.RenewToken(v.Ctx()); err != nil {
 		return err
 	}
 	content, err := json.Marshal(steps)
 	if err != nil {
 		return err
 	}
-	v.visits.Put(v.ctx(), keyPending, string(content))
+	v.Visits.Put(v.Ctx(), page.KeyPending, string(content))
 	return nil
 }
 
 // passed goes on with a person whose password was right: to the second factor, where there is one.
-func passed(v *Request, p *control.Person, step puntuale.Unfinished) error {
+func passed(v *page.Request, p *control.Person, step puntuale.Unfinished) error {
 	if on, _ := p.Second(); !on {
 		return arrive(v, p)
 	}
@@ -177,13 +178,13 @@ func passed(v *Request, p *control.Person, step puntuale.Unfinished) error {
 }
 
 // arrive signs a person in and leads to where they wanted to go.
-func arrive(v *Request, p *control.Person) error {
-	next := v.visits.PopString(v.ctx(), keyNext)
-	if err := v.begin(p); err != nil {
+func arrive(v *page.Request, p *control.Person) error {
+	next := v.Visits.PopString(v.Ctx(), page.KeyNext)
+	if err := v.Begin(p); err != nil {
 		return err
 	}
 	keepLooks(v, p)
-	if !ownAddress(next) {
+	if !page.OwnAddress(next) {
 		next = homeOf(p)
 	}
 	return v.Redirect(next)
@@ -191,14 +192,14 @@ func arrive(v *Request, p *control.Person) error {
 
 // awaited are the people whose password was right and who can still go on, each with the step. Codes: unauthorized, with
 // [control.ErrOver] where there were some.
-func awaited(v *Request) (people []*control.Person, steps []puntuale.Unfinished, err error) {
+func awaited(v *page.Request) (people []*control.Person, steps []puntuale.Unfinished, err error) {
 	var kept []puntuale.Unfinished
-	if json.Unmarshal([]byte(v.visits.GetString(v.ctx(), keyPending)), &kept) != nil || len(kept) == 0 {
-		return nil, nil, errSignIn
+	if json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), page.KeyPending)), &kept) != nil || len(kept) == 0 {
+		return nil, nil, page.ErrSignIn
 	}
 	var over error
 	for _, step := range kept {
-		p, err := v.site.control.Resume(v.ctx(), puntuale.UnfinishedSignIn, step)
+		p, err := v.Site.Control.Resume(v.Ctx(), puntuale.UnfinishedSignIn, step)
 		switch {
 		case errors.Is(err, control.ErrOver):
 			over = err
@@ -209,21 +210,21 @@ func awaited(v *Request) (people []*control.Person, steps []puntuale.Unfinished,
 		people, steps = append(people, p), append(steps, step)
 	}
 	if len(people) == 0 {
-		v.visits.Remove(v.ctx(), keyPending)
+		v.Visits.Remove(v.Ctx(), page.KeyPending)
 		return nil, nil, over
 	}
-	v.frame.Look = view.Look{Name: "Puntuale"}
+	v.Frame.Look = view.Look{Name: "Puntuale"}
 	if len(people) == 1 {
-		v.frame.Look = LookOf(people[0].Host())
+		v.Frame.Look = page.LookOf(people[0].Host())
 	}
 	return people, steps, nil
 }
 
 // awaitsCode is the one person who must give a code.
-func awaitsCode(v *Request) (*control.Person, error) {
+func awaitsCode(v *page.Request) (*control.Person, error) {
 	people, _, err := awaited(v)
 	if err == nil && len(people) != 1 {
-		err = errSignIn
+		err = page.ErrSignIn
 	}
 	if err != nil {
 		return nil, err
@@ -231,28 +232,28 @@ func awaitsCode(v *Request) (*control.Person, error) {
 	return people[0], nil
 }
 
-func choosePage(v *Request) error {
+func choosePage(v *page.Request) error {
 	people, _, err := awaited(v)
 	if err != nil {
 		return err
 	}
-	return v.show(view.Choose(choices(people)))
+	return v.Show(view.Choose(choices(people)))
 }
 
 func choices(people []*control.Person) (all []view.Option) {
 	for _, p := range people {
-		l := LookOf(p.Host())
+		l := page.LookOf(p.Host())
 		all = append(all, view.Option{Value: p.User().ID.String(), Text: l.Name, Hint: p.User().Name})
 	}
 	return all
 }
 
-func choose(v *Request) error {
+func choose(v *page.Request) error {
 	people, steps, err := awaited(v)
 	if err != nil {
 		return err
 	}
-	f, err := v.form()
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
@@ -263,54 +264,54 @@ func choose(v *Request) error {
 	return passed(v, people[at], steps[at])
 }
 
-func codePage(v *Request) error {
+func codePage(v *page.Request) error {
 	if _, err := awaitsCode(v); err != nil {
 		return err
 	}
-	return v.show(view.Code(view.NewForm(), v.SignInAddress()))
+	return v.Show(view.Code(view.NewForm(), v.SignInAddress()))
 }
 
-func code(v *Request) error {
+func code(v *page.Request) error {
 	p, err := awaitsCode(v)
 	if err != nil {
 		return err
 	}
-	f, err := v.form()
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
 	if on, _ := p.Second(); !on { // an owner took it away meanwhile
 		return arrive(v, p)
 	}
-	if err := p.SignInSecond(v.ctx(), f.Value("code"), v.caller().Address); err != nil {
+	if err := p.SignInSecond(v.Ctx(), f.Value("code"), v.Caller().Address); err != nil {
 		f.Values.Del("code")
-		return v.again(err, f, view.CodeForm(f, v.SignInAddress()), view.Code(f, v.SignInAddress()), "code")
+		return v.Again(err, f, view.CodeForm(f, v.SignInAddress()), view.Code(f, v.SignInAddress()), "code")
 	}
 	return arrive(v, p)
 }
 
 // ticketPage asks before it takes a ticket, so that nothing that only looks at addresses spends it.
-func ticketPage(v *Request) error {
-	if !v.caller().Local {
-		return errNoPage
+func ticketPage(v *page.Request) error {
+	if !v.Caller().Local {
+		return page.ErrNoPage
 	}
-	return v.show(view.Ticket(v.query("t")))
+	return v.Show(view.Ticket(v.Query("t")))
 }
 
-func ticket(v *Request) error {
-	if !v.caller().Local {
-		return errNoPage
+func ticket(v *page.Request) error {
+	if !v.Caller().Local {
+		return page.ErrNoPage
 	}
-	f, err := v.form()
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	p, err := v.site.control.Redeem(v.ctx(), puntuale.UnfinishedTicket, f.Value("t"))
+	p, err := v.Site.Control.Redeem(v.Ctx(), puntuale.UnfinishedTicket, f.Value("t"))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
-		if v.person != nil { // the same link again, in the browser that it let in
-			return v.Redirect(homeOf(v.person))
+		if v.Person != nil { // the same link again, in the browser that it let in
+			return v.Redirect(homeOf(v.Person))
 		}
-		return v.showAs(http.StatusNotFound, view.TicketSpent(v.SignInAddress()))
+		return v.ShowAs(http.StatusNotFound, view.TicketSpent(v.SignInAddress()))
 	}
 	if err != nil {
 		return err
@@ -318,26 +319,26 @@ func ticket(v *Request) error {
 	return arrive(v, p)
 }
 
-func logout(v *Request) error {
-	if err := v.visits.Destroy(v.ctx()); err != nil {
+func logout(v *page.Request) error {
+	if err := v.Visits.Destroy(v.Ctx()); err != nil {
 		return err
 	}
 	return v.Redirect(v.SignInAddress())
 }
 
 // speak changes the language: of whoever signed in for good, of anybody else by a cookie.
-func speak(v *Request) error {
-	f, err := v.form()
+func speak(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
 	l := language.Named(f.Value("language"))
 	if l == nil {
-		return errNoPage
+		return page.ErrNoPage
 	}
-	http.SetCookie(v.Writer, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // a language is no secret, and behind plain http there is no other way
-	if v.person != nil {
-		if err := v.person.Speak(v.ctx(), l.Code); err != nil {
+	http.SetCookie(v.Writer, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure}) //nolint:gosec // a language is no secret, and behind plain http there is no other way
+	if v.Person != nil {
+		if err := v.Person.Speak(v.Ctx(), l.Code); err != nil {
 			return err
 		}
 	}
@@ -345,11 +346,11 @@ func speak(v *Request) error {
 }
 
 // back is the page that a request came from, where that is one of ours.
-func back(v *Request) string {
+func back(v *page.Request) string {
 	from := v.HTTP.Header.Get("Referer")
 	if at := strings.Index(from, "://"); at > 0 {
 		host, rest, _ := strings.Cut(from[at+3:], "/")
-		if host == v.HTTP.Host && ownAddress("/"+rest) {
+		if host == v.HTTP.Host && page.OwnAddress("/"+rest) {
 			return "/" + rest
 		}
 	}
@@ -357,7 +358,7 @@ func back(v *Request) string {
 }
 
 // leave leads the partner's user out of a client's dashboard.
-func leave(v *Request) error {
-	v.visits.Remove(v.ctx(), keyEntered)
+func leave(v *page.Request) error {
+	v.Visits.Remove(v.Ctx(), page.KeyEntered)
 	return v.Redirect("/partner")
 }

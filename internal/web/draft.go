@@ -10,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
@@ -292,7 +293,7 @@ func (s stepReader) anchor() string {
 	return name
 }
 
-func (s stepReader) window() *puntuale.Window { return readWindow(s.f, s.at+".timing.window") }
+func (s stepReader) window() *puntuale.Window { return page.ReadWindow(s.f, s.at+".timing.window") }
 
 // A step that was removed stays in the form as view.Gone, so that it can be had back.
 const (

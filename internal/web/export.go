@@ -11,14 +11,15 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // exportRoutes bring sequences out as files and in again.
-var exportRoutes = []Route{
-	Get("/c/{client}/sequences/{id}/export", ClientSide, puntuale.Reader, exportSequence),
-	Get("/c/{client}/sequences/import", ClientSide, puntuale.Staff, importPage),
-	Post("/c/{client}/sequences/import", ClientSide, puntuale.Staff, "sequence.import", importSequence),
+var exportRoutes = []page.Route{
+	page.Get("/c/{client}/sequences/{id}/export", page.ClientSide, puntuale.Reader, exportSequence),
+	page.Get("/c/{client}/sequences/import", page.ClientSide, puntuale.Staff, importPage),
+	page.Post("/c/{client}/sequences/import", page.ClientSide, puntuale.Staff, "sequence.import", importSequence),
 }
 
 // exported is a sequence as a file: what POST /api/sequences takes.
@@ -30,8 +31,8 @@ type exported struct {
 	Steps       []puntuale.Step `json:"steps"`
 }
 
-func exportSequence(v *Request) error {
-	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+func exportSequence(v *page.Request) error {
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
@@ -42,39 +43,39 @@ func exportSequence(v *Request) error {
 	if err := v.Memory.Take(2 * int64(len(text))); err != nil {
 		return err
 	}
-	v.pass.Rest() // a slow reader needs no place
+	v.Pass.Rest() // a slow reader needs no place
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="sequence-`+found.ID.String()+`.json"`)
-	v.answered = true
+	v.Answered = true
 	v.Writer.WriteHeader(http.StatusOK)
 	_, _ = v.Writer.Write(append(text, '\n')) // fails only when the reader is gone
 	return nil
 }
 
 // importSequence makes a sequence of a file's content.
-func importSequence(v *Request) error {
-	f, err := v.form()
+func importSequence(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
 	text := f.Value("content")
-	if uploaded, err := v.file("file", httpkit.MaxBody); err != nil {
+	if uploaded, err := v.File("file", httpkit.MaxBody); err != nil {
 		return err
 	} else if len(uploaded) > 0 {
 		text = string(uploaded)
 		f.Values.Set("content", text)
 	}
-	made, err := takeIn(v.ctx(), v.client, text)
+	made, err := takeIn(v.Ctx(), v.Client, text)
 	if err != nil {
-		if e, _ := refusal(err); e != nil && slices.ContainsFunc(e.Faults, func(g puntuale.Fault) bool { return g.Location != "body.content" }) {
-			v.quiet = true
+		if e, _ := page.Refusal(err); e != nil && slices.ContainsFunc(e.Faults, func(g puntuale.Fault) bool { return g.Location != "body.content" }) {
+			v.Quiet = true
 			return mend(v, text, e)
 		}
-		return v.again(err, f, view.SequenceImport(f), view.SequenceImportPage(f), "content")
+		return v.Again(err, f, view.SequenceImport(f), view.SequenceImportPage(f), "content")
 	}
-	v.did(made.ID.String())
-	v.say("sequence.imported", "")
+	v.Did(made.ID.String())
+	v.Say("sequence.imported", "")
 	return v.Redirect(sequenceURL(v, made.ID))
 }
 
@@ -117,7 +118,7 @@ func takeIn(ctx context.Context, c *control.Client, text string) (control.Sequen
 }
 
 // mend opens the editor with a sequence that was taken in, where something is wrong with it.
-func mend(v *Request, text string, refused *puntuale.Error) error {
+func mend(v *page.Request, text string, refused *puntuale.Error) error {
 	in, _, err := readExported(text)
 	if err != nil {
 		return err
@@ -127,10 +128,10 @@ func mend(v *Request, text string, refused *puntuale.Error) error {
 	if err != nil {
 		return err
 	}
-	f.Take(v.frame.Language, refused, draftFields(f)...)
-	return v.whole(view.SequenceEdit(e))
+	f.Take(v.Frame.Language, refused, draftFields(f)...)
+	return v.Whole(view.SequenceEdit(e))
 }
 
-func importPage(v *Request) error {
-	return v.show(view.SequenceImportPage(view.NewForm()))
+func importPage(v *page.Request) error {
+	return v.Show(view.SequenceImportPage(view.NewForm()))
 }

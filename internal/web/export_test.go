@@ -1,6 +1,9 @@
 package web
 
-import "puntuale"
+import (
+	"puntuale"
+	"puntuale/internal/web/page"
+)
 
 // Row is a row of the table of routes, for tests.
 type Row struct {
@@ -10,7 +13,7 @@ type Row struct {
 
 // Routes is the table.
 func Routes() (all []Row) {
-	names := map[Side]string{Anyone: "anyone", SignedIn: "person", PartnerSide: "partner", ClientSide: "client"}
+	names := map[page.Side]string{page.Anyone: "anyone", page.SignedIn: "person", page.PartnerSide: "partner", page.ClientSide: "client"}
 	for _, r := range allRoutes() {
 		all = append(all, Row{r.Method(), r.Path(), names[r.Side], r.Audit, r.Role})
 	}

@@ -5,27 +5,28 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // tryFile says what the address of a step's file leads to, while the step is being written.
-func tryFile(v *Request) error {
-	f, err := v.form()
+func tryFile(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
 	address := strings.TrimSpace(f.Value(f.Value("at")))
 	note := view.FileNote{Tone: "info"}
 	switch {
-	case address == "" || !v.client.CanTryFiles():
-		return v.show(view.FileFacts(view.FileNote{}))
+	case address == "" || !v.Client.CanTryFiles():
+		return v.Show(view.FileFacts(view.FileNote{}))
 	case strings.Contains(address, "{{"):
 		note.Says = v.T("file.fields")
-		return v.show(view.FileFacts(note))
+		return v.Show(view.FileFacts(note))
 	}
-	facts, err := v.client.TryFile(v.ctx(), address)
-	if e, _ := refusal(err); e != nil && e.Code == puntuale.CodeInvalid {
-		note.Tone, note.Says = "warn", v.frame.Language.Fault(FirstFault(e))
+	facts, err := v.Client.TryFile(v.Ctx(), address)
+	if e, _ := page.Refusal(err); e != nil && e.Code == puntuale.CodeInvalid {
+		note.Tone, note.Says = "warn", v.Frame.Language.Fault(page.FirstFault(e))
 	} else if refused, ok := errors.AsType[*puntuale.SendError](err); ok {
 		note.Tone, note.Says = "warn", fileRefusal(v, refused)
 	} else if puntuale.CodeOf(err) == puntuale.CodeRateLimited {
@@ -38,12 +39,12 @@ func tryFile(v *Request) error {
 			note.Tone, note.Says = "warn", note.Says+" "+v.T("file.large", "Most", size(v, most))
 		}
 	}
-	return v.show(view.FileFacts(note))
+	return v.Show(view.FileFacts(note))
 }
 
 // fileRefusal is why a file cannot be sent, and for an address that nobody else can reach what would be needed.
-func fileRefusal(v *Request, e *puntuale.SendError) string {
-	says := v.frame.Language.Says(e.Reason)
+func fileRefusal(v *page.Request, e *puntuale.SendError) string {
+	says := v.Frame.Language.Says(e.Reason)
 	if e.Kind == puntuale.Final && strings.Contains(e.Reason, "non ammesso") {
 		says += ". " + v.T("file.public")
 	}
@@ -63,11 +64,11 @@ func officialMost(kind string) int64 {
 }
 
 // size writes a number of bytes as people read it.
-func size(v *Request, n int64) string {
+func size(v *page.Request, n int64) string {
 	switch {
 	case n >= 1<<20:
 		tenths := (n*10 + 1<<19) >> 20
-		return v.T("file.megabytes", "Whole", v.frame.Language.Number(tenths/10), "Tenths", tenths%10)
+		return v.T("file.megabytes", "Whole", v.Frame.Language.Number(tenths/10), "Tenths", tenths%10)
 	case n >= 1<<10:
 		return v.T("file.kilobytes", "N", (n+512)>>10)
 	}

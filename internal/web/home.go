@@ -3,26 +3,27 @@ package web
 import (
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // homeRoutes is the first page of a client's dashboard.
-var homeRoutes = []Route{
-	Get("/c/{client}", ClientSide, puntuale.Reader, home),
+var homeRoutes = []page.Route{
+	page.Get("/c/{client}", page.ClientSide, puntuale.Reader, home),
 }
 
 // home is the first page of a client's dashboard: its day.
-func home(v *Request) error {
-	today, err := v.client.Today(v.ctx())
+func home(v *page.Request) error {
+	today, err := v.Client.Today(v.Ctx())
 	if err != nil {
 		return err
 	}
-	restored, err := v.client.Restored(v.ctx())
+	restored, err := v.Client.Restored(v.Ctx())
 	if err != nil {
 		return err
 	}
-	page := view.HomePage{Restored: restored, Account: v.client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Uncertain: today.Uncertain, Partly: today.Partly, Upcoming: today.Upcoming, Next: today.Next}
-	if page.Unwanted, err = v.client.Unwanted(v.ctx(), today.Upcoming); err != nil {
+	page := view.HomePage{Restored: restored, Account: v.Client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Uncertain: today.Uncertain, Partly: today.Partly, Upcoming: today.Upcoming, Next: today.Next}
+	if page.Unwanted, err = v.Client.Unwanted(v.Ctx(), today.Upcoming); err != nil {
 		return err
 	}
 	for _, f := range today.Failures {
@@ -31,10 +32,10 @@ func home(v *Request) error {
 	for _, x := range today.Sessions {
 		page.Sessions = append(page.Sessions, seen(x))
 	}
-	if v.query("part") == "today" {
-		return v.show(view.HomeToday(page))
+	if v.Query("part") == "today" {
+		return v.Show(view.HomeToday(page))
 	}
-	return v.show(view.Home(page))
+	return v.Show(view.Home(page))
 }
 
 // seen is a session as pages about messages show it.

@@ -8,6 +8,7 @@ import (
 	_ "image/jpeg" // a logo's form
 	"image/png"
 	"math"
+	"puntuale/internal/web/page"
 	"slices"
 )
 
@@ -33,7 +34,7 @@ func drawIcon(size int, colour string, logo []byte) []byte {
 	if err == nil && !picture.Bounds().Empty() {
 		drawLogo(icon, picture)
 	} else {
-		drawClock(icon, parseColour(cmp.Or(colour, "#0b6e63")))
+		drawClock(icon, page.ParseColour(cmp.Or(colour, "#0b6e63")))
 	}
 	var b bytes.Buffer
 	_ = png.Encode(&b, icon) // writing to memory does not fail
@@ -72,8 +73,8 @@ func mean(picture image.Image, x, y, side float64) color.Color {
 }
 
 // drawClock draws the product's mark: a ring and two hands, in the ink that is read on the colour.
-func drawClock(icon *image.NRGBA, ground RGB) {
-	ink, side := parseColour(inkOn(ground.String())), float64(icon.Rect.Dx())
+func drawClock(icon *image.NRGBA, ground page.RGB) {
+	ink, side := page.ParseColour(page.InkOn(ground.String())), float64(icon.Rect.Dx())
 	const thick = 0.03 // half of a stroke, as part of the side
 	for y := range icon.Rect.Dy() {
 		for x := range icon.Rect.Dx() {

@@ -13,6 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/web/page"
 )
 
 // csvFault is what is wrong with a line of a list.
@@ -140,7 +141,7 @@ func writeNumbers(w *csv.Writer, all []puntuale.BlacklistEntry, row func(puntual
 		}
 		cells := row(e)
 		for i := range cells {
-			cells[i] = inert(cells[i])
+			cells[i] = page.Inert(cells[i])
 		}
 		if err := w.Write(cells); err != nil {
 			return err

@@ -7,43 +7,44 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // officialRoutes are what a session of the type Official has besides: its keys, its test, its templates.
-var officialRoutes = []Route{
-	Get("/c/{client}/sessions/{id}/official", ClientSide, puntuale.Owner, officialSetup),
-	Post("/c/{client}/sessions/{id}/official", ClientSide, puntuale.Owner, "session.official", setOfficial),
-	Post("/c/{client}/sessions/{id}/test", ClientSide, puntuale.Staff, "session.test", testSession),
-	Get("/c/{client}/sessions/{id}/templates", ClientSide, puntuale.Reader, networkTemplates),
-	Post("/c/{client}/sessions/{id}/templates", ClientSide, puntuale.Staff, "session.templates", syncTemplates),
+var officialRoutes = []page.Route{
+	page.Get("/c/{client}/sessions/{id}/official", page.ClientSide, puntuale.Owner, officialSetup),
+	page.Post("/c/{client}/sessions/{id}/official", page.ClientSide, puntuale.Owner, "session.official", setOfficial),
+	page.Post("/c/{client}/sessions/{id}/test", page.ClientSide, puntuale.Staff, "session.test", testSession),
+	page.Get("/c/{client}/sessions/{id}/templates", page.ClientSide, puntuale.Reader, networkTemplates),
+	page.Post("/c/{client}/sessions/{id}/templates", page.ClientSide, puntuale.Staff, "session.templates", syncTemplates),
 }
 
 // metaSide is what an Official session is to Meta.
-func metaSide(v *Request, s control.Session) (*view.MetaSide, error) {
-	about, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), request.Page{Limit: "1"})
+func metaSide(v *page.Request, s control.Session) (*view.MetaSide, error) {
+	about, err := v.Client.NetworkTemplates(v.Ctx(), s.ID.String(), request.Page{Limit: "1"})
 	if err != nil {
 		return nil, err
 	}
 	m := &view.MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook}
 	if m.Webhook == "" {
-		m.Webhook = readAt(v.HTTP) + s.ID.WebhookPath()
+		m.Webhook = page.ReadAt(v.HTTP) + s.ID.WebhookPath()
 	}
-	m.Reachable = reachable(m.Webhook)
+	m.Reachable = page.Reachable(m.Webhook)
 	return m, nil
 }
 
 // official returns a session that speaks with Meta.
-func official(v *Request) (control.Session, error) {
-	found, err := v.client.Session(v.ctx(), v.path("id"))
+func official(v *page.Request) (control.Session, error) {
+	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	if err == nil && !sender(v, found).ToMeta() {
-		err = errNoPage
+		err = page.ErrNoPage
 	}
 	return found, err
 }
 
 // officialSetup takes the keys. What is stored of them is never shown again, and stays where nothing else is given.
-func officialSetup(v *Request) error {
+func officialSetup(v *page.Request) error {
 	found, err := official(v)
 	if err != nil {
 		return err
@@ -57,15 +58,15 @@ func officialSetup(v *Request) error {
 	if !replaces {
 		f.Values.Set("verify_token", rand.Text()[:20])
 	}
-	return v.show(view.OfficialSetup(f, sender(v, found), replaces))
+	return v.Show(view.OfficialSetup(f, sender(v, found), replaces))
 }
 
-func setOfficial(v *Request) error {
+func setOfficial(v *page.Request) error {
 	found, err := official(v)
 	if err != nil {
 		return err
 	}
-	f, err := v.form()
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
@@ -79,28 +80,28 @@ func setOfficial(v *Request) error {
 	}
 	replaces := before.Number != ""
 	asked := control.NewKeys{OfficialKeys: keys, NoAccount: true, KeepGroups: replaces && f.Value("groups_api") == ""}
-	if _, err := v.client.SetKeys(v.ctx(), found.ID.String(), asked); err != nil {
+	if _, err := v.Client.SetKeys(v.Ctx(), found.ID.String(), asked); err != nil {
 		shown := sender(v, found)
-		return v.again(err, f, view.OfficialForm(f, shown, replaces), view.OfficialSetup(f, shown, replaces),
+		return v.Again(err, f, view.OfficialForm(f, shown, replaces), view.OfficialSetup(f, shown, replaces),
 			"phone_number_id", "business_account_id", "access_token", "app_secret", "verify_token")
 	}
-	v.did(found.ID.String())
+	v.Did(found.ID.String())
 	o, err := oneSession(v, found.ID.String())
 	if err != nil {
 		return err
 	}
 	o.Meta.Setup = true
-	return v.whole(view.OfficialWebhook(o, strings.TrimSpace(keys.VerifyToken)))
+	return v.Whole(view.OfficialWebhook(o, strings.TrimSpace(keys.VerifyToken)))
 }
 
 // testSession tries the connection. While a session is being set up the answer comes into the page that is there, which
 // shows what is shown only once.
-func testSession(v *Request) error {
-	f, err := v.form()
+func testSession(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	found, err := v.client.Session(v.ctx(), v.path("id"))
+	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
@@ -108,53 +109,53 @@ func testSession(v *Request) error {
 	case of.ToGateway():
 		return testGateway(v, f, of)
 	case !of.ToMeta():
-		return errNoPage
+		return page.ErrNoPage
 	}
-	tried, err := v.client.TestSession(v.ctx(), found.ID.String())
+	tried, err := v.Client.TestSession(v.Ctx(), found.ID.String())
 	o, missing := oneSession(v, found.ID.String())
 	if missing != nil {
 		return missing
 	}
 	o.Meta.Setup = f.Value("from") == "setup"
 	if err != nil {
-		return v.again(err, f, view.TestForm(f, o), view.Session(o))
+		return v.Again(err, f, view.TestForm(f, o), view.Session(o))
 	}
-	v.did(found.ID.String())
+	v.Did(found.ID.String())
 	o.Meta.Test = &view.TestResult{OK: tried.OK, Message: tried.Message}
-	if o.Meta.Setup && v.partial() {
-		return v.show(view.TestForm(view.NewForm(), o))
+	if o.Meta.Setup && v.Partial() {
+		return v.Show(view.TestForm(view.NewForm(), o))
 	}
-	return v.whole(view.Session(o))
+	return v.Whole(view.Session(o))
 }
 
-func networkTemplates(v *Request) error {
+func networkTemplates(v *page.Request) error {
 	found, err := official(v)
 	if err != nil {
 		return err
 	}
-	all, err := v.client.NetworkTemplates(v.ctx(), found.ID.String(), request.Page{Limit: "50", Cursor: v.query("cursor")})
+	all, err := v.Client.NetworkTemplates(v.Ctx(), found.ID.String(), request.Page{Limit: "50", Cursor: v.Query("cursor")})
 	if err != nil {
 		return err
 	}
-	return v.show(view.NetworkTemplates(sender(v, found), view.ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.query("cursor"), Next: all.Next}))
+	return v.Show(view.NetworkTemplates(sender(v, found), view.ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.Query("cursor"), Next: all.Next}))
 }
 
 // syncTemplates reads the templates anew: the test does so.
-func syncTemplates(v *Request) error {
+func syncTemplates(v *page.Request) error {
 	found, err := official(v)
 	if err != nil {
 		return err
 	}
-	tried, err := v.client.TestSession(v.ctx(), found.ID.String())
+	tried, err := v.Client.TestSession(v.Ctx(), found.ID.String())
 	if err != nil {
 		return err
 	}
-	v.did(found.ID.String())
+	v.Did(found.ID.String())
 	switch {
 	case !tried.OK:
-		v.toast("bad", v.frame.Language.Says(tried.Message), "")
+		v.Toast("bad", v.Frame.Language.Says(tried.Message), "")
 	case tried.Templates.Problem == "":
-		v.say("official.synced_now", "")
+		v.Say("official.synced_now", "")
 	}
 	return v.Redirect(sessionURL(v, found.ID) + "/templates")
 }

@@ -8,38 +8,39 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // partnerRoutes are the pages of a partner's dashboard, but for those of one client.
-var partnerRoutes = []Route{
-	Get("/partner", PartnerSide, puntuale.Reader, clients),
-	Get("/partner/expiries", PartnerSide, puntuale.Reader, expiries),
-	Get("/partner/totals", PartnerSide, puntuale.Reader, totals),
-	Get("/partner/brand", PartnerSide, puntuale.Owner, brand),
-	Post("/partner/brand", PartnerSide, puntuale.Owner, "brand.change", changeBrand),
-	Post("/partner/brand/host", PartnerSide, puntuale.Owner, "brand.host", proveHost),
-	Get("/partner/audit", PartnerSide, puntuale.Owner, partnerAudit),
-	Post("/partner/clients/{id}/enter", PartnerSide, puntuale.Reader, Unaudited, enterClient), // notes it by itself, in the client's log
+var partnerRoutes = []page.Route{
+	page.Get("/partner", page.PartnerSide, puntuale.Reader, clients),
+	page.Get("/partner/expiries", page.PartnerSide, puntuale.Reader, expiries),
+	page.Get("/partner/totals", page.PartnerSide, puntuale.Reader, totals),
+	page.Get("/partner/brand", page.PartnerSide, puntuale.Owner, brand),
+	page.Post("/partner/brand", page.PartnerSide, puntuale.Owner, "brand.change", changeBrand),
+	page.Post("/partner/brand/host", page.PartnerSide, puntuale.Owner, "brand.host", proveHost),
+	page.Get("/partner/audit", page.PartnerSide, puntuale.Owner, partnerAudit),
+	page.Post("/partner/clients/{id}/enter", page.PartnerSide, puntuale.Reader, page.Unaudited, enterClient), // notes it by itself, in the client's log
 }
 
 // clients is the partner's first page: the list of its clients. To htmx, which asks while one types, it is the list alone.
-func clients(v *Request) error {
-	f := view.NewForm("q", v.query("q"), "state", v.query("state"))
-	search := control.ClientSearch{Text: v.query("q"), State: v.query("state"), Page: request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")}}
-	rows, next, err := v.partner.FindClients(v.ctx(), search)
+func clients(v *page.Request) error {
+	f := view.NewForm("q", v.Query("q"), "state", v.Query("state"))
+	search := control.ClientSearch{Text: v.Query("q"), State: v.Query("state"), Page: request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")}}
+	rows, next, err := v.Partner.FindClients(v.Ctx(), search)
 	if err != nil {
-		return lost(err)
+		return page.Lost(err)
 	}
-	list := view.ClientList{Rows: clientRows(rows), Cursor: v.query("cursor"), Next: next, Narrowed: search.Text != "" || search.State != ""}
+	list := view.ClientList{Rows: clientRows(rows), Cursor: v.Query("cursor"), Next: next, Narrowed: search.Text != "" || search.State != ""}
 	list.URL = "/partner"
 	if list.Narrowed {
 		list.URL += "?" + url.Values{"q": {search.Text}, "state": {search.State}}.Encode()
 	}
-	if v.partial() {
-		return v.show(view.ClientTable(list))
+	if v.Partial() {
+		return v.Show(view.ClientTable(list))
 	}
-	return v.show(view.Clients(f, list))
+	return v.Show(view.Clients(f, list))
 }
 
 func clientRows(rows []control.ClientRow) []view.ClientRow {
@@ -51,12 +52,12 @@ func clientRows(rows []control.ClientRow) []view.ClientRow {
 }
 
 // expiries is who must renew soon.
-func expiries(v *Request) error {
-	rows, err := v.partner.Expiring(v.ctx())
+func expiries(v *page.Request) error {
+	rows, err := v.Partner.Expiring(v.Ctx())
 	if err != nil {
 		return err
 	}
-	return v.show(view.Expiries(clientRows(rows), puntuale.DateOf(v.now().In(v.frame.Zone))))
+	return v.Show(view.Expiries(clientRows(rows), puntuale.DateOf(v.Now().In(v.Frame.Zone))))
 }
 
 // How many days the chart of totals shows.
@@ -65,21 +66,21 @@ const (
 	daysAhead = 7
 )
 
-func totals(v *Request) error {
-	days, err := v.partner.Totals(v.ctx(), "", daysBack, daysAhead)
+func totals(v *page.Request) error {
+	days, err := v.Partner.Totals(v.Ctx(), "", daysBack, daysAhead)
 	if err != nil {
 		return err
 	}
-	return v.show(view.Totals(days))
+	return v.Show(view.Totals(days))
 }
 
-func brand(v *Request) error {
+func brand(v *page.Request) error {
 	l, err := looks(v)
 	if err != nil {
 		return err
 	}
 	f := brandForm(l.Host.Brand)
-	return v.show(view.Brand(f, l))
+	return v.Show(view.Brand(f, l))
 }
 
 func brandForm(b puntuale.Brand) *view.Form {
@@ -87,29 +88,29 @@ func brandForm(b puntuale.Brand) *view.Form {
 }
 
 // looks is how the partner's pages look, and how it proves its host name.
-func looks(v *Request) (view.Looks, error) {
-	h, err := v.partner.Host(v.ctx())
+func looks(v *page.Request) (view.Looks, error) {
+	h, err := v.Partner.Host(v.Ctx())
 	if err != nil {
 		return view.Looks{}, err
 	}
-	l := view.Looks{Host: h, Look: LookOf(h)}
+	l := view.Looks{Host: h, Look: page.LookOf(h)}
 	if name := h.Brand.Host; name != "" && !h.Brand.Confirmed {
-		proof := v.partner.HostProof(name)
+		proof := v.Partner.HostProof(name)
 		l.ProofName, l.ProofText = proof.Name, proof.Text
 	}
 	return l, nil
 }
 
-func changeBrand(v *Request) error {
-	f, logo, err := v.upload("logo", control.MaxLogo)
+func changeBrand(v *page.Request) error {
+	f, logo, err := v.Upload("logo", control.MaxLogo)
 	if err != nil {
 		return err
 	}
-	change := control.BrandChange{Name: f.Value("name"), Colour: f.Value("colour"), Host: f.Value("host"), Logo: logo, NoLogo: f.Is("no_logo", "on"), Known: Versions(f)}
+	change := control.BrandChange{Name: f.Value("name"), Colour: f.Value("colour"), Host: f.Value("host"), Logo: logo, NoLogo: f.Is("no_logo", "on"), Known: page.Versions(f)}
 	if f.Is("own_colour", "on") {
 		change.Colour = ""
 	}
-	if err := v.partner.SetBrand(v.ctx(), change); err != nil {
+	if err := v.Partner.SetBrand(v.Ctx(), change); err != nil {
 		l, readErr := looks(v)
 		if readErr != nil {
 			return readErr
@@ -117,50 +118,50 @@ func changeBrand(v *Request) error {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.host", Message: "another partner has this host name"})
 		}
-		if v.compare(err, f, l.Host.Brand.Version(), "/partner/brand") {
-			v.differ(f, brandForm(l.Host.Brand), label{name: "name", key: "brand.name"}, label{name: "colour", key: "brand.colour"}, label{name: "host", key: "brand.host"})
+		if v.Compare(err, f, l.Host.Brand.Version(), "/partner/brand") {
+			v.Differ(f, brandForm(l.Host.Brand), page.Label{Name: "name", Key: "brand.name"}, page.Label{Name: "colour", Key: "brand.colour"}, page.Label{Name: "host", Key: "brand.host"})
 		}
-		return v.again(err, f, view.BrandForm(f, l), view.Brand(f, l), "name", "colour", "host", "logo")
+		return v.Again(err, f, view.BrandForm(f, l), view.Brand(f, l), "name", "colour", "host", "logo")
 	}
-	v.say("brand.done", "")
+	v.Say("brand.done", "")
 	return v.Redirect("/partner/brand")
 }
 
 // proveHost looks for the DNS record that proves the partner's host name.
-func proveHost(v *Request) error {
+func proveHost(v *page.Request) error {
 	l, err := looks(v)
 	if err != nil {
 		return err
 	}
-	if err := v.partner.ProveHost(v.ctx()); err != nil {
+	if err := v.Partner.ProveHost(v.Ctx()); err != nil {
 		h := l.Host.Brand
 		f := brandForm(h)
 		l.HostForm = view.NewForm()
-		return v.again(err, l.HostForm, view.HostForm(l), view.Brand(f, l), "proof")
+		return v.Again(err, l.HostForm, view.HostForm(l), view.Brand(f, l), "proof")
 	}
-	v.did(l.Host.Brand.Host)
-	v.say("brand.host_done", "", "Host", l.Host.Brand.Host)
+	v.Did(l.Host.Brand.Host)
+	v.Say("brand.host_done", "", "Host", l.Host.Brand.Host)
 	return v.Redirect("/partner/brand")
 }
 
 // enterClient lets the partner's user into a client's dashboard.
-func enterClient(v *Request) error {
-	account, err := v.partner.Account(v.ctx(), v.path("id"))
+func enterClient(v *page.Request) error {
+	account, err := v.Partner.Account(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
-	f, err := v.form()
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	if !v.entered(account.ID) {
-		if err := v.person.Note(v.ctx(), account.ID, "client.enter", account.Name, v.caller().Address); err != nil {
+	if !v.Entered(account.ID) {
+		if err := v.Person.Note(v.Ctx(), account.ID, "client.enter", account.Name, v.Caller().Address); err != nil {
 			return err
 		}
-		v.visits.Put(v.ctx(), keyEntered, append(slices.Clone(v.enteredList()), int64(account.ID)))
+		v.Visits.Put(v.Ctx(), page.KeyEntered, append(slices.Clone(v.EnteredList()), int64(account.ID)))
 	}
 	next, base := f.Value("next"), "/c/"+account.ID.String()
-	if path, _, _ := strings.Cut(next, "?"); !ownAddress(next) || !within(path, base) {
+	if path, _, _ := strings.Cut(next, "?"); !page.OwnAddress(next) || !page.Within(path, base) {
 		next = base
 	}
 	return v.Redirect(next)

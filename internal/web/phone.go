@@ -2,14 +2,15 @@ package web
 
 import (
 	"puntuale"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // phoneRoutes show the simulated recipients of a sandbox session.
-var phoneRoutes = []Route{
-	Get("/c/{client}/phone", ClientSide, puntuale.Reader, anyPhone),
-	Get("/c/{client}/sessions/{id}/phone", ClientSide, puntuale.Reader, phone),
-	Get("/c/{client}/sessions/{id}/phone/live", ClientSide, puntuale.Reader, livePhone),
+var phoneRoutes = []page.Route{
+	page.Get("/c/{client}/phone", page.ClientSide, puntuale.Reader, anyPhone),
+	page.Get("/c/{client}/sessions/{id}/phone", page.ClientSide, puntuale.Reader, phone),
+	page.Get("/c/{client}/sessions/{id}/phone/live", page.ClientSide, puntuale.Reader, livePhone),
 }
 
 // How much of the simulated network's ledger is shown.
@@ -20,17 +21,17 @@ const (
 )
 
 // phonePage reads the chats of a sandbox session, and one of them: that with the number, else the newest.
-func phonePage(v *Request, id string) (view.PhonePage, error) {
+func phonePage(v *page.Request, id string) (view.PhonePage, error) {
 	var p view.PhonePage
 	var err error
-	if p.Version, err = v.client.Version(v.ctx()); err != nil { // before the rows
+	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // before the rows
 		return p, err
 	}
-	session, rows, err := v.client.Chat(v.ctx(), id, "", chatsRows)
+	session, rows, err := v.Client.Chat(v.Ctx(), id, "", chatsRows)
 	if err != nil {
 		return p, err
 	}
-	p.Session, p.Phone = seen(session), v.query("phone")
+	p.Session, p.Phone = seen(session), v.Query("phone")
 	p.Chosen = p.Phone != ""
 	seen := map[string]bool{}
 	for _, m := range rows {
@@ -48,7 +49,7 @@ func phonePage(v *Request, id string) (view.PhonePage, error) {
 	if p.Phone == "" {
 		return p, nil
 	}
-	if _, p.Messages, err = v.client.Chat(v.ctx(), id, p.Phone, chatRows); err != nil {
+	if _, p.Messages, err = v.Client.Chat(v.Ctx(), id, p.Phone, chatRows); err != nil {
 		return p, err
 	}
 	if len(p.Messages) > 0 {
@@ -60,7 +61,7 @@ func phonePage(v *Request, id string) (view.PhonePage, error) {
 
 // chatNames are the names that calls gave of the numbers shown, by number. Requests that are too long for one answer go
 // without.
-func chatNames(v *Request, p view.PhonePage) (map[string]string, error) {
+func chatNames(v *page.Request, p view.PhonePage) (map[string]string, error) {
 	var ids []string
 	for _, c := range p.Chats {
 		ids = append(ids, c.Message.String())
@@ -71,7 +72,7 @@ func chatNames(v *Request, p view.PhonePage) (map[string]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	found, err := v.client.Details(v.ctx(), ids)
+	found, err := v.Client.Details(v.Ctx(), ids)
 	if err != nil && puntuale.CodeOf(err) != puntuale.CodeInvalid {
 		return nil, err
 	}
@@ -82,45 +83,45 @@ func chatNames(v *Request, p view.PhonePage) (map[string]string, error) {
 	return names, nil
 }
 
-func phone(v *Request) error { return showPhone(v, v.path("id")) }
+func phone(v *page.Request) error { return showPhone(v, v.Path("id")) }
 
-func showPhone(v *Request, id string) error {
+func showPhone(v *page.Request, id string) error {
 	p, err := phonePage(v, id)
 	if err != nil {
 		return err
 	}
-	found, err := v.sandboxes()
+	found, err := v.Sandboxes()
 	if err != nil {
 		return err
 	}
 	for _, s := range found {
 		p.Sandboxes = append(p.Sandboxes, seen(s))
 	}
-	return v.show(view.Phone(p))
+	return v.Show(view.Phone(p))
 }
 
 // anyPhone shows the phone of a simulated session, or leads to where one makes one.
-func anyPhone(v *Request) error {
-	found, err := v.sandboxes()
+func anyPhone(v *page.Request) error {
+	found, err := v.Sandboxes()
 	if err != nil {
 		return err
 	}
 	if len(found) == 0 {
-		return v.Redirect(v.frame.Place.Base + "/sessions")
+		return v.Redirect(v.Frame.Place.Base + "/sessions")
 	}
 	return showPhone(v, found[0].ID.String())
 }
 
 // livePhone sends the phone again whenever something has arrived.
-func livePhone(v *Request) error {
-	if _, _, err := v.client.Chat(v.ctx(), v.path("id"), "", 1); err != nil {
+func livePhone(v *page.Request) error {
+	if _, _, err := v.Client.Chat(v.Ctx(), v.Path("id"), "", 1); err != nil {
 		return err
 	}
-	return v.stream(func() (string, error) {
-		p, err := phonePage(v, v.path("id"))
+	return v.Stream(func() (string, error) {
+		p, err := phonePage(v, v.Path("id"))
 		if err != nil {
 			return "", err
 		}
-		return v.rendered(view.PhoneInside(p))
+		return v.Rendered(view.PhoneInside(p))
 	})
 }

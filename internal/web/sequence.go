@@ -9,42 +9,43 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // sequenceRoutes are the pages of sequences: the heart of a client's dashboard.
-var sequenceRoutes = []Route{
-	Get("/c/{client}/sequences", ClientSide, puntuale.Reader, sequences),
-	Get("/c/{client}/sequences/new", ClientSide, puntuale.Staff, newSequence),
-	Get("/c/{client}/sequences/{id}", ClientSide, puntuale.Reader, sequence),
-	Get("/c/{client}/sequences/{id}/edit", ClientSide, puntuale.Staff, editSequence),
-	Post("/c/{client}/sequences", ClientSide, puntuale.Staff, "sequence.create", createSequence),
-	Post("/c/{client}/sequences/draft", ClientSide, puntuale.Staff, Unaudited, draft),
-	Post("/c/{client}/sequences/file", ClientSide, puntuale.Staff, Unaudited, tryFile),
-	Post("/c/{client}/sequences/{id}", ClientSide, puntuale.Staff, "sequence.update", updateSequence),
-	Post("/c/{client}/sequences/{id}/copy", ClientSide, puntuale.Staff, "sequence.copy", copySequence),
-	Post("/c/{client}/sequences/{id}/restore", ClientSide, puntuale.Staff, "sequence.restore", restoreSequence),
-	Post("/c/{client}/sequences/{id}/delete", ClientSide, puntuale.Staff, "sequence.delete", deleteSequence),
+var sequenceRoutes = []page.Route{
+	page.Get("/c/{client}/sequences", page.ClientSide, puntuale.Reader, sequences),
+	page.Get("/c/{client}/sequences/new", page.ClientSide, puntuale.Staff, newSequence),
+	page.Get("/c/{client}/sequences/{id}", page.ClientSide, puntuale.Reader, sequence),
+	page.Get("/c/{client}/sequences/{id}/edit", page.ClientSide, puntuale.Staff, editSequence),
+	page.Post("/c/{client}/sequences", page.ClientSide, puntuale.Staff, "sequence.create", createSequence),
+	page.Post("/c/{client}/sequences/draft", page.ClientSide, puntuale.Staff, page.Unaudited, draft),
+	page.Post("/c/{client}/sequences/file", page.ClientSide, puntuale.Staff, page.Unaudited, tryFile),
+	page.Post("/c/{client}/sequences/{id}", page.ClientSide, puntuale.Staff, "sequence.update", updateSequence),
+	page.Post("/c/{client}/sequences/{id}/copy", page.ClientSide, puntuale.Staff, "sequence.copy", copySequence),
+	page.Post("/c/{client}/sequences/{id}/restore", page.ClientSide, puntuale.Staff, "sequence.restore", restoreSequence),
+	page.Post("/c/{client}/sequences/{id}/delete", page.ClientSide, puntuale.Staff, "sequence.delete", deleteSequence),
 }
 
 // sequences is the list. To htmx, which asks while one types, it is the list alone.
-func sequences(v *Request) error {
+func sequences(v *page.Request) error {
 	l, err := sequenceList(v, "/sequences")
 	if err != nil {
 		return err
 	}
-	if v.partial() {
-		return v.show(view.SequenceTable(l))
+	if v.Partial() {
+		return v.Show(view.SequenceTable(l))
 	}
-	return v.show(view.Sequences(l))
+	return v.Show(view.Sequences(l))
 }
 
 // sequenceList reads a part of the client's sequences, the newest first, for a page of this path.
-func sequenceList(v *Request, path string) (view.SequenceList, error) {
-	l := view.SequenceList{URL: v.frame.Place.Base + path, Text: strings.TrimSpace(v.query("text")), Cursor: v.query("cursor")}
-	rows, next, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: request.Page{Limit: rowsOfPage, Cursor: l.Cursor}})
+func sequenceList(v *page.Request, path string) (view.SequenceList, error) {
+	l := view.SequenceList{URL: v.Frame.Place.Base + path, Text: strings.TrimSpace(v.Query("text")), Cursor: v.Query("cursor")}
+	rows, next, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: request.Page{Limit: page.RowsOfPage, Cursor: l.Cursor}})
 	l.Rows, l.Next = sequenceRows(rows), next
-	return l, lost(err)
+	return l, page.Lost(err)
 }
 
 func sequenceRows(rows []control.Sequence) []view.SequenceRow {
@@ -56,8 +57,8 @@ func sequenceRows(rows []control.Sequence) []view.SequenceRow {
 }
 
 // sequence shows one sequence as it would go for somebody, and how to start it from elsewhere.
-func sequence(v *Request) error {
-	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+func sequence(v *page.Request) error {
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
@@ -78,10 +79,10 @@ func sequence(v *Request) error {
 	}
 	page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Form: f, Try: try, Question: view.NewForm(), DefaultOf: defaults.names}
 	page.Snippets = snippets(v, found, f)
-	if v.partial() && v.HTTP.Header.Get("HX-Target") == "div#preview" {
-		return v.show(view.Preview(f, try))
+	if v.Partial() && v.HTTP.Header.Get("HX-Target") == "div#preview" {
+		return v.Show(view.Preview(f, try))
 	}
-	return v.show(view.SequenceShow(page))
+	return v.Show(view.SequenceShow(page))
 }
 
 func sessionText(id puntuale.SessionID) string {
@@ -92,8 +93,8 @@ func sessionText(id puntuale.SessionID) string {
 }
 
 // try rehearses the sequence of a form for the person that it names.
-func try(v *Request, f *view.Form, r control.NewSequence) (view.Try, error) {
-	done, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
+func try(v *page.Request, f *view.Form, r control.NewSequence) (view.Try, error) {
+	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
 	if err != nil {
 		return view.Try{}, err
 	}
@@ -102,13 +103,13 @@ func try(v *Request, f *view.Form, r control.NewSequence) (view.Try, error) {
 		t.Dates = append(t.Dates, view.Mark{Name: d.Name, At: d.At})
 	}
 	for _, w := range done.Warnings {
-		t.Warnings = append(t.Warnings, view.StepWarning{Step: w.Step, Says: v.frame.Language.Says(w.Message)})
+		t.Warnings = append(t.Warnings, view.StepWarning{Step: w.Step, Says: v.Frame.Language.Says(w.Message)})
 	}
 	return t, nil
 }
 
 // example fills what is not known of a person with what reads well; what was left empty on purpose stays empty.
-func example(v *Request, f *view.Form, fields []puntuale.Field) {
+func example(v *page.Request, f *view.Form, fields []puntuale.Field) {
 	for _, field := range fields {
 		name := "fields." + field.Name
 		if _, there := f.Values[name]; there {
@@ -121,8 +122,8 @@ func example(v *Request, f *view.Form, fields []puntuale.Field) {
 	}
 }
 
-func exampleOf(v *Request, field puntuale.Field) string {
-	if text := control.Example(field, v.now().In(v.frame.Zone)); text != "" {
+func exampleOf(v *page.Request, field puntuale.Field) string {
+	if text := control.Example(field, v.Now().In(v.Frame.Zone)); text != "" {
 		return text
 	}
 	switch name := strings.ToLower(field.Name); {
@@ -134,18 +135,18 @@ func exampleOf(v *Request, field puntuale.Field) string {
 	return v.T("sequence.example_value")
 }
 
-func newSequence(v *Request) error {
+func newSequence(v *page.Request) error {
 	found := control.Sequence{Sequence: beginning(v)}
 	return edit(v, found)
 }
 
 // beginning is a sequence to begin with: an example that its asker knows, or one empty step.
-func beginning(v *Request) puntuale.Sequence {
+func beginning(v *page.Request) puntuale.Sequence {
 	timing := func(amount int, unit puntuale.Unit, d puntuale.Direction, anchor, at string) puntuale.Timing {
 		return puntuale.Timing{Anchor: anchor, Offset: puntuale.Offset{Amount: amount, Unit: unit, Direction: d}, At: at}
 	}
 	now := puntuale.Timing{Anchor: puntuale.AnchorStart}
-	switch v.query("like") {
+	switch v.Query("like") {
 	case "appointment":
 		return puntuale.Sequence{Name: v.T("sequence.like.appointment"), Steps: []puntuale.Step{
 			{Text: v.T("sequence.like.appointment_1"), Timing: now},
@@ -166,15 +167,15 @@ func beginning(v *Request) puntuale.Sequence {
 	return puntuale.Sequence{Steps: []puntuale.Step{{Timing: now}}}
 }
 
-func editSequence(v *Request) error {
-	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+func editSequence(v *page.Request) error {
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
 	return edit(v, found)
 }
 
-func edit(v *Request, found control.Sequence) error {
+func edit(v *page.Request, found control.Sequence) error {
 	f := draftForm(found.Sequence)
 	if found.ID != 0 {
 		f.Values.Set("id", found.ID.String())
@@ -184,24 +185,24 @@ func edit(v *Request, found control.Sequence) error {
 	if err != nil {
 		return err
 	}
-	return v.show(view.SequenceEdit(e))
+	return v.Show(view.SequenceEdit(e))
 }
 
 // editor is everything that the editor shows with a form. at is the step that gets the focus.
-func editor(v *Request, f *view.Form, at int) (view.Editor, error) {
+func editor(v *page.Request, f *view.Form, at int) (view.Editor, error) {
 	e := view.Editor{Form: f, ID: f.Value("id"), Steps: stepCount(f), At: at}
 	var err error
 	if e.Try, err = tryDraft(v, f); err != nil {
 		return e, err
 	}
-	templates, _, err := v.client.Templates(v.ctx(), request.Page{Limit: mostChoices})
+	templates, _, err := v.Client.Templates(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {
 		return e, err
 	}
 	for _, t := range templates {
 		e.Templates = append(e.Templates, t.Name)
 	}
-	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	for _, x := range sessions {
 		e.Sessions = append(e.Sessions, x.Session)
 	}
@@ -209,9 +210,9 @@ func editor(v *Request, f *view.Form, at int) (view.Editor, error) {
 }
 
 // tryDraft rehearses what a form says, with examples in fields that are new.
-func tryDraft(v *Request, f *view.Form) (view.Try, error) {
+func tryDraft(v *page.Request, f *view.Form) (view.Try, error) {
 	r := readDraft(f)
-	first, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r})
+	first, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r})
 	if err != nil {
 		return view.Try{}, err
 	}
@@ -220,40 +221,40 @@ func tryDraft(v *Request, f *view.Form) (view.Try, error) {
 }
 
 // draft shows a sequence's form with its steps changed, or with what it would do.
-func draft(v *Request) error {
-	f, err := v.form()
+func draft(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
 	do := f.Value("do")
 	f.Values.Del("do")
-	if do == "preview" && v.partial() {
+	if do == "preview" && v.Partial() {
 		try, err := tryDraft(v, f)
 		if err != nil {
 			return err
 		}
-		return v.show(view.Preview(f, try))
+		return v.Show(view.Preview(f, try))
 	}
 	e, err := editor(v, f, change(f, do))
 	if err != nil {
 		return err
 	}
-	if v.partial() {
-		return v.show(view.SequenceForm(e))
+	if v.Partial() {
+		return v.Show(view.SequenceForm(e))
 	}
-	return v.show(view.SequenceEdit(e))
+	return v.Show(view.SequenceEdit(e))
 }
 
 // refused shows a sequence's form with what is wrong with it.
-func refused(v *Request, err error, f *view.Form) error {
-	if e, _ := refusal(err); e == nil {
+func refused(v *page.Request, err error, f *view.Form) error {
+	if e, _ := page.Refusal(err); e == nil {
 		return err
 	}
 	e, failed := editor(v, f, -1)
 	if failed != nil {
 		return failed
 	}
-	return v.again(atTexts(err), f, view.SequenceForm(e), view.SequenceEdit(e), draftFields(f)...)
+	return v.Again(atTexts(err), f, view.SequenceForm(e), view.SequenceEdit(e), draftFields(f)...)
 }
 
 // atTexts puts the fault of a step without anything to send where its text would be.
@@ -275,70 +276,70 @@ func atTexts(err error) error {
 	return &moved
 }
 
-func createSequence(v *Request) error {
-	f, err := v.form()
+func createSequence(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	created, err := v.client.CreateSequence(v.ctx(), readDraft(f), control.Once[control.Sequence]{})
+	created, err := v.Client.CreateSequence(v.Ctx(), readDraft(f), control.Once[control.Sequence]{})
 	if err != nil {
 		return refused(v, err, f)
 	}
-	v.did(created.ID.String())
-	v.say("sequence.created", "")
+	v.Did(created.ID.String())
+	v.Say("sequence.created", "")
 	return v.Redirect(sequenceURL(v, created.ID))
 }
 
-func sequenceURL(v *Request, id puntuale.SequenceID) string {
-	return v.frame.Place.Base + "/sequences/" + id.String()
+func sequenceURL(v *page.Request, id puntuale.SequenceID) string {
+	return v.Frame.Place.Base + "/sequences/" + id.String()
 }
 
-func updateSequence(v *Request) error {
-	f, err := v.form()
+func updateSequence(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	if _, err := v.client.Sequence(v.ctx(), v.path("id")); err != nil {
+	if _, err := v.Client.Sequence(v.Ctx(), v.Path("id")); err != nil {
 		return err
 	}
-	f.Values.Set("id", v.path("id"))
+	f.Values.Set("id", v.Path("id"))
 	draft := readDraft(f)
-	draft.Known = Versions(f)
-	done, err := v.client.ReplaceSequence(v.ctx(), v.path("id"), draft)
+	draft.Known = page.Versions(f)
+	done, err := v.Client.ReplaceSequence(v.Ctx(), v.Path("id"), draft)
 	if err != nil {
-		if missing := compareSequence(v, err, f, v.path("id")); missing != nil {
+		if missing := compareSequence(v, err, f, v.Path("id")); missing != nil {
 			return missing
 		}
 		return refused(v, err, f)
 	}
-	v.did(done.ID.String())
-	v.say("sequence.updated", "")
+	v.Did(done.ID.String())
+	v.Say("sequence.updated", "")
 	return v.Redirect(sequenceURL(v, done.ID))
 }
 
-func copySequence(v *Request) error {
-	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+func copySequence(v *page.Request) error {
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
 	name := []rune(v.T("sequence.copy_name", "Name", found.Name))
-	made, err := v.client.CreateSequence(v.ctx(), control.NewSequence{Name: string(name[:min(len(name), puntuale.MaxName)]), Session: sessionText(found.Session),
+	made, err := v.Client.CreateSequence(v.Ctx(), control.NewSequence{Name: string(name[:min(len(name), puntuale.MaxName)]), Session: sessionText(found.Session),
 		IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Steps: found.Steps}, control.Once[control.Sequence]{})
 	if err != nil {
 		return err
 	}
-	v.did(made.ID.String())
-	v.say("sequence.copied", "")
+	v.Did(made.ID.String())
+	v.Say("sequence.copied", "")
 	return v.Redirect(sequenceURL(v, made.ID) + "/edit")
 }
 
 // deleteSequence deletes one; with messages pending it asks what becomes of them first.
-func deleteSequence(v *Request) error {
-	f, err := v.form()
+func deleteSequence(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
@@ -346,23 +347,23 @@ func deleteSequence(v *Request) error {
 	if err != nil {
 		return err
 	}
-	if err := v.client.DeleteSequence(v.ctx(), v.path("id"), f.Value("pending")); err != nil {
+	if err := v.Client.DeleteSequence(v.Ctx(), v.Path("id"), f.Value("pending")); err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict && f.Value("pending") == "" {
 			f.Values.Set("asked", "1")
 		}
 		page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Question: f, DefaultOf: defaults.names}
-		return v.again(err, f, view.SequenceDelete(page), view.SequenceDeletePage(page), "pending")
+		return v.Again(err, f, view.SequenceDelete(page), view.SequenceDeletePage(page), "pending")
 	}
-	v.did(found.ID.String())
-	v.say("sequence.deleted", sequenceURL(v, found.ID)+"/restore?"+url.Values{"start": defaults.start, "stop": defaults.stop}.Encode(), "Name", found.Name)
-	return v.Redirect(v.frame.Place.Base + "/sequences")
+	v.Did(found.ID.String())
+	v.Say("sequence.deleted", sequenceURL(v, found.ID)+"/restore?"+url.Values{"start": defaults.start, "stop": defaults.stop}.Encode(), "Name", found.Name)
+	return v.Redirect(v.Frame.Place.Base + "/sequences")
 }
 
 // defaults are the sessions of which a sequence is a default one.
 type defaults struct{ names, start, stop []string }
 
-func defaultsOf(v *Request, id puntuale.SequenceID) (d defaults, err error) {
-	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
+func defaultsOf(v *page.Request, id puntuale.SequenceID) (d defaults, err error) {
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	for _, s := range sessions {
 		if s.Start == id {
 			d.start = append(d.start, s.ID.String())
@@ -378,30 +379,30 @@ func defaultsOf(v *Request, id puntuale.SequenceID) (d defaults, err error) {
 }
 
 // restoreSequence takes a deletion back.
-func restoreSequence(v *Request) error {
+func restoreSequence(v *page.Request) error {
 	query := v.HTTP.URL.Query()
-	found, err := v.client.RestoreSequence(v.ctx(), v.path("id"), query["start"], query["stop"])
+	found, err := v.Client.RestoreSequence(v.Ctx(), v.Path("id"), query["start"], query["stop"])
 	if err != nil {
 		return err
 	}
-	v.did(found.ID.String())
-	v.say("sequence.restored", "", "Name", found.Name)
+	v.Did(found.ID.String())
+	v.Say("sequence.restored", "", "Name", found.Name)
 	return v.Redirect(sequenceURL(v, found.ID))
 }
 
 // compareSequence is compare for a sequence, and notes what differs step by step.
-func compareSequence(v *Request, err error, f *view.Form, id string) error {
+func compareSequence(v *page.Request, err error, f *view.Form, id string) error {
 	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
 		return nil
 	}
-	found, missing := v.client.Sequence(v.ctx(), id)
+	found, missing := v.Client.Sequence(v.Ctx(), id)
 	if missing != nil {
 		return missing
 	}
-	v.compare(err, f, found.Version(), sequenceURL(v, found.ID)+"/edit")
-	v.differ(f, draftForm(found.Sequence), label{name: "name", key: "sequence.name"})
+	v.Compare(err, f, found.Version(), sequenceURL(v, found.ID)+"/edit")
+	v.Differ(f, draftForm(found.Sequence), page.Label{Name: "name", Key: "sequence.name"})
 	mine := readDraft(f)
-	ctx := view.With(v.ctx(), v.frame)
+	ctx := view.With(v.Ctx(), v.Frame)
 	for i := range max(len(mine.Steps), len(found.Steps)) {
 		f.Differ(v.T("step.number", "Number", i+1), view.StepWords(ctx, mine.Steps, i), view.StepWords(ctx, found.Steps, i))
 	}

@@ -8,43 +8,44 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // sessionRoutes are the numbers that a client sends from.
-var sessionRoutes = []Route{
-	Get("/c/{client}/sessions", ClientSide, puntuale.Reader, sessions),
-	Get("/c/{client}/sessions/new", ClientSide, puntuale.Owner, newSession),
-	Post("/c/{client}/sessions", ClientSide, puntuale.Owner, "session.create", createSession),
-	Get("/c/{client}/sessions/{id}", ClientSide, puntuale.Reader, session),
-	Get("/c/{client}/sessions/{id}/link/live", ClientSide, puntuale.Reader, liveLink),
-	Post("/c/{client}/sessions/{id}/pair", ClientSide, puntuale.Staff, "session.pair", pairSession),
-	Post("/c/{client}/sessions/{id}/unlink", ClientSide, puntuale.Staff, "session.unlink", unlinkSession),
-	Post("/c/{client}/sessions/{id}/reconnect", ClientSide, puntuale.Staff, "session.reconnect", reconnectSession),
-	Post("/c/{client}/sessions/{id}/sequences", ClientSide, puntuale.Staff, "session.sequences", setDefaultPair),
-	Post("/c/{client}/sessions/{id}/name", ClientSide, puntuale.Staff, "session.rename", renameSession),
-	Post("/c/{client}/sessions/{id}/pace", ClientSide, puntuale.Staff, "session.pace", setPace),
-	Get("/c/{client}/sessions/{id}/delete", ClientSide, puntuale.Owner, askToDeleteSession),
-	Post("/c/{client}/sessions/{id}/delete", ClientSide, puntuale.Owner, "session.delete", deleteSession),
+var sessionRoutes = []page.Route{
+	page.Get("/c/{client}/sessions", page.ClientSide, puntuale.Reader, sessions),
+	page.Get("/c/{client}/sessions/new", page.ClientSide, puntuale.Owner, newSession),
+	page.Post("/c/{client}/sessions", page.ClientSide, puntuale.Owner, "session.create", createSession),
+	page.Get("/c/{client}/sessions/{id}", page.ClientSide, puntuale.Reader, session),
+	page.Get("/c/{client}/sessions/{id}/link/live", page.ClientSide, puntuale.Reader, liveLink),
+	page.Post("/c/{client}/sessions/{id}/pair", page.ClientSide, puntuale.Staff, "session.pair", pairSession),
+	page.Post("/c/{client}/sessions/{id}/unlink", page.ClientSide, puntuale.Staff, "session.unlink", unlinkSession),
+	page.Post("/c/{client}/sessions/{id}/reconnect", page.ClientSide, puntuale.Staff, "session.reconnect", reconnectSession),
+	page.Post("/c/{client}/sessions/{id}/sequences", page.ClientSide, puntuale.Staff, "session.sequences", setDefaultPair),
+	page.Post("/c/{client}/sessions/{id}/name", page.ClientSide, puntuale.Staff, "session.rename", renameSession),
+	page.Post("/c/{client}/sessions/{id}/pace", page.ClientSide, puntuale.Staff, "session.pace", setPace),
+	page.Get("/c/{client}/sessions/{id}/delete", page.ClientSide, puntuale.Owner, askToDeleteSession),
+	page.Post("/c/{client}/sessions/{id}/delete", page.ClientSide, puntuale.Owner, "session.delete", deleteSession),
 }
 
 // sender is a session as pages show it. Whoever may only look sees no code: it would link a phone.
-func sender(v *Request, s control.Session) view.Sender {
+func sender(v *page.Request, s control.Session) view.Sender {
 	shown := view.Sender{
 		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited,
 	}
-	if v.person.User().Role >= puntuale.Staff {
+	if v.Person.User().Role >= puntuale.Staff {
 		shown.Code = s.Code
 	}
 	return shown
 }
 
-func sessionURL(v *Request, id puntuale.SessionID) string {
-	return v.frame.Place.Base + "/sessions/" + id.String()
+func sessionURL(v *page.Request, id puntuale.SessionID) string {
+	return v.Frame.Place.Base + "/sessions/" + id.String()
 }
 
-func sessions(v *Request) error {
-	rows, next, err := v.client.Sessions(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
+func sessions(v *page.Request) error {
+	rows, next, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: "50", Cursor: v.Query("cursor")})
 	if err != nil {
 		return err
 	}
@@ -52,15 +53,15 @@ func sessions(v *Request) error {
 	for i, row := range rows {
 		all[i] = sender(v, row)
 	}
-	return v.show(view.Sessions(all, v.query("cursor"), next))
+	return v.Show(view.Sessions(all, v.Query("cursor"), next))
 }
 
-func newSession(v *Request) error {
-	return v.show(view.NewSession(view.NewForm("kind", "socket")))
+func newSession(v *page.Request) error {
+	return v.Show(view.NewSession(view.NewForm("kind", "socket")))
 }
 
-func createSession(v *Request) error {
-	f, err := v.form()
+func createSession(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
@@ -75,26 +76,26 @@ func createSession(v *Request) error {
 	case "device":
 		return createByDevices(v, f)
 	}
-	made, err := v.client.CreateSession(v.ctx(), control.NewSession{Name: f.Value("name"), Type: string(kind), Sandbox: &sandbox}, control.Once[control.Session]{})
+	made, err := v.Client.CreateSession(v.Ctx(), control.NewSession{Name: f.Value("name"), Type: string(kind), Sandbox: &sandbox}, control.Once[control.Session]{})
 	if err != nil {
-		return v.again(err, f, view.NewSessionForm(f), view.NewSession(f), "name", "kind")
+		return v.Again(err, f, view.NewSessionForm(f), view.NewSession(f), "name", "kind")
 	}
-	v.did(made.ID.String())
+	v.Did(made.ID.String())
 	if kind == puntuale.Official {
 		return v.Redirect(sessionURL(v, made.ID) + "/official")
 	}
-	v.say("session.created", "")
+	v.Say("session.created", "")
 	return v.Redirect(sessionURL(v, made.ID))
 }
 
 // oneSession is what the page of a session shows besides its forms.
-func oneSession(v *Request, id string) (view.OneSession, error) {
-	found, err := v.client.Session(v.ctx(), id)
+func oneSession(v *page.Request, id string) (view.OneSession, error) {
+	found, err := v.Client.Session(v.Ctx(), id)
 	if err != nil {
 		return view.OneSession{}, err
 	}
 	o := view.OneSession{Sender: sender(v, found), Sequences: []view.Option{{Text: v.T("session.pair_none")}}}
-	sequences, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Page: request.Page{Limit: mostChoices}})
+	sequences, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Page: request.Page{Limit: page.MostChoices}})
 	if err != nil {
 		return view.OneSession{}, err
 	}
@@ -108,7 +109,7 @@ func oneSession(v *Request, id string) (view.OneSession, error) {
 		if side.id == 0 {
 			continue
 		}
-		chosen, err := v.client.Sequence(v.ctx(), side.id.String())
+		chosen, err := v.Client.Sequence(v.Ctx(), side.id.String())
 		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			return view.OneSession{}, err
 		}
@@ -123,31 +124,31 @@ func oneSession(v *Request, id string) (view.OneSession, error) {
 	return o, err
 }
 
-func session(v *Request) error {
-	o, err := oneSession(v, v.path("id"))
+func session(v *page.Request) error {
+	o, err := oneSession(v, v.Path("id"))
 	if err != nil {
 		return err
 	}
-	return v.show(view.Session(o))
+	return v.Show(view.Session(o))
 }
 
 // liveLink tells the page of a session what becomes of its link: each code when it takes the place of the one before, and
 // each change of state.
-func liveLink(v *Request) error {
-	id := v.path("id")
-	if _, err := v.client.Session(v.ctx(), id); err != nil {
+func liveLink(v *page.Request) error {
+	id := v.Path("id")
+	if _, err := v.Client.Session(v.Ctx(), id); err != nil {
 		return err
 	}
-	if !v.wantsEvents() {
-		return v.Redirect(v.frame.Place.Base + "/sessions/" + id)
+	if !v.WantsEvents() {
+		return v.Redirect(v.Frame.Place.Base + "/sessions/" + id)
 	}
 	known := v.KnownVersion("shown")
-	return v.events(func(ctx context.Context) (version, content string, err error) {
-		found, err := v.client.AwaitSession(ctx, id, func(s control.Session) bool { return sender(v, s).Stamp() == known })
+	return v.Events(func(ctx context.Context) (version, content string, err error) {
+		found, err := v.Client.AwaitSession(ctx, id, func(s control.Session) bool { return sender(v, s).Stamp() == known })
 		if err != nil {
 			return "", "", err
 		}
-		v.frame.Now = v.site.control.Now()
+		v.Frame.Now = v.Site.Control.Now()
 		shown := sender(v, found)
 		known = shown.Stamp()
 		o := view.OneSession{Sender: shown}
@@ -159,23 +160,23 @@ func liveLink(v *Request) error {
 				return "", "", err
 			}
 		}
-		content, err = v.rendered(view.LinkInside(o))
+		content, err = v.Rendered(view.LinkInside(o))
 		return known, content, err
 	})
 }
 
-func pairSession(v *Request) error {
-	f, err := v.form()
+func pairSession(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	if found, err := v.client.Session(v.ctx(), v.path("id")); err == nil && found.ByDevice() {
+	if found, err := v.Client.Session(v.Ctx(), v.Path("id")); err == nil && found.ByDevice() {
 		return offerDevice(v, found, f)
 	}
 	method := f.Value("method")
-	linked, err := v.client.Pair(v.ctx(), v.path("id"), control.Pairing{Method: method, Phone: strings.TrimSpace(f.Value("phone"))})
+	linked, err := v.Client.Pair(v.Ctx(), v.Path("id"), control.Pairing{Method: method, Phone: strings.TrimSpace(f.Value("phone"))})
 	if err != nil {
-		o, missing := oneSession(v, v.path("id"))
+		o, missing := oneSession(v, v.Path("id"))
 		if missing != nil {
 			return missing
 		}
@@ -185,97 +186,97 @@ func pairSession(v *Request) error {
 		} else {
 			o.PairForm = f
 		}
-		return v.again(err, f, part(o), view.Session(o), "phone")
+		return v.Again(err, f, part(o), view.Session(o), "phone")
 	}
-	v.did(linked.ID.String())
+	v.Did(linked.ID.String())
 	return v.Redirect(sessionURL(v, linked.ID))
 }
 
-func unlinkSession(v *Request) error {
-	id := v.path("id")
-	before, err := v.client.Session(v.ctx(), id)
+func unlinkSession(v *page.Request) error {
+	id := v.Path("id")
+	before, err := v.Client.Session(v.Ctx(), id)
 	if err != nil {
 		return err
 	}
-	after, err := v.client.Unlink(v.ctx(), id)
+	after, err := v.Client.Unlink(v.Ctx(), id)
 	if err != nil {
 		return err
 	}
-	v.did(after.ID.String())
+	v.Did(after.ID.String())
 	if before.State == puntuale.LinkPairing {
-		v.say("pair.stopped", "")
+		v.Say("pair.stopped", "")
 	} else {
-		v.say("session.unlinked", "")
+		v.Say("session.unlinked", "")
 	}
 	return v.Redirect(sessionURL(v, after.ID))
 }
 
-func reconnectSession(v *Request) error {
-	linked, err := v.client.Reconnect(v.ctx(), v.path("id"))
+func reconnectSession(v *page.Request) error {
+	linked, err := v.Client.Reconnect(v.Ctx(), v.Path("id"))
 	if err != nil {
-		o, missing := oneSession(v, v.path("id"))
+		o, missing := oneSession(v, v.Path("id"))
 		if missing != nil {
 			return missing
 		}
 		o.LinkForm = view.NewForm()
-		return v.again(err, o.LinkForm, view.ReconnectForm(o), view.Session(o))
+		return v.Again(err, o.LinkForm, view.ReconnectForm(o), view.Session(o))
 	}
-	v.did(linked.ID.String())
-	v.say("session.reconnected", "")
+	v.Did(linked.ID.String())
+	v.Say("session.reconnected", "")
 	return v.Redirect(sessionURL(v, linked.ID))
 }
 
-func setDefaultPair(v *Request) error {
-	f, err := v.form()
+func setDefaultPair(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	changed, err := v.client.SetDefaultPair(v.ctx(), v.path("id"), f.Value("start"), f.Value("stop"), Versions(f))
+	changed, err := v.Client.SetDefaultPair(v.Ctx(), v.Path("id"), f.Value("start"), f.Value("stop"), page.Versions(f))
 	if err != nil {
-		o, missing := oneSession(v, v.path("id"))
+		o, missing := oneSession(v, v.Path("id"))
 		if missing != nil {
 			return missing
 		}
 		o.Pair = f
-		if v.compare(err, f, o.PairVersion(), sessionURL(v, o.ID)) {
+		if v.Compare(err, f, o.PairVersion(), sessionURL(v, o.ID)) {
 			f.Differ(v.T("session.pair_start"), o.Choice(f.Value("start")), o.StartName)
 			f.Differ(v.T("session.pair_stop"), o.Choice(f.Value("stop")), o.StopName)
 		}
-		return v.again(err, f, view.DefaultPairForm(o), view.Session(o), "start", "stop")
+		return v.Again(err, f, view.DefaultPairForm(o), view.Session(o), "start", "stop")
 	}
-	v.did(changed.ID.String())
-	v.say("session.saved", "")
+	v.Did(changed.ID.String())
+	v.Say("session.saved", "")
 	return v.Redirect(sessionURL(v, changed.ID))
 }
 
-func renameSession(v *Request) error {
-	f, err := v.form()
+func renameSession(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	changed, err := v.client.ChangeSession(v.ctx(), v.path("id"), control.SessionChange{Name: new(strings.TrimSpace(f.Value("name"))), Known: Versions(f)})
+	changed, err := v.Client.ChangeSession(v.Ctx(), v.Path("id"), control.SessionChange{Name: new(strings.TrimSpace(f.Value("name"))), Known: page.Versions(f)})
 	if err != nil {
-		o, missing := oneSession(v, v.path("id"))
+		o, missing := oneSession(v, v.Path("id"))
 		if missing != nil {
 			return missing
 		}
 		o.NameForm = f
-		if v.compare(err, f, o.Version(), sessionURL(v, o.ID)) {
+		if v.Compare(err, f, o.Version(), sessionURL(v, o.ID)) {
 			f.Differ(v.T("session.name"), f.Value("name"), o.Name)
 		}
-		return v.again(err, f, view.SessionNameForm(o), view.SessionNamePage(o), "name")
+		return v.Again(err, f, view.SessionNameForm(o), view.SessionNamePage(o), "name")
 	}
-	v.did(changed.ID.String())
-	v.say("session.saved", "")
+	v.Did(changed.ID.String())
+	v.Say("session.saved", "")
 	return v.Redirect(sessionURL(v, changed.ID))
 }
 
-func setPace(v *Request) error {
-	f, err := v.form()
+func setPace(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	r := control.SessionChange{Pace: &control.PaceChange{}, Known: Versions(f)}
+	r := control.SessionChange{Pace: &control.PaceChange{}, Known: page.Versions(f)}
 	for name, to := range map[string]**int{
 		"per_minute": &r.Pace.PerMinute, "per_day": &r.Pace.PerDay, "cold_per_minute": &r.Pace.ColdPerMinute, "cold_per_day": &r.Pace.ColdPerDay, "jitter": &r.Pace.Jitter,
 	} {
@@ -286,28 +287,28 @@ func setPace(v *Request) error {
 		}
 		*to = &n
 	}
-	changed, err := v.client.ChangeSession(v.ctx(), v.path("id"), r)
+	changed, err := v.Client.ChangeSession(v.Ctx(), v.Path("id"), r)
 	if err != nil {
-		o, missing := oneSession(v, v.path("id"))
+		o, missing := oneSession(v, v.Path("id"))
 		if missing != nil {
 			return missing
 		}
 		stored := o.StoredPace()
 		o.PaceForm = f
-		if v.compare(err, f, o.Version(), sessionURL(v, o.ID)) {
-			v.differ(f, stored, label{name: "per_minute", key: "pace.per_minute"}, label{name: "per_day", key: "pace.per_day"},
-				label{name: "cold_per_minute", key: "pace.cold_per_minute"}, label{name: "cold_per_day", key: "pace.cold_per_day"}, label{name: "jitter", key: "pace.jitter"})
+		if v.Compare(err, f, o.Version(), sessionURL(v, o.ID)) {
+			v.Differ(f, stored, page.Label{Name: "per_minute", Key: "pace.per_minute"}, page.Label{Name: "per_day", Key: "pace.per_day"},
+				page.Label{Name: "cold_per_minute", Key: "pace.cold_per_minute"}, page.Label{Name: "cold_per_day", Key: "pace.cold_per_day"}, page.Label{Name: "jitter", Key: "pace.jitter"})
 		}
-		return v.again(below(err, "pace"), f, view.PaceForm(o), view.Session(o), "per_minute", "per_day", "cold_per_minute", "cold_per_day", "jitter")
+		return v.Again(page.Below(err, "pace"), f, view.PaceForm(o), view.Session(o), "per_minute", "per_day", "cold_per_minute", "cold_per_day", "jitter")
 	}
-	v.did(changed.ID.String())
-	v.say("session.saved", "")
+	v.Did(changed.ID.String())
+	v.Say("session.saved", "")
 	return v.Redirect(sessionURL(v, changed.ID))
 }
 
 // others are the client's other sessions, which may take over what is pending.
-func others(v *Request, id puntuale.SessionID) ([]view.Option, error) {
-	rows, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
+func others(v *page.Request, id puntuale.SessionID) ([]view.Option, error) {
+	rows, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {
 		return nil, err
 	}
@@ -320,8 +321,8 @@ func others(v *Request, id puntuale.SessionID) ([]view.Option, error) {
 	return all, nil
 }
 
-func askToDeleteSession(v *Request) error {
-	found, err := v.client.Session(v.ctx(), v.path("id"))
+func askToDeleteSession(v *page.Request) error {
+	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
@@ -332,15 +333,15 @@ func askToDeleteSession(v *Request) error {
 	if err != nil {
 		return err
 	}
-	return v.show(view.DeleteSession(view.NewForm("pending", "move"), sender(v, found), others))
+	return v.Show(view.DeleteSession(view.NewForm("pending", "move"), sender(v, found), others))
 }
 
-func deleteSession(v *Request) error {
-	found, err := v.client.Session(v.ctx(), v.path("id"))
+func deleteSession(v *page.Request) error {
+	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
-	f, err := v.form()
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
@@ -350,7 +351,7 @@ func deleteSession(v *Request) error {
 	}
 	err = puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Message: "does not match the name"})
 	if strings.TrimSpace(f.Value("confirm")) == strings.TrimSpace(found.Name) {
-		err = v.client.DeleteSession(v.ctx(), found.ID.String(), pending, moveTo)
+		err = v.Client.DeleteSession(v.Ctx(), found.ID.String(), pending, moveTo)
 	}
 	if err != nil {
 		others, missing := others(v, found.ID)
@@ -358,9 +359,9 @@ func deleteSession(v *Request) error {
 			return missing
 		}
 		shown := sender(v, found)
-		return v.again(err, f, view.DeleteSessionForm(f, shown, others), view.DeleteSession(f, shown, others), "pending", "move_to", "confirm")
+		return v.Again(err, f, view.DeleteSessionForm(f, shown, others), view.DeleteSession(f, shown, others), "pending", "move_to", "confirm")
 	}
-	v.did(found.ID.String() + " " + found.Name)
-	v.say("session.deleted", "", "Name", found.Name)
-	return v.Redirect(v.frame.Place.Base + "/sessions")
+	v.Did(found.ID.String() + " " + found.Name)
+	v.Say("session.deleted", "", "Name", found.Name)
+	return v.Redirect(v.Frame.Place.Base + "/sessions")
 }

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"puntuale/internal/control"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // snippets show how a program starts exactly this sequence, with the values of the example.
-func snippets(v *Request, s control.Sequence, f *view.Form) []view.Snippet {
+func snippets(v *page.Request, s control.Sequence, f *view.Form) []view.Snippet {
 	c := call{address: apiAddress(v) + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
 	for _, field := range s.Fields {
 		c.names = append(c.names, field.Name)
@@ -21,11 +22,11 @@ func snippets(v *Request, s control.Sequence, f *view.Form) []view.Snippet {
 }
 
 // apiAddress is where the client's programs call: at the partner's own host name where it has one, whoever reads the page.
-func apiAddress(v *Request) string {
-	if host := v.person.Host().Brand.Host; host != "" {
+func apiAddress(v *page.Request) string {
+	if host := v.Person.Host().Brand.Host; host != "" {
 		return "https://" + host
 	}
-	return cmp.Or(v.site.control.Public(), readAt(v.HTTP))
+	return cmp.Or(v.Site.Control.Public(), page.ReadAt(v.HTTP))
 }
 
 // call is a start as it is written in languages of programs. Addresses hold no quotes: hosts and ids have none.

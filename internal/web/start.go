@@ -11,19 +11,20 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // startRoutes start a sequence by hand, for one number.
-var startRoutes = []Route{
-	Get("/c/{client}/sequences/{id}/start", ClientSide, puntuale.Staff, startPage),
-	Post("/c/{client}/sequences/{id}/start", ClientSide, puntuale.Staff, "sequence.start", startByHand),
-	Get("/c/{client}/sequences/{id}/started", ClientSide, puntuale.Staff, startedPage),
+var startRoutes = []page.Route{
+	page.Get("/c/{client}/sequences/{id}/start", page.ClientSide, puntuale.Staff, startPage),
+	page.Post("/c/{client}/sequences/{id}/start", page.ClientSide, puntuale.Staff, "sequence.start", startByHand),
+	page.Get("/c/{client}/sequences/{id}/started", page.ClientSide, puntuale.Staff, startedPage),
 }
 
 // startPage asks for whom a sequence is to be started.
-func startPage(v *Request) error {
-	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+func startPage(v *page.Request) error {
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
@@ -31,61 +32,61 @@ func startPage(v *Request) error {
 	for name, values := range v.HTTP.URL.Query() {
 		f.Values[name] = values
 	}
-	return v.show(view.SequenceStart(view.Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
+	return v.Show(view.SequenceStart(view.Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
 }
 
 // startByHand shows what a start would do, and does it once that was seen: what is posted names the preview that was on the
 // screen, and another one is shown first.
-func startByHand(v *Request) error {
-	f, err := v.form()
+func startByHand(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
 	do := f.Value("do")
-	v.quiet = do != "start"
+	v.Quiet = do != "start"
 	call := startCall(found, f)
 	page := view.Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}
 	fields := startFields(found)
-	planned, err := v.client.Preview(v.ctx(), call)
+	planned, err := v.Client.Preview(v.Ctx(), call)
 	if err != nil && do == "look" {
 		return notYet(v, err, page, fields)
 	}
 	if err != nil {
-		return v.again(fielded(err), f, view.StartForm(page), view.SequenceStart(page), fields...)
+		return v.Again(fielded(err), f, view.StartForm(page), view.SequenceStart(page), fields...)
 	}
-	standing, err := v.client.Standing(v.ctx(), call.Sequence, call.Phone)
+	standing, err := v.Client.Standing(v.Ctx(), call.Sequence, call.Phone)
 	if err != nil {
 		return err
 	}
-	page.Try = &view.Try{Steps: found.Steps, Messages: planned.Messages, Skipped: planned.Skipped, Fields: found.Fields, Now: v.now()}
+	page.Try = &view.Try{Steps: found.Steps, Messages: planned.Messages, Skipped: planned.Skipped, Fields: found.Fields, Now: v.Now()}
 	page.Blacklisted, page.Running = standing.Blacklisted, standing.Running
-	now := tokenOf(call, planned, standing, v.now())
+	now := tokenOf(call, planned, standing, v.Now())
 	page.Seen = now.String()
 	switch {
 	case do == "look":
-		return v.show(view.StartPreview(page))
+		return v.Show(view.StartPreview(page))
 	case do == "start" && now.shownBy(f.Value("seen")):
 		return start(v, found, call, page, standing)
 	case do == "start":
-		v.quiet, page.Changed = true, true
+		v.Quiet, page.Changed = true, true
 	}
-	if v.partial() {
-		return v.show(view.StartForm(page))
+	if v.Partial() {
+		return v.Show(view.StartForm(page))
 	}
-	return v.show(view.SequenceStart(page))
+	return v.Show(view.SequenceStart(page))
 }
 
 // start starts what was seen, and leads to a page that can be loaded again.
-func start(v *Request, found control.Sequence, call control.StartCall, page view.Starting, standing control.Standing) error {
-	started, err := v.client.Start(v.ctx(), call)
+func start(v *page.Request, found control.Sequence, call control.StartCall, page view.Starting, standing control.Standing) error {
+	started, err := v.Client.Start(v.Ctx(), call)
 	if err != nil {
-		return v.again(fielded(err), page.Form, view.StartForm(page), view.SequenceStart(page), startFields(found)...)
+		return v.Again(fielded(err), page.Form, view.StartForm(page), view.SequenceStart(page), startFields(found)...)
 	}
-	v.did(found.ID.String())
+	v.Did(found.ID.String())
 	query := url.Values{}
 	for _, id := range started.IDs {
 		query.Add("m", id.String())
@@ -100,8 +101,8 @@ func start(v *Request, found control.Sequence, call control.StartCall, page view
 }
 
 // startedPage says what became of each message of a start.
-func startedPage(v *Request) error {
-	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+func startedPage(v *page.Request) error {
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
@@ -113,44 +114,44 @@ func startedPage(v *Request) error {
 		}
 	}
 	if ids := query["m"]; len(ids) > 0 {
-		if page.Messages, err = v.client.Details(v.ctx(), ids); err != nil {
+		if page.Messages, err = v.Client.Details(v.Ctx(), ids); err != nil {
 			return err
 		}
 	}
 	if len(page.Messages) == 0 {
-		return v.show(view.SequenceStarted(page))
+		return v.Show(view.SequenceStarted(page))
 	}
 	first := page.Messages[0]
 	if first.Phone != "" {
-		standing, err := v.client.Standing(v.ctx(), v.path("id"), first.Phone)
+		standing, err := v.Client.Standing(v.Ctx(), v.Path("id"), first.Phone)
 		if err != nil {
 			return err
 		}
 		page.Blacklisted = standing.Blacklisted
 	}
-	session, err := v.client.Session(v.ctx(), first.Session.String())
+	session, err := v.Client.Session(v.Ctx(), first.Session.String())
 	if err == nil && session.Sandbox {
-		page.Phone = v.frame.Place.Base + "/sessions/" + session.ID.String() + "/phone?" + url.Values{"phone": {first.Phone}}.Encode()
+		page.Phone = v.Frame.Place.Base + "/sessions/" + session.ID.String() + "/phone?" + url.Values{"phone": {first.Phone}}.Encode()
 	}
 	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		return err
 	}
-	return v.show(view.SequenceStarted(page))
+	return v.Show(view.SequenceStarted(page))
 }
 
 // notYet is the preview of a form that is not filled in yet: what is missing is said, what is wrong too, and nothing is red.
-func notYet(v *Request, err error, starting view.Starting, fields []string) error {
-	e, _ := refusal(err)
+func notYet(v *page.Request, err error, starting view.Starting, fields []string) error {
+	e, _ := page.Refusal(err)
 	if e == nil {
 		return err
 	}
 	faults := view.NewForm()
 	if named, ok := errors.AsType[*puntuale.Error](fielded(err)); ok {
-		faults.Take(v.frame.Language, named, fields...)
+		faults.Take(v.Frame.Language, named, fields...)
 		starting.Wrong = !slices.ContainsFunc(named.Faults, func(f puntuale.Fault) bool { return f.Message == "is required" })
 	}
 	starting.NotYet = faults
-	return v.show(view.StartPreview(starting))
+	return v.Show(view.StartPreview(starting))
 }
 
 func startFields(s control.Sequence) []string {

@@ -9,38 +9,39 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // templateRoutes are the pages of templates: content with a name, which sequences share.
-var templateRoutes = []Route{
-	Get("/c/{client}/templates", ClientSide, puntuale.Reader, templates),
-	Get("/c/{client}/templates/new", ClientSide, puntuale.Staff, newTemplate),
-	Get("/c/{client}/templates/{id}", ClientSide, puntuale.Reader, template),
-	Post("/c/{client}/templates", ClientSide, puntuale.Staff, "template.create", createTemplate),
-	Post("/c/{client}/templates/draft", ClientSide, puntuale.Staff, Unaudited, draftTemplate),
-	Post("/c/{client}/templates/{id}", ClientSide, puntuale.Staff, "template.update", updateTemplate),
-	Post("/c/{client}/templates/{id}/delete", ClientSide, puntuale.Staff, "template.delete", deleteTemplate),
+var templateRoutes = []page.Route{
+	page.Get("/c/{client}/templates", page.ClientSide, puntuale.Reader, templates),
+	page.Get("/c/{client}/templates/new", page.ClientSide, puntuale.Staff, newTemplate),
+	page.Get("/c/{client}/templates/{id}", page.ClientSide, puntuale.Reader, template),
+	page.Post("/c/{client}/templates", page.ClientSide, puntuale.Staff, "template.create", createTemplate),
+	page.Post("/c/{client}/templates/draft", page.ClientSide, puntuale.Staff, page.Unaudited, draftTemplate),
+	page.Post("/c/{client}/templates/{id}", page.ClientSide, puntuale.Staff, "template.update", updateTemplate),
+	page.Post("/c/{client}/templates/{id}/delete", page.ClientSide, puntuale.Staff, "template.delete", deleteTemplate),
 }
 
-func templates(v *Request) error {
-	rows, next, err := v.client.Templates(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
+func templates(v *page.Request) error {
+	rows, next, err := v.Client.Templates(v.Ctx(), request.Page{Limit: "50", Cursor: v.Query("cursor")})
 	if err != nil {
 		return err
 	}
-	list := view.TemplateList{Cursor: v.query("cursor"), Next: next}
+	list := view.TemplateList{Cursor: v.Query("cursor"), Next: next}
 	for _, r := range rows {
 		list.Rows = append(list.Rows, view.TemplateRow{Template: r.Template, Fields: r.Fields})
 	}
 	if list.Networks, err = networks(v); err != nil {
 		return err
 	}
-	return v.show(view.Templates(list))
+	return v.Show(view.Templates(list))
 }
 
 // networks are the templates that Meta has for each of the client's Official sessions.
-func networks(v *Request) (all []view.Network, err error) {
-	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
+func networks(v *page.Request) (all []view.Network, err error) {
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func networks(v *Request) (all []view.Network, err error) {
 		if s.Type != puntuale.Official || s.Sandbox {
 			continue
 		}
-		found, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), request.Page{Limit: mostChoices})
+		found, err := v.Client.NetworkTemplates(v.Ctx(), s.ID.String(), request.Page{Limit: page.MostChoices})
 		if puntuale.CodeOf(err) == puntuale.CodeConflict { // this server does not reach Meta
 			continue
 		}
@@ -60,16 +61,16 @@ func networks(v *Request) (all []view.Network, err error) {
 	return all, nil
 }
 
-func newTemplate(v *Request) error {
+func newTemplate(v *page.Request) error {
 	e, err := templateEditor(v, view.NewForm("kind", "text"))
 	if err != nil {
 		return err
 	}
-	return v.show(view.TemplateEdit(e))
+	return v.Show(view.TemplateEdit(e))
 }
 
-func template(v *Request) error {
-	found, err := v.client.Template(v.ctx(), v.path("id"))
+func template(v *page.Request) error {
+	found, err := v.Client.Template(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
@@ -77,11 +78,11 @@ func template(v *Request) error {
 	if err != nil {
 		return err
 	}
-	return v.show(view.TemplateEdit(e))
+	return v.Show(view.TemplateEdit(e))
 }
 
 // templateEditor is everything that a template's form shows.
-func templateEditor(v *Request, f *view.Form) (view.TemplateEditor, error) {
+func templateEditor(v *page.Request, f *view.Form) (view.TemplateEditor, error) {
 	e := view.TemplateEditor{Form: f, ID: f.Value("id"), Name: f.Value("was")}
 	networks, err := networks(v)
 	if err != nil {
@@ -184,8 +185,8 @@ func templateFields(f *view.Form) []string {
 }
 
 // draftTemplate shows a template's form anew: with the places of another approved template, or as it would look.
-func draftTemplate(v *Request) error {
-	f, err := v.form()
+func draftTemplate(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
@@ -194,30 +195,30 @@ func draftTemplate(v *Request) error {
 		return err
 	}
 	switch {
-	case v.partial() && f.Value("do") == "preview":
-		return v.show(view.TemplatePreview(e))
-	case v.partial():
-		return v.show(view.TemplateForm(e))
+	case v.Partial() && f.Value("do") == "preview":
+		return v.Show(view.TemplatePreview(e))
+	case v.Partial():
+		return v.Show(view.TemplateForm(e))
 	}
-	return v.show(view.TemplateEdit(e))
+	return v.Show(view.TemplateEdit(e))
 }
 
-func createTemplate(v *Request) error {
-	f, err := v.form()
+func createTemplate(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	made, err := v.client.CreateTemplate(v.ctx(), readTemplate(f), control.Once[control.Template]{})
+	made, err := v.Client.CreateTemplate(v.Ctx(), readTemplate(f), control.Once[control.Template]{})
 	if err != nil {
 		return templateRefused(v, err, f)
 	}
-	v.did(made.ID.String())
-	v.say("template.created", "")
-	return v.Redirect(v.frame.Place.Base + "/templates")
+	v.Did(made.ID.String())
+	v.Say("template.created", "")
+	return v.Redirect(v.Frame.Place.Base + "/templates")
 }
 
-func templateRefused(v *Request, err error, f *view.Form) error {
-	refused, _ := refusal(err)
+func templateRefused(v *page.Request, err error, f *view.Form) error {
+	refused, _ := page.Refusal(err)
 	if refused == nil {
 		return err
 	}
@@ -228,49 +229,49 @@ func templateRefused(v *Request, err error, f *view.Form) error {
 	if refused.Code == puntuale.CodeConflict { // only names clash
 		err = puntuale.Invalid(puntuale.Fault{Location: "body.name", Message: refused.Message})
 	}
-	return v.again(err, f, view.TemplateForm(e), view.TemplateEdit(e), templateFields(f)...)
+	return v.Again(err, f, view.TemplateForm(e), view.TemplateEdit(e), templateFields(f)...)
 }
 
-func updateTemplate(v *Request) error {
-	f, err := v.form()
+func updateTemplate(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	old, err := v.client.Template(v.ctx(), v.path("id"))
+	old, err := v.Client.Template(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
-	f.Values.Set("id", v.path("id"))
+	f.Values.Set("id", v.Path("id"))
 	f.Values.Set("was", old.Name)
 	draft := readTemplate(f)
-	draft.Known = Versions(f)
-	done, err := v.client.ReplaceTemplate(v.ctx(), v.path("id"), draft)
+	draft.Known = page.Versions(f)
+	done, err := v.Client.ReplaceTemplate(v.Ctx(), v.Path("id"), draft)
 	if err != nil {
-		if v.compare(err, f, old.Version(), v.frame.Place.Base+"/templates/"+old.ID.String()) {
-			v.differ(f, templateForm(old.Template), label{name: "name", key: "template.name"}, label{name: "text", key: "step.words"}, label{name: "media", key: "step.media_url"},
-				label{name: "media_name", key: "step.media_name"}, label{name: "latitude", key: "step.latitude"}, label{name: "longitude", key: "step.longitude"}, label{name: "official", key: "template.official"})
+		if v.Compare(err, f, old.Version(), v.Frame.Place.Base+"/templates/"+old.ID.String()) {
+			v.Differ(f, templateForm(old.Template), page.Label{Name: "name", Key: "template.name"}, page.Label{Name: "text", Key: "step.words"}, page.Label{Name: "media", Key: "step.media_url"},
+				page.Label{Name: "media_name", Key: "step.media_name"}, page.Label{Name: "latitude", Key: "step.latitude"}, page.Label{Name: "longitude", Key: "step.longitude"}, page.Label{Name: "official", Key: "template.official"})
 		}
 		return templateRefused(v, err, f)
 	}
-	v.did(done.ID.String())
-	v.say("template.updated", "")
-	return v.Redirect(v.frame.Place.Base + "/templates")
+	v.Did(done.ID.String())
+	v.Say("template.updated", "")
+	return v.Redirect(v.Frame.Place.Base + "/templates")
 }
 
-func deleteTemplate(v *Request) error {
-	f, err := v.form()
+func deleteTemplate(v *page.Request) error {
+	f, err := v.Form()
 	if err != nil {
 		return err
 	}
-	found, err := v.client.Template(v.ctx(), v.path("id"))
+	found, err := v.Client.Template(v.Ctx(), v.Path("id"))
 	if err != nil {
 		return err
 	}
-	if err := v.client.DeleteTemplate(v.ctx(), v.path("id")); err != nil {
-		q := view.TemplateEditor{ID: v.path("id"), Name: found.Name}
-		return v.again(err, f, view.TemplateDelete(f, q), view.TemplateDeletePage(f, q))
+	if err := v.Client.DeleteTemplate(v.Ctx(), v.Path("id")); err != nil {
+		q := view.TemplateEditor{ID: v.Path("id"), Name: found.Name}
+		return v.Again(err, f, view.TemplateDelete(f, q), view.TemplateDeletePage(f, q))
 	}
-	v.did(found.ID.String() + " " + found.Name)
-	v.say("template.deleted", "", "Name", found.Name)
-	return v.Redirect(v.frame.Place.Base + "/templates")
+	v.Did(found.ID.String() + " " + found.Name)
+	v.Say("template.deleted", "", "Name", found.Name)
+	return v.Redirect(v.Frame.Place.Base + "/templates")
 }

@@ -4,44 +4,45 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // unknownRoutes are about messages that may have left before a restore.
-var unknownRoutes = []Route{
-	Get("/c/{client}/unknown", ClientSide, puntuale.Reader, unknown),
-	Get("/c/{client}/unknown/resend", ClientSide, puntuale.Staff, askAbout("resend")),
-	Post("/c/{client}/unknown/resend", ClientSide, puntuale.Staff, "unknown.resend", resendUnknown),
-	Get("/c/{client}/unknown/close", ClientSide, puntuale.Staff, askAbout("close")),
-	Post("/c/{client}/unknown/close", ClientSide, puntuale.Staff, "unknown.close", closeUnknown),
-	Post("/c/{client}/unknown/release", ClientSide, puntuale.Staff, "unknown.release", releaseHeld),
+var unknownRoutes = []page.Route{
+	page.Get("/c/{client}/unknown", page.ClientSide, puntuale.Reader, unknown),
+	page.Get("/c/{client}/unknown/resend", page.ClientSide, puntuale.Staff, askAbout("resend")),
+	page.Post("/c/{client}/unknown/resend", page.ClientSide, puntuale.Staff, "unknown.resend", resendUnknown),
+	page.Get("/c/{client}/unknown/close", page.ClientSide, puntuale.Staff, askAbout("close")),
+	page.Post("/c/{client}/unknown/close", page.ClientSide, puntuale.Staff, "unknown.close", closeUnknown),
+	page.Post("/c/{client}/unknown/release", page.ClientSide, puntuale.Staff, "unknown.release", releaseHeld),
 }
 
-func unknown(v *Request) (err error) {
-	p := view.UnknownPage{Cursor: v.query("cursor")}
-	if p.Restored, err = v.client.Restored(v.ctx()); err != nil {
+func unknown(v *page.Request) (err error) {
+	p := view.UnknownPage{Cursor: v.Query("cursor")}
+	if p.Restored, err = v.Client.Restored(v.Ctx()); err != nil {
 		return err
 	}
-	if p.Rows, p.Next, err = v.client.UnknownMessages(v.ctx(), request.Page{Limit: "50", Cursor: p.Cursor}); err != nil {
+	if p.Rows, p.Next, err = v.Client.UnknownMessages(v.Ctx(), request.Page{Limit: "50", Cursor: p.Cursor}); err != nil {
 		return err
 	}
-	return v.show(view.Unknown(p))
+	return v.Show(view.Unknown(p))
 }
 
 // askAbout asks before something is done to all of them.
-func askAbout(verb string) func(*Request) error {
-	return func(v *Request) error {
-		r, err := v.client.Restored(v.ctx())
+func askAbout(verb string) func(*page.Request) error {
+	return func(v *page.Request) error {
+		r, err := v.Client.Restored(v.Ctx())
 		if err != nil {
 			return err
 		}
-		return v.show(view.DecideUnknown(verb, r.Unknown))
+		return v.Show(view.DecideUnknown(verb, r.Unknown))
 	}
 }
 
 // unknownCall reads which messages a form names: one, or all.
-func unknownCall(v *Request) (control.UnknownCall, error) {
-	f, err := v.form()
+func unknownCall(v *page.Request) (control.UnknownCall, error) {
+	f, err := v.Form()
 	if err != nil {
 		return control.UnknownCall{}, err
 	}
@@ -49,40 +50,40 @@ func unknownCall(v *Request) (control.UnknownCall, error) {
 	if id == "" {
 		return control.UnknownCall{All: true}, nil
 	}
-	v.did(id)
+	v.Did(id)
 	return control.UnknownCall{IDs: []string{id}}, nil
 }
 
-func resendUnknown(v *Request) error {
+func resendUnknown(v *page.Request) error {
 	call, err := unknownCall(v)
 	if err != nil {
 		return err
 	}
-	ids, err := v.client.ResendUnknown(v.ctx(), call)
+	ids, err := v.Client.ResendUnknown(v.Ctx(), call)
 	if err != nil {
 		return err
 	}
-	v.say("unknown.resent", "", "N", len(ids))
-	return v.Redirect(v.frame.Place.Base + "/unknown")
+	v.Say("unknown.resent", "", "N", len(ids))
+	return v.Redirect(v.Frame.Place.Base + "/unknown")
 }
 
-func closeUnknown(v *Request) error {
+func closeUnknown(v *page.Request) error {
 	call, err := unknownCall(v)
 	if err != nil {
 		return err
 	}
-	n, err := v.client.CloseUnknown(v.ctx(), call)
+	n, err := v.Client.CloseUnknown(v.Ctx(), call)
 	if err != nil {
 		return err
 	}
-	v.say("unknown.closed", "", "N", n)
-	return v.Redirect(v.frame.Place.Base + "/unknown")
+	v.Say("unknown.closed", "", "N", n)
+	return v.Redirect(v.Frame.Place.Base + "/unknown")
 }
 
-func releaseHeld(v *Request) error {
-	if err := v.client.ReleaseHeld(v.ctx()); err != nil {
+func releaseHeld(v *page.Request) error {
+	if err := v.Client.ReleaseHeld(v.Ctx()); err != nil {
 		return err
 	}
-	v.say("unknown.released", "")
-	return v.Redirect(v.frame.Place.Base + "/unknown")
+	v.Say("unknown.released", "")
+	return v.Redirect(v.Frame.Place.Base + "/unknown")
 }

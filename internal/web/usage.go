@@ -2,22 +2,23 @@ package web
 
 import (
 	"puntuale"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
 
 // usageRoutes are what the client used, and has left.
-var usageRoutes = []Route{
-	Get("/c/{client}/usage", ClientSide, puntuale.Reader, usage),
+var usageRoutes = []page.Route{
+	page.Get("/c/{client}/usage", page.ClientSide, puntuale.Reader, usage),
 }
 
-func usage(v *Request) error {
-	pulse, err := v.client.Pulse(v.ctx())
+func usage(v *page.Request) error {
+	pulse, err := v.Client.Pulse(v.Ctx())
 	if err != nil {
 		return err
 	}
-	days, err := v.client.Totals(v.ctx(), daysBack, daysAhead)
+	days, err := v.Client.Totals(v.Ctx(), daysBack, daysAhead)
 	if err != nil {
 		return err
 	}
-	return v.show(view.Usage(v.client.Account(), pulse, days))
+	return v.Show(view.Usage(v.Client.Account(), pulse, days))
 }

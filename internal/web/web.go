@@ -2,15 +2,16 @@ package web
 
 import (
 	"net/http"
+	"puntuale/internal/web/page"
 	"puntuale/internal/web/static"
 )
 
 // New returns the handler of all pages.
-func New(cfg Config) (http.Handler, error) { return NewHandler(cfg, allRoutes()) }
+func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, allRoutes()) }
 
 // allRoutes is the one table. Each noun's file brings its part.
-func allRoutes() (all []Route) {
-	for _, part := range [][]Route{signinRoutes, invitationRoutes, profileRoutes, brandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, homeRoutes, auditRoutes, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes, whichRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, campaignRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
+func allRoutes() (all []page.Route) {
+	for _, part := range [][]page.Route{signinRoutes, invitationRoutes, profileRoutes, page.BrandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, homeRoutes, auditRoutes, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes, whichRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, campaignRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
 		all = append(all, part...)
 	}
 	return all

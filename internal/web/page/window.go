@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"puntuale"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// readWindow reads the fields of a window, whose names begin with at; nil where all are empty.
-func readWindow(f *view.Form, at string) *puntuale.Window {
+// ReadWindow reads the fields of a window, whose names begin with at; nil where all are empty.
+func ReadWindow(f *view.Form, at string) *puntuale.Window {
 	w := puntuale.Window{From: strings.TrimSpace(f.Value(at + ".from")), To: strings.TrimSpace(f.Value(at + ".to"))}
 	for _, day := range f.Values[at+".weekdays"] {
 		if n, err := strconv.Atoi(day); err == nil {

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"slices"
@@ -48,12 +48,12 @@ var items = []item{
 func (s *Site) navigation(v *Request) []view.Group {
 	base, which := "", PartnerSide
 	switch {
-	case v.client != nil:
-		base, which = "/c/"+v.client.ID().String(), ClientSide
-	case v.person.User().Client != 0:
-		base, which = "/c/"+v.person.User().Client.String(), ClientSide
+	case v.Client != nil:
+		base, which = "/c/"+v.Client.ID().String(), ClientSide
+	case v.Person.User().Client != 0:
+		base, which = "/c/"+v.Person.User().Client.String(), ClientSide
 	}
-	role := v.person.User().Role
+	role := v.Person.User().Role
 	var groups []view.Group
 	best := -1 // the item whose path is the longest beginning of the page's
 	var active *view.Item
@@ -72,8 +72,8 @@ func (s *Site) navigation(v *Request) []view.Group {
 		}
 		length := len(address)
 		if p.also != "" && p.also == v.route.Path() {
-			length = len(v.frame.Path)
-		} else if !within(v.frame.Path, address) {
+			length = len(v.Frame.Path)
+		} else if !Within(v.Frame.Path, address) {
 			continue
 		}
 		if length > best {
@@ -95,17 +95,17 @@ func (s *Site) hasPage(path string, which Side, role puntuale.Role) bool {
 	return false
 }
 
-func within(path, page string) bool { return path == page || strings.HasPrefix(path, page+"/") }
+func Within(path, page string) bool { return path == page || strings.HasPrefix(path, page+"/") }
 
-// sandboxes are the simulated sessions of the client whose pages one sees, the default one first.
-func (v *Request) sandboxes() (found []control.Session, err error) {
-	c := v.client
+// Sandboxes are the simulated sessions of the client whose pages one sees, the default one first.
+func (v *Request) Sandboxes() (found []control.Session, err error) {
+	c := v.Client
 	if c == nil { // a person's own pages
-		if c, err = v.person.Client(v.ctx(), v.person.User().Client.String()); err != nil {
+		if c, err = v.Person.Client(v.Ctx(), v.Person.User().Client.String()); err != nil {
 			return nil, err
 		}
 	}
-	all, _, err := c.Sessions(v.ctx(), request.Page{})
+	all, _, err := c.Sessions(v.Ctx(), request.Page{})
 	for _, s := range all {
 		switch {
 		case s.Sandbox && s.Default:
@@ -119,9 +119,9 @@ func (v *Request) sandboxes() (found []control.Session, err error) {
 
 // simulates reports whether there is a phone to look at. Where that cannot be told the menu is without it: the page says why.
 func (v *Request) simulates() bool {
-	if v.partial() { // which has no menu
+	if v.Partial() { // which has no menu
 		return false
 	}
-	found, err := v.sandboxes()
+	found, err := v.Sandboxes()
 	return err == nil && len(found) > 0
 }

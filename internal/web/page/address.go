@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"cmp"
@@ -11,52 +11,52 @@ import (
 	"unicode"
 )
 
-// doorCookie names the partner whose sign-in page somebody came in by, so that they are led back to that one.
-const doorCookie = "door"
+// DoorCookie names the partner whose sign-in page somebody came in by, so that they are led back to that one.
+const DoorCookie = "door"
 
 // SignInAddress is the address of the sign-in page that somebody knows: their partner's, where they came in by it. At a partner's
 // own host name it is its page anyway.
 func (v *Request) SignInAddress() string {
-	if slug := httpkit.SlugIn(v.HTTP, doorCookie); slug != "" {
+	if slug := httpkit.SlugIn(v.HTTP, DoorCookie); slug != "" {
 		return "/p/" + slug
 	}
 	return "/login"
 }
 
 func (v *Request) KeepSlug(slug string) {
-	http.SetCookie(v.Writer, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
+	http.SetCookie(v.Writer, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
 }
 
-// ownAddress reports whether an address is a path of ours, so that nobody is led elsewhere. It has no control characters:
+// OwnAddress reports whether an address is a path of ours, so that nobody is led elsewhere. It has no control characters:
 // it goes into a header.
-func ownAddress(text string) bool {
+func OwnAddress(text string) bool {
 	return len(text) > 1 && text[0] == '/' && text[1] != '/' && !strings.Contains(text, `\`) && strings.IndexFunc(text, unicode.IsControl) < 0
 }
 
-// invitationAddress is the link that is handed on.
-func (v *Request) invitationAddress(i control.Invitation) string {
+// InvitationAddress is the link that is handed on.
+func (v *Request) InvitationAddress(i control.Invitation) string {
 	return v.SiteAddress() + "/invitation?" + url.Values{"t": {i.Secret}}.Encode()
 }
 
 // SiteAddress is the address of the partner's pages: at its confirmed host name, where it has one.
 func (v *Request) SiteAddress() string {
-	if b := v.person.Host().Brand; b.Confirmed {
+	if b := v.Person.Host().Brand; b.Confirmed {
 		return "https://" + b.Host
 	}
-	return cmp.Or(v.site.control.Public(), readAt(v.HTTP))
+	return cmp.Or(v.Site.Control.Public(), ReadAt(v.HTTP))
 }
 
-// readAt is the address at which a page is read: that of the reader's browser.
-func readAt(r *http.Request) string {
+// ReadAt is the address at which a page is read: that of the reader's browser.
+func ReadAt(r *http.Request) string {
 	if httpkit.CallerOf(r).Secure {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host
 }
 
-// reachable reports whether an address is one that somebody on the internet may reach, and is encrypted. What is behind a
+// Reachable reports whether an address is one that somebody on the internet may reach, and is encrypted. What is behind a
 // name nobody can tell from here.
-func reachable(address string) bool {
+func Reachable(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" {
 		return false
@@ -67,5 +67,5 @@ func reachable(address string) bool {
 	return strings.Contains(strings.TrimSuffix(u.Hostname(), "."), ".")
 }
 
-// assistedPath is where the app is. It is the scope of its service worker, too.
-const assistedPath = "/phone"
+// AssistedPath is where the app is. It is the scope of its service worker, too.
+const AssistedPath = "/phone"

@@ -1,4 +1,4 @@
-package web
+package page
 
 import "testing"
 
@@ -22,7 +22,7 @@ func TestInert(t *testing.T) {
 		"%0A|calc":          "'%0A|calc",
 		"https://x.it/?a=1": "https://x.it/?a=1",
 	} {
-		if got := inert(cell); got != want {
+		if got := Inert(cell); got != want {
 			t.Errorf("%q becomes %q, want %q", cell, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"fmt"
@@ -9,20 +9,20 @@ import (
 	"puntuale"
 )
 
-// brandRoutes are what a browser loads of a partner's looks. Their addresses change with them, so they are kept for good.
-var brandRoutes = []Route{
+// BrandRoutes are what a browser loads of a partner's looks. Their addresses change with them, so they are kept for good.
+var BrandRoutes = []Route{
 	Get("/brand/{partner}/{mark}/style.css", Anyone, 0, sendBrandStyle),
 	Get("/brand/{partner}/{mark}/logo", Anyone, 0, sendBrandLogo),
 }
 
-func brandOf(v *Request) (puntuale.Host, error) {
-	id, err := puntuale.ParseID[puntuale.PartnerID](v.path("partner"))
+func BrandOf(v *Request) (puntuale.Host, error) {
+	id, err := puntuale.ParseID[puntuale.PartnerID](v.Path("partner"))
 	if err != nil {
-		return puntuale.Host{}, errNoPage
+		return puntuale.Host{}, ErrNoPage
 	}
-	h, err := v.site.control.Brand(v.ctx(), id)
-	if err == nil && h.Brand.Mark != v.path("mark") {
-		err = errNoPage
+	h, err := v.Site.Control.Brand(v.Ctx(), id)
+	if err == nil && h.Brand.Mark != v.Path("mark") {
+		err = ErrNoPage
 	}
 	return h, err
 }
@@ -31,8 +31,8 @@ func ServeForGood(v *Request, kind string, content []byte) error {
 	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}
-	v.pass.Rest() // a slow reader needs no place
-	v.answered = true
+	v.Pass.Rest() // a slow reader needs no place
+	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(content)))
@@ -44,7 +44,7 @@ func ServeForGood(v *Request, kind string, content []byte) error {
 }
 
 func sendBrandStyle(v *Request) error {
-	h, err := brandOf(v)
+	h, err := BrandOf(v)
 	if err != nil {
 		return err
 	}
@@ -52,13 +52,13 @@ func sendBrandStyle(v *Request) error {
 }
 
 func sendBrandLogo(v *Request) error {
-	h, err := brandOf(v)
+	h, err := BrandOf(v)
 	if err != nil {
 		return err
 	}
-	logo, kind, err := v.site.control.Logo(v.ctx(), h.Partner.ID)
+	logo, kind, err := v.Site.Control.Logo(v.Ctx(), h.Partner.ID)
 	if err == nil && logo == nil {
-		err = errNoPage
+		err = ErrNoPage
 	}
 	if err != nil {
 		return err
@@ -68,12 +68,12 @@ func sendBrandLogo(v *Request) error {
 
 // paper is what a partner's colour is read on, as app.css has it: the page, its cards, and these with a wash of the colour.
 type paper struct {
-	page, card string
+	Page, card string
 	wash       float64 // how much of the colour
 }
 
 var (
-	lightPaper = paper{"#f5f6f3", "#ffffff", 0.09}
+	LightPaper = paper{"#f5f6f3", "#ffffff", 0.09}
 	darkPaper  = paper{"#13181c", "#1b2227", 0.13}
 )
 
@@ -82,23 +82,23 @@ const legible = 4.6
 
 // worst is the least contrast that a colour has on a paper.
 func (p paper) worst(c RGB) float64 {
-	card, washed := parseColour(p.card), RGB{}
+	card, washed := ParseColour(p.card), RGB{}
 	for i := range c {
 		washed[i] = c[i]*p.wash + card[i]*(1-p.wash)
 	}
-	return min(contrast(c, parseColour(p.page)), contrast(c, card), contrast(c, washed))
+	return min(contrast(c, ParseColour(p.Page)), contrast(c, card), contrast(c, washed))
 }
 
 // brandStyle makes a style of a partner's colour. Whatever it is, what is written in it, or on it, can be read: it is
 // darkened for light pages and lightened for dark ones as far as needed.
 func brandStyle(colour string) string {
-	light, dark := readable(colour, lightPaper, 0), readable(colour, darkPaper, 1)
-	return fmt.Sprintf(":root{--brand:%s;--brand-ink:%s;--brand-dark:%s;--brand-dark-ink:%s}\n", light, inkOn(light), dark, inkOn(dark))
+	light, dark := readable(colour, LightPaper, 0), readable(colour, darkPaper, 1)
+	return fmt.Sprintf(":root{--brand:%s;--brand-ink:%s;--brand-dark:%s;--brand-dark-ink:%s}\n", light, InkOn(light), dark, InkOn(dark))
 }
 
 type RGB [3]float64 // 0 to 1
 
-func parseColour(text string) RGB {
+func ParseColour(text string) RGB {
 	n, err := strconv.ParseUint(text[min(1, len(text)):], 16, 32)
 	if err != nil || len(text) != 7 {
 		n = 0x0b6e63
@@ -128,7 +128,7 @@ func contrast(a, b RGB) float64 {
 
 // readable moves a colour towards black (0) or white (1) until it can be read on the paper.
 func readable(colour string, on paper, towards float64) string {
-	c := parseColour(colour)
+	c := ParseColour(colour)
 	for range 100 {
 		if on.worst(c) >= legible {
 			break
@@ -140,10 +140,10 @@ func readable(colour string, on paper, towards float64) string {
 	return c.String()
 }
 
-// inkOn is white or almost black, whichever is read better on the colour.
-func inkOn(colour string) string {
-	c := parseColour(colour)
-	if contrast(c, RGB{1, 1, 1}) >= contrast(c, parseColour("#10181a")) {
+// InkOn is white or almost black, whichever is read better on the colour.
+func InkOn(colour string) string {
+	c := ParseColour(colour)
+	if contrast(c, RGB{1, 1, 1}) >= contrast(c, ParseColour("#10181a")) {
 		return "#ffffff"
 	}
 	return "#10181a"

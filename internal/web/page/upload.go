@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"errors"
@@ -9,13 +9,13 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// upload reads a form with one file, part by part. Of a file that is larger than limit it returns one byte more than
+// Upload reads a form with one file, part by part. Of a file that is larger than limit it returns one byte more than
 // that, for who checks it, and reads no further: the form then has the fields that come before the file. The file is nil
 // where none was chosen. Codes: too_large, unreadable.
-func (v *Request) upload(name string, limit int64) (f *view.Form, file []byte, err error) {
+func (v *Request) Upload(name string, limit int64) (f *view.Form, file []byte, err error) {
 	parts, err := v.HTTP.MultipartReader()
 	if errors.Is(err, http.ErrNotMultipart) {
-		f, err = v.form()
+		f, err = v.Form()
 		return f, nil, err
 	}
 	values := url.Values{}
@@ -35,7 +35,7 @@ func (v *Request) upload(name string, limit int64) (f *view.Form, file []byte, e
 		}
 	}
 	if err != nil {
-		return nil, nil, unreadable(err)
+		return nil, nil, Unreadable(err)
 	}
 	if len(file) == 0 {
 		file = nil

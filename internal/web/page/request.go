@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"bytes"
@@ -27,21 +27,21 @@ import (
 
 // Request is one request for a page, and what is known of who makes it.
 type Request struct {
-	site    *Site
+	Site    *Site
 	Writer  http.ResponseWriter
 	HTTP    *http.Request
-	visits  *scs.SessionManager
+	Visits  *scs.SessionManager
 	route   *Route
-	person  *control.Person  // nil: nobody is signed in
-	partner *control.Partner // on the partner's side
-	client  *control.Client  // on the client's side
-	frame   *view.Frame
-	pass    *httpkit.Pass
+	Person  *control.Person  // nil: nobody is signed in
+	Partner *control.Partner // on the partner's side
+	Client  *control.Client  // on the client's side
+	Frame   *view.Frame
+	Pass    *httpkit.Pass
 	Memory  *httpkit.Account // of what the request takes in memory
 
 	target   string // what was done it to, for the audit log
-	quiet    bool   // nothing was done
-	answered bool
+	Quiet    bool   // nothing was done
+	Answered bool
 	bare     bool // nothing was read of the visit: it was turned away before
 }
 
@@ -67,7 +67,7 @@ var homeZone = func() *time.Location {
 
 func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 	f := &view.Frame{
-		Language: asked(r), Zone: homeZone, Now: s.control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
+		Language: asked(r), Zone: homeZone, Now: s.Control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
 		Look: view.Look{Name: "Puntuale"},
 	}
 	if back := r.URL.Query()["back"]; len(back) <= view.MostBack {
@@ -76,7 +76,7 @@ func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		f.Theme = c.Value
 	}
-	return &Request{site: s, Writer: w, HTTP: r, visits: s.visits(r), frame: f}
+	return &Request{Site: s, Writer: w, HTTP: r, Visits: s.visits(r), Frame: f}
 }
 
 // asked is the language of whoever has not signed in.
@@ -89,21 +89,21 @@ func asked(r *http.Request) *language.Language {
 	return language.Asked(r.Header.Get("Accept-Language"))
 }
 
-func (v *Request) ctx() context.Context { return v.HTTP.Context() }
-func (v *Request) now() time.Time       { return v.frame.Now }
+func (v *Request) Ctx() context.Context { return v.HTTP.Context() }
+func (v *Request) Now() time.Time       { return v.Frame.Now }
 
-// caller is where the request comes from.
-func (v *Request) caller() httpkit.Caller { return httpkit.CallerOf(v.HTTP) }
+// Caller is where the request comes from.
+func (v *Request) Caller() httpkit.Caller { return httpkit.CallerOf(v.HTTP) }
 
-// path returns a part of the path, query a parameter of the address.
-func (v *Request) path(name string) string  { return v.HTTP.PathValue(name) }
-func (v *Request) query(name string) string { return v.HTTP.URL.Query().Get(name) }
+// Path returns a part of the path, query a parameter of the address.
+func (v *Request) Path(name string) string  { return v.HTTP.PathValue(name) }
+func (v *Request) Query(name string) string { return v.HTTP.URL.Query().Get(name) }
 
-// t returns a text in the reader's language.
-func (v *Request) T(key string, pairs ...any) string { return v.frame.Language.T(key, pairs...) }
+// T returns a text in the reader's language.
+func (v *Request) T(key string, pairs ...any) string { return v.Frame.Language.T(key, pairs...) }
 
-// partial reports whether htmx asks, which wants a part of a page.
-func (v *Request) partial() bool { return v.HTTP.Header.Get("HX-Request") == "true" }
+// Partial reports whether htmx asks, which wants a part of a page.
+func (v *Request) Partial() bool { return v.HTTP.Header.Get("HX-Request") == "true" }
 
 // What may be sent by somebody who has not signed in, and how long it may take; and how many fields a form may have.
 const (
@@ -116,22 +116,22 @@ const (
 // in a queue of its own. Codes: too_large, unreadable, overloaded, rate_limited.
 func (v *Request) body() (content []byte, err error) {
 	most := int64(httpkit.MaxBody)
-	if v.person == nil {
+	if v.Person == nil {
 		most = strangerBody
 		defer httpkit.ReadWithin(v.Writer, v.HTTP, strangerWithin)()
 	}
-	v.pass.Rest()
+	v.Pass.Rest()
 	if content, err = httpkit.ReadBody(v.Writer, v.HTTP, most, v.Memory); err != nil {
 		return nil, err
 	}
-	if v.person != nil {
-		_, err = v.pass.Return(v.ctx())
+	if v.Person != nil {
+		_, err = v.Pass.Return(v.Ctx())
 	}
 	return content, err
 }
 
-// form reads what was sent. Codes: as body.
-func (v *Request) form() (*view.Form, error) {
+// Form reads what was sent. Codes: as body.
+func (v *Request) Form() (*view.Form, error) {
 	content, err := v.body()
 	if err != nil {
 		return nil, err
@@ -146,25 +146,25 @@ func (v *Request) form() (*view.Form, error) {
 		err = v.HTTP.ParseForm()
 	}
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, Unreadable(err)
 	}
 	return &view.Form{Values: clean(v.HTTP.PostForm)}, nil
 }
 
-// file returns a file of a form, nil where none was chosen. Of one that is too large it returns one byte too many, for
+// File returns a file of a form, nil where none was chosen. Of one that is too large it returns one byte too many, for
 // whoever checks it.
-func (v *Request) file(name string, limit int64) ([]byte, error) {
+func (v *Request) File(name string, limit int64) ([]byte, error) {
 	part, _, err := v.HTTP.FormFile(name)
 	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, Unreadable(err)
 	}
 	defer part.Close()
 	content, err := io.ReadAll(io.LimitReader(part, limit+1))
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, Unreadable(err)
 	}
 	if len(content) == 0 {
 		return nil, nil
@@ -182,17 +182,17 @@ func clean(values url.Values) url.Values {
 	return values
 }
 
-// show answers with a page, or with a part of one.
-func (v *Request) show(c templ.Component) error { return v.showAs(http.StatusOK, c) }
+// Show answers with a page, or with a part of one.
+func (v *Request) Show(c templ.Component) error { return v.ShowAs(http.StatusOK, c) }
 
-// whole answers a form with a page in the place of the one that it is on.
-func (v *Request) whole(c templ.Component) error {
-	if v.partial() {
+// Whole answers a form with a page in the place of the one that it is on.
+func (v *Request) Whole(c templ.Component) error {
+	if v.Partial() {
 		v.Writer.Header().Set("HX-Retarget", "#main")
 		v.Writer.Header().Set("HX-Reselect", "#main")
 		v.Writer.Header().Set("HX-Reswap", "outerHTML show:window:top")
 	}
-	return v.show(c)
+	return v.Show(c)
 }
 
 // buffers are used again: a page is written at once, so that what goes wrong in its middle shows as an error.
@@ -205,14 +205,14 @@ func putBuffer(b *bytes.Buffer) {
 	}
 }
 
-func (v *Request) showAs(status int, c templ.Component) error {
+func (v *Request) ShowAs(status int, c templ.Component) error {
 	b := buffers.Get().(*bytes.Buffer)
 	defer putBuffer(b)
 	b.Reset()
-	if !v.partial() && !v.bare {
-		v.frame.Toasts = append(v.frame.Toasts, v.toasts()...)
+	if !v.Partial() && !v.bare {
+		v.Frame.Toasts = append(v.Frame.Toasts, v.toasts()...)
 	}
-	if err := c.Render(view.With(v.ctx(), v.frame), b); err != nil {
+	if err := c.Render(view.With(v.Ctx(), v.Frame), b); err != nil {
 		return err
 	}
 	if status < http.StatusBadRequest { // what is refused is short, and must be said
@@ -220,8 +220,8 @@ func (v *Request) showAs(status int, c templ.Component) error {
 			return err
 		}
 	}
-	v.pass.Rest() // a slow reader needs no place
-	v.answered = true
+	v.Pass.Rest() // a slow reader needs no place
+	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	content := b.Bytes()
@@ -246,29 +246,29 @@ func (v *Request) showAs(status int, c templ.Component) error {
 
 var zippers = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }}
 
-// again answers a form whose faults are in err: with its part to htmx, else with the whole page. fields are the form's;
+// Again answers a form whose faults are in err: with its part to htmx, else with the whole page. fields are the form's;
 // see [view.Form.Take]. Any other error is returned.
-func (v *Request) again(err error, f *view.Form, part, page templ.Component, fields ...string) error {
-	e, status := refusal(err)
+func (v *Request) Again(err error, f *view.Form, part, page templ.Component, fields ...string) error {
+	e, status := Refusal(err)
 	if e == nil {
 		return err
 	}
-	v.quiet = true
-	f.Take(v.frame.Language, e, fields...)
+	v.Quiet = true
+	f.Take(v.Frame.Language, e, fields...)
 	if e.Code == puntuale.CodeRateLimited {
 		v.Writer.Header().Set("Retry-After", httpkit.RetryAfter(e.RetryAfter))
-		f.Message = v.T("form.wait", "Time", v.frame.Language.Span(e.RetryAfter.Round(time.Second)))
+		f.Message = v.T("form.wait", "Time", v.Frame.Language.Span(e.RetryAfter.Round(time.Second)))
 	}
-	if v.partial() {
-		return v.showAs(status, part)
+	if v.Partial() {
+		return v.ShowAs(status, part)
 	}
-	return v.showAs(status, page)
+	return v.ShowAs(status, page)
 }
 
 // to leads on to another page.
 func (v *Request) Redirect(address string) error {
-	v.answered = true
-	if v.partial() {
+	v.Answered = true
+	if v.Partial() {
 		v.Writer.Header().Set("HX-Redirect", address)
 		v.Writer.WriteHeader(http.StatusOK)
 		return nil
@@ -277,39 +277,39 @@ func (v *Request) Redirect(address string) error {
 	return nil
 }
 
-// did names what something was done to, for the audit log: an identifier or a name, never a phone number, a text or a key.
-func (v *Request) did(target string) { v.target = target }
+// Did names what something was done to, for the audit log: an identifier or a name, never a phone number, a text or a key.
+func (v *Request) Did(target string) { v.target = target }
 
 // note tells the audit log, unless nothing was done.
 func (v *Request) note() {
-	if v.route.Audit == "" || v.route.Audit == Unaudited || v.quiet || v.person == nil {
+	if v.route.Audit == "" || v.route.Audit == Unaudited || v.Quiet || v.Person == nil {
 		return
 	}
 	var client puntuale.ClientID
-	if v.client != nil {
-		client = v.client.ID()
+	if v.Client != nil {
+		client = v.Client.ID()
 	} else {
-		client = v.person.User().Client
+		client = v.Person.User().Client
 	}
 	// What was done was done, also for who went away meanwhile.
-	if err := v.person.Note(context.WithoutCancel(v.ctx()), client, v.route.Audit, v.target, v.caller().Address); err != nil {
-		v.site.logger.ErrorContext(v.ctx(), "what was done in a dashboard could not be noted", "request_id", v.frame.Request, "action", v.route.Audit, "error", err)
+	if err := v.Person.Note(context.WithoutCancel(v.Ctx()), client, v.route.Audit, v.target, v.Caller().Address); err != nil {
+		v.Site.logger.ErrorContext(v.Ctx(), "what was done in a dashboard could not be noted", "request_id", v.Frame.Request, "action", v.route.Audit, "error", err)
 	}
 }
 
-// say puts a text on the next page: what was just done. undo is an address that takes it back when it is posted to; "" none.
-func (v *Request) say(key, undo string, pairs ...any) { v.toast("ok", v.T(key, pairs...), undo) }
+// Say puts a text on the next page: what was just done. undo is an address that takes it back when it is posted to; "" none.
+func (v *Request) Say(key, undo string, pairs ...any) { v.Toast("ok", v.T(key, pairs...), undo) }
 
-func (v *Request) toast(tone, text, undo string) {
+func (v *Request) Toast(tone, text, undo string) {
 	all := append(v.waiting(), view.Toast{Text: text, Tone: tone, Undo: undo})
 	content, err := json.Marshal(all)
 	if err == nil {
-		v.visits.Put(v.ctx(), keyToasts, string(content))
+		v.Visits.Put(v.Ctx(), keyToasts, string(content))
 	}
 }
 
 func (v *Request) waiting() (all []view.Toast) {
-	_ = json.Unmarshal([]byte(v.visits.GetString(v.ctx(), keyToasts)), &all) // nothing there is nothing to say
+	_ = json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), keyToasts)), &all) // nothing there is nothing to say
 	return all
 }
 
@@ -317,7 +317,7 @@ func (v *Request) waiting() (all []view.Toast) {
 func (v *Request) toasts() []view.Toast {
 	all := v.waiting()
 	if len(all) > 0 {
-		v.visits.Remove(v.ctx(), keyToasts)
+		v.Visits.Remove(v.Ctx(), keyToasts)
 	}
 	return all
 }
@@ -332,7 +332,7 @@ func (v *Request) trigger(event string, value any) {
 
 // dress makes the frame the person's.
 func (v *Request) dress() {
-	u, f := v.person.User(), v.frame
+	u, f := v.Person.User(), v.Frame
 	if l := language.Named(u.Language); l != nil {
 		f.Language = l
 	}
@@ -344,7 +344,7 @@ func (v *Request) dress() {
 		who.Side = puntuale.ClientSide
 	}
 	f.Who = &who
-	f.Look = LookOf(v.person.Host())
+	f.Look = LookOf(v.Person.Host())
 }
 
 // look is how a partner's pages look.
@@ -365,16 +365,16 @@ func LookOf(h puntuale.Host) view.Look {
 
 // settle makes the frame that of the place one is in.
 func (v *Request) settle() {
-	f := v.frame
-	if v.client != nil {
-		account := v.client.Account()
+	f := v.Frame
+	if v.Client != nil {
+		account := v.Client.Account()
 		f.Place = &view.Place{
-			Base: "/c/" + account.ID.String(), Name: account.Name, Entered: v.person.User().Client == 0, Suspended: account.Suspended,
-			Expired: !account.ExpiresAt.IsZero() && !v.now().Before(account.ExpiresAt),
+			Base: "/c/" + account.ID.String(), Name: account.Name, Entered: v.Person.User().Client == 0, Suspended: account.Suspended,
+			Expired: !account.ExpiresAt.IsZero() && !v.Now().Before(account.ExpiresAt),
 		}
 		if zone, err := time.LoadLocation(account.Zone); err == nil {
 			f.Zone = zone
 		}
 	}
-	f.Nav = v.site.navigation(v)
+	f.Nav = v.Site.navigation(v)
 }

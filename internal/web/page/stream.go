@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"bytes"
@@ -24,18 +24,18 @@ const streamAllows = 10 * time.Second
 // streamBytes is the memory of one stream that waits.
 const streamBytes = 64 << 10
 
-// stream sends a part of a page whenever the client's messages have changed since the version that the browser has.
+// Stream sends a part of a page whenever the client's messages have changed since the version that the browser has.
 // Whoever does not ask for events gets none.
-func (v *Request) stream(part func() (string, error)) error {
-	if !v.wantsEvents() {
-		return v.Redirect(v.frame.Place.Base)
+func (v *Request) Stream(part func() (string, error)) error {
+	if !v.WantsEvents() {
+		return v.Redirect(v.Frame.Place.Base)
 	}
-	following, err := v.client.Follow(v.KnownVersion("version"))
+	following, err := v.Client.Follow(v.KnownVersion("version"))
 	if err != nil {
 		return err
 	}
 	defer following.Stop()
-	return v.events(func(ctx context.Context) (version, content string, err error) {
+	return v.Events(func(ctx context.Context) (version, content string, err error) {
 		if version, err = following.Next(ctx); err != nil {
 			return "", "", err
 		}
@@ -43,17 +43,17 @@ func (v *Request) stream(part func() (string, error)) error {
 		if err = v.Memory.Take(streamBytes); err != nil {
 			return "", "", err
 		}
-		if _, err = v.pass.Return(ctx); err != nil {
+		if _, err = v.Pass.Return(ctx); err != nil {
 			return "", "", err
 		}
-		defer v.pass.Rest()
-		v.frame.Now = v.site.control.Now()
+		defer v.Pass.Rest()
+		v.Frame.Now = v.Site.Control.Now()
 		content, err = part()
 		return version, content, err
 	})
 }
 
-func (v *Request) wantsEvents() bool {
+func (v *Request) WantsEvents() bool {
 	return strings.Contains(v.HTTP.Header.Get("Accept"), "text/event-stream")
 }
 
@@ -62,33 +62,33 @@ func (v *Request) KnownVersion(name string) string {
 	if last := v.HTTP.Header.Get("Last-Event-ID"); last != "" {
 		return last
 	}
-	return v.query(name)
+	return v.Query(name)
 }
 
-// events sends what next returns, again and again, each with the version that makes the next one wait. Once next fails the
+// Events sends what next returns, again and again, each with the version that makes the next one wait. Once next fails the
 // browser asks anew, and is told what is wrong.
-func (v *Request) events(next func(ctx context.Context) (version, content string, err error)) error {
-	httpkit.Quieten(v.ctx())
+func (v *Request) Events(next func(ctx context.Context) (version, content string, err error)) error {
+	httpkit.Quieten(v.Ctx())
 	if err := v.Memory.Take(streamBytes); err != nil {
 		return err
 	}
-	v.pass.Rest()
-	v.answered = true
+	v.Pass.Rest()
+	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	connection := http.NewResponseController(v.Writer)
-	ctx, end := context.WithTimeout(v.ctx(), streamLife)
+	ctx, end := context.WithTimeout(v.Ctx(), streamLife)
 	defer end()
 	event := ": here\n\n"
 	for {
-		_ = connection.SetWriteDeadline(deadline(streamAllows))
+		_ = connection.SetWriteDeadline(Deadline(streamAllows))
 		if _, err := v.Writer.Write([]byte(event)); err != nil {
 			return nil // the browser is gone
 		}
 		_ = connection.Flush()
-		_ = connection.SetWriteDeadline(deadline(streamLife + streamAllows))
+		_ = connection.SetWriteDeadline(Deadline(streamLife + streamAllows))
 		version, content, err := next(ctx)
 		if err != nil {
 			return nil // its time is over, or something is wrong: the browser asks again
@@ -97,12 +97,12 @@ func (v *Request) events(next func(ctx context.Context) (version, content string
 	}
 }
 
-// rendered is a component as text.
-func (v *Request) rendered(c templ.Component) (string, error) {
+// Rendered is a component as text.
+func (v *Request) Rendered(c templ.Component) (string, error) {
 	var b bytes.Buffer
-	err := c.Render(view.With(v.ctx(), v.frame), &b)
+	err := c.Render(view.With(v.Ctx(), v.Frame), &b)
 	return b.String(), err
 }
 
-// deadline is the moment that lies so far ahead by the machine's clock, which is the one that connections go by.
-func deadline(d time.Duration) time.Time { return clock.System().Now().Add(d) }
+// Deadline is the moment that lies so far ahead by the machine's clock, which is the one that connections go by.
+func Deadline(d time.Duration) time.Time { return clock.System().Now().Add(d) }

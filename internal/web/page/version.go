@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"strings"
@@ -19,12 +19,12 @@ func Versions(f *view.Form) []puntuale.Version {
 	return nil
 }
 
-// label is a field of a form, and the key of its name for people.
-type label struct{ name, key string }
+// Label is a field of a form, and the key of its name for people.
+type Label struct{ Name, Key string }
 
-// compare reports whether a form was refused for its version. Then it gives the form the stored version, and the address
+// Compare reports whether a form was refused for its version. Then it gives the form the stored version, and the address
 // that shows what is stored.
-func (v *Request) compare(err error, f *view.Form, version puntuale.Version, fresh string) bool {
+func (v *Request) Compare(err error, f *view.Form, version puntuale.Version, fresh string) bool {
 	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
 		return false
 	}
@@ -33,9 +33,9 @@ func (v *Request) compare(err error, f *view.Form, version puntuale.Version, fre
 	return true
 }
 
-// differ notes which fields of a form are stored otherwise now.
-func (v *Request) differ(f, stored *view.Form, labels ...label) {
+// Differ notes which fields of a form are stored otherwise now.
+func (v *Request) Differ(f, stored *view.Form, labels ...Label) {
 	for _, l := range labels {
-		f.Differ(v.T(l.key), strings.TrimSpace(f.Value(l.name)), strings.TrimSpace(stored.Value(l.name)))
+		f.Differ(v.T(l.Key), strings.TrimSpace(f.Value(l.Name)), strings.TrimSpace(stored.Value(l.Name)))
 	}
 }

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"strings"
@@ -15,9 +15,9 @@ func TestBrandIsReadable(t *testing.T) {
 		style := brandStyle(colour)
 		value := func(name string) RGB {
 			_, rest, _ := strings.Cut(style, name+":")
-			return parseColour(rest[:7])
+			return ParseColour(rest[:7])
 		}
-		for name, paper := range map[string]paper{"--brand": lightPaper, "--brand-dark": darkPaper} {
+		for name, paper := range map[string]paper{"--brand": LightPaper, "--brand-dark": darkPaper} {
 			if c := paper.worst(value(name)); c < 4.5 {
 				t.Errorf("%s on its paper: %.2f", name, c)
 			}

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"net/http"
@@ -49,7 +49,7 @@ func (s *Site) serve(r *Route) http.Handler {
 		v := requestOf(req.Context())
 		v.Writer, v.HTTP, v.route = w, req, r
 		err := s.admit(v)
-		if err == nil && !v.answered {
+		if err == nil && !v.Answered {
 			if err = r.do(v); err == nil {
 				v.note()
 			}
@@ -65,29 +65,29 @@ func (s *Site) admit(v *Request) error {
 	if err := v.identify(); err != nil {
 		return err
 	}
-	if v.person == nil && v.route.counted() {
+	if v.Person == nil && v.route.counted() {
 		if err := s.admits.Unknown(v.HTTP); err != nil {
-			httpkit.Quieten(v.ctx())
+			httpkit.Quieten(v.Ctx())
 			return err
 		}
 	}
 	if v.route.Side == Anyone {
 		return nil
 	}
-	if v.person == nil {
-		return errSignIn
+	if v.Person == nil {
+		return ErrSignIn
 	}
 	var err error
 	switch v.route.Side {
 	case PartnerSide:
-		v.partner, err = v.person.Partner()
+		v.Partner, err = v.Person.Partner()
 	case ClientSide:
 		err = s.enter(v)
 	}
-	if err != nil || v.answered {
+	if err != nil || v.Answered {
 		return err
 	}
-	if v.person.User().Role < v.route.Role {
+	if v.Person.User().Role < v.route.Role {
 		return errRole
 	}
 	v.settle()
@@ -96,12 +96,12 @@ func (s *Site) admit(v *Request) error {
 
 // enter finds the client of a path. A partner's user must have entered its dashboard, which the audit log notes.
 func (s *Site) enter(v *Request) (err error) {
-	id := v.path("client")
-	if v.client, err = v.person.Client(v.ctx(), id); err != nil {
+	id := v.Path("client")
+	if v.Client, err = v.Person.Client(v.Ctx(), id); err != nil {
 		return err
 	}
-	v.client.At(v.caller().Address)
-	if v.person.User().Client != 0 || v.entered(v.client.ID()) {
+	v.Client.At(v.Caller().Address)
+	if v.Person.User().Client != 0 || v.Entered(v.Client.ID()) {
 		return nil
 	}
 	if v.HTTP.Method != http.MethodGet {
@@ -132,14 +132,14 @@ func (r *Route) lane() httpkit.Lane {
 // sign-in page loads does not.
 func (r *Route) counted() bool { return !strings.HasPrefix(r.Path(), "/brand/") }
 
-// method is the pattern's method, path the rest.
+// Method is the pattern's method, path the rest.
 func (r *Route) Method() string { m, _, _ := strings.Cut(r.Pattern, " "); return m }
 func (r *Route) Path() string   { _, p, _ := strings.Cut(r.Pattern, " "); return p }
 
 // askToEnter shows the partner's user that a page is in a client's dashboard, which is entered knowingly.
 func (s *Site) askToEnter(v *Request) error {
-	account := v.client.Account()
-	v.client = nil
-	v.frame.Nav = s.navigation(v)
-	return v.show(view.Enter(account, v.HTTP.URL.RequestURI()))
+	account := v.Client.Account()
+	v.Client = nil
+	v.Frame.Nav = s.navigation(v)
+	return v.Show(view.Enter(account, v.HTTP.URL.RequestURI()))
 }

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ type Config struct {
 
 // Site is what all pages share.
 type Site struct {
-	control *control.Control
+	Control *control.Control
 	logger  *slog.Logger
 	plain   *scs.SessionManager // visits by http, as on one's own machine
 	secure  *scs.SessionManager // visits by https
@@ -42,7 +42,7 @@ type Site struct {
 
 // NewHandler returns the handler of all pages.
 func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
-	s := &Site{control: cfg.Control, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
+	s := &Site{Control: cfg.Control, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]
@@ -85,15 +85,15 @@ func ownPaths() []string {
 	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "phone"}
 }
 
-// policy lets a page load what it is made of from here, and nothing from anywhere else. No script or style is written
+// Policy lets a page load what it is made of from here, and nothing from anywhere else. No script or style is written
 // into a page itself.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // page answers a request for a page.
 func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", Policy)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
 	h.Set("X-Frame-Options", "DENY")
@@ -118,7 +118,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	defer account.Close()
 	s.visits(r).LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := s.newRequest(w, r)
-		v.pass, v.Memory = pass, account
+		v.Pass, v.Memory = pass, account
 		defer v.recovered()
 		if err := s.cross.Check(r); err != nil {
 			v.fail(errCross)
@@ -137,7 +137,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 // unmatched tells a path that there is not from one that does not take the method.
 func (s *Site) unmatched(r *http.Request) error {
 	if path.Clean(r.URL.Path) != r.URL.Path {
-		return errNoPage
+		return ErrNoPage
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		other := r.Clone(r.Context())
@@ -146,7 +146,7 @@ func (s *Site) unmatched(r *http.Request) error {
 			return errMethod
 		}
 	}
-	return errNoPage
+	return ErrNoPage
 }
 
 func (r *Route) check() error {

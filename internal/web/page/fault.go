@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"errors"
@@ -18,22 +18,22 @@ import (
 
 // What only pages refuse.
 var (
-	errSignIn = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "nobody is signed in"}
+	ErrSignIn = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "nobody is signed in"}
 	errRole   = &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the role does not allow it"}
 	errCross  = &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the request comes from another site"}
-	errNoPage = puntuale.NotFound("page")
+	ErrNoPage = puntuale.NotFound("page")
 	errMethod = &puntuale.Error{Code: httpkit.CodeMethod, Message: "this path does not take the method"}
 )
 
-func unreadable(err error) error {
+func Unreadable(err error) error {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "what was sent is too large", Err: err}
 	}
 	return &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "what was sent cannot be read", Err: err}
 }
 
-// refusal returns an error that a form can show, with its status; nil for any other.
-func refusal(err error) (*puntuale.Error, int) {
+// Refusal returns an error that a form can show, with its status; nil for any other.
+func Refusal(err error) (*puntuale.Error, int) {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
 		return nil, 0
@@ -51,9 +51,9 @@ func refusal(err error) (*puntuale.Error, int) {
 	return nil, 0
 }
 
-// below takes a member out of the locations of an error's faults, where a form has no such part: "body.pace.per_day" becomes
+// Below takes a member out of the locations of an error's faults, where a form has no such part: "body.pace.per_day" becomes
 // "body.per_day".
-func below(err error, member string) error {
+func Below(err error, member string) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(e.Faults) == 0 {
 		return err
@@ -69,63 +69,63 @@ func below(err error, member string) error {
 // fail ends a request with an error: a page that says what went wrong and what to do, in the reader's language. What is
 // missing and what is another's are the same page.
 func (v *Request) fail(err error) {
-	if v.answered {
-		v.site.logger.ErrorContext(v.ctx(), "an answer broke off", "request_id", v.frame.Request, "error", err)
+	if v.Answered {
+		v.Site.logger.ErrorContext(v.Ctx(), "an answer broke off", "request_id", v.Frame.Request, "error", err)
 		return
 	}
-	if v.ctx().Err() != nil { // the reader is gone
-		httpkit.NewProblem(v.ctx(), v.site.logger, err).Write(v.Writer)
+	if v.Ctx().Err() != nil { // the reader is gone
+		httpkit.NewProblem(v.Ctx(), v.Site.logger, err).Write(v.Writer)
 		return
 	}
-	if errors.Is(err, errSignIn) {
+	if errors.Is(err, ErrSignIn) {
 		v.toSignIn()
 		return
 	}
 	if errors.Is(err, control.ErrOver) {
-		v.toast("bad", v.T("login.over"), "")
+		v.Toast("bad", v.T("login.over"), "")
 		_ = v.Redirect(v.SignInAddress()) // only sets headers
 		return
 	}
-	if errors.Is(err, control.ErrSuspended) && !v.partial() {
-		err = v.showAs(http.StatusForbidden, view.Suspended(v.person.Host().Partner.Name))
+	if errors.Is(err, control.ErrSuspended) && !v.Partial() {
+		err = v.ShowAs(http.StatusForbidden, view.Suspended(v.Person.Host().Partner.Name))
 		if err == nil {
 			return
 		}
 	}
-	p := httpkit.NewProblem(v.ctx(), v.site.logger, err) // logs what somebody must act on
+	p := httpkit.NewProblem(v.Ctx(), v.Site.logger, err) // logs what somebody must act on
 	if after := p.GetHeaders().Get("Retry-After"); after != "" {
 		v.Writer.Header().Set("Retry-After", after)
 	}
 	kind, detail := errorKind(p.Status), ""
 	if kind == "422" || kind == "409" {
-		detail = v.frame.Language.Fault(p.Detail)
+		detail = v.Frame.Language.Fault(p.Detail)
 		if len(p.Errors) > 0 {
-			detail = v.frame.Language.Fault(p.Errors[0].Message)
+			detail = v.Frame.Language.Fault(p.Errors[0].Message)
 		}
 		kind = "409"
 	}
 	if errors.Is(err, errCross) {
 		kind = "cross"
 	} else if puntuale.CodeOf(err) == puntuale.CodeForbidden && !errors.Is(err, errRole) {
-		detail = v.frame.Language.Fault(p.Detail)
+		detail = v.Frame.Language.Fault(p.Detail)
 	}
-	if v.partial() { // the page stays, and says it
+	if v.Partial() { // the page stays, and says it
 		text := v.T("error." + kind + ".heading")
 		if detail != "" {
 			text = detail
 		}
 		v.Writer.Header().Set("HX-Reswap", "none")
 		v.trigger("toast", map[string]string{"text": text, "tone": "bad"})
-		v.answered = true
+		v.Answered = true
 		v.Writer.WriteHeader(p.Status)
 		return
 	}
 	if p.Status < http.StatusInternalServerError {
 		v.orient()
 	}
-	if err := v.showAs(p.Status, view.ErrorPage(kind, strconv.Itoa(p.Status), detail)); err != nil {
-		if v.ctx().Err() == nil { // else the caller has left
-			v.site.logger.ErrorContext(v.ctx(), "an error page could not be shown", "request_id", v.frame.Request, "error", err)
+	if err := v.ShowAs(p.Status, view.ErrorPage(kind, strconv.Itoa(p.Status), detail)); err != nil {
+		if v.Ctx().Err() == nil { // else the caller has left
+			v.Site.logger.ErrorContext(v.Ctx(), "an error page could not be shown", "request_id", v.Frame.Request, "error", err)
 		}
 		p.Write(v.Writer)
 	}
@@ -133,11 +133,11 @@ func (v *Request) fail(err error) {
 
 // orient gives an error page the navigation of where one is: the client of the path, where one may be, else one's home.
 func (v *Request) orient() {
-	if v.person == nil || v.frame.Nav != nil {
+	if v.Person == nil || v.Frame.Nav != nil {
 		return
 	}
-	if v.client == nil && v.partner == nil {
-		v.client = v.nearest()
+	if v.Client == nil && v.Partner == nil {
+		v.Client = v.nearest()
 	}
 	v.route = nil // what is missing and what is another's are the same page
 	v.settle()
@@ -145,7 +145,7 @@ func (v *Request) orient() {
 
 // nearest is the client whose pages one was among; nil: none, or one that one has not entered.
 func (v *Request) nearest() *control.Client {
-	own := v.person.User().Client
+	own := v.Person.User().Client
 	id := own.String()
 	if own == 0 {
 		rest, ok := strings.CutPrefix(v.HTTP.URL.Path, "/c/")
@@ -154,8 +154,8 @@ func (v *Request) nearest() *control.Client {
 		}
 		id, _, _ = strings.Cut(rest, "/")
 	}
-	c, err := v.person.Client(v.ctx(), id)
-	if err != nil || own == 0 && !v.entered(c.ID()) {
+	c, err := v.Person.Client(v.Ctx(), id)
+	if err != nil || own == 0 && !v.Entered(c.ID()) {
 		return nil
 	}
 	return c
@@ -176,7 +176,7 @@ func errorKind(status int) string {
 // toSignIn leads to the login page, and from there back.
 func (v *Request) toSignIn() {
 	address := v.SignInAddress()
-	if v.HTTP.Method == http.MethodGet && !v.partial() && v.HTTP.URL.Path != "/" {
+	if v.HTTP.Method == http.MethodGet && !v.Partial() && v.HTTP.URL.Path != "/" {
 		address += "?" + url.Values{"next": {v.HTTP.URL.RequestURI()}}.Encode()
 	} else if from := v.cameFrom(); from != "" {
 		address += "?" + url.Values{"next": {from}}.Encode()
@@ -190,7 +190,7 @@ func (v *Request) cameFrom() string {
 	if err != nil || u.Host == "" || u.Host != v.HTTP.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {
 		return ""
 	}
-	if from := u.RequestURI(); ownAddress(from) {
+	if from := u.RequestURI(); OwnAddress(from) {
 		return from
 	}
 	return ""
@@ -216,10 +216,10 @@ func FirstFault(e *puntuale.Error) string {
 	return e.Message
 }
 
-// lost makes of an address that somebody changed by hand a page that is not there.
-func lost(err error) error {
+// Lost makes of an address that somebody changed by hand a page that is not there.
+func Lost(err error) error {
 	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
-		return errors.Join(errNoPage, err)
+		return errors.Join(ErrNoPage, err)
 	}
 	return err
 }

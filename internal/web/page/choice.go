@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"puntuale/internal/control"
@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// rowsOfPage is how many rows a list shows at once.
-const rowsOfPage = "50"
+// RowsOfPage is how many rows a list shows at once.
+const RowsOfPage = "50"
 
-// mostChoices is how many entries a choice offers.
-const mostChoices = "1000"
+// MostChoices is how many entries a choice offers.
+const MostChoices = "1000"
 
 // mostSequences is how many sequences the list of messages may be narrowed to, besides the one that it is narrowed to: the
 // newest ones. Each is read with all its steps.
 const mostSequences = "200"
 
-// sequenceChoices are the newest sequences and the chosen one.
-func sequenceChoices(v *Request, chosen string) ([]view.Option, error) {
-	found, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostSequences}})
+// SequenceChoices are the newest sequences and the chosen one.
+func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
+	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostSequences}})
 	if err != nil {
 		return nil, err
 	}
@@ -30,15 +30,15 @@ func sequenceChoices(v *Request, chosen string) ([]view.Option, error) {
 	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
 		return all, nil
 	}
-	if name := sequenceName(v, chosen); name != "" {
+	if name := SequenceName(v, chosen); name != "" {
 		all = append(all, view.Option{Value: chosen, Text: name})
 	}
 	return all, nil
 }
 
-// campaignChoices are the newest campaigns, and the chosen one; none where the client has none.
-func campaignChoices(v *Request, chosen string) (all []view.Option, err error) {
-	found, _, err := v.client.Campaigns(v.ctx(), request.Page{Limit: mostSequences})
+// CampaignChoices are the newest campaigns, and the chosen one; none where the client has none.
+func CampaignChoices(v *Request, chosen string) (all []view.Option, err error) {
+	found, _, err := v.Client.Campaigns(v.Ctx(), request.Page{Limit: mostSequences})
 	if err != nil {
 		return nil, err
 	}
@@ -50,30 +50,30 @@ func campaignChoices(v *Request, chosen string) (all []view.Option, err error) {
 	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
 		return all, nil
 	}
-	if name := campaignName(v, chosen); name != "" {
+	if name := CampaignName(v, chosen); name != "" {
 		all = append(all, view.Option{Value: chosen, Text: name})
 	}
 	return all, nil
 }
 
-// sequenceName is what a search's sequence is called; "" where it asks for none, or it is gone.
-func sequenceName(v *Request, id string) string {
+// SequenceName is what a search's sequence is called; "" where it asks for none, or it is gone.
+func SequenceName(v *Request, id string) string {
 	if id == "" {
 		return ""
 	}
-	q, err := v.client.Sequence(v.ctx(), id)
+	q, err := v.Client.Sequence(v.Ctx(), id)
 	if err != nil {
 		return ""
 	}
 	return q.Name
 }
 
-// campaignName is what a search's campaign is called; "" where it asks for none, or it is not there.
-func campaignName(v *Request, id string) string {
+// CampaignName is what a search's campaign is called; "" where it asks for none, or it is not there.
+func CampaignName(v *Request, id string) string {
 	if id == "" {
 		return ""
 	}
-	c, err := v.client.Campaign(v.ctx(), id)
+	c, err := v.Client.Campaign(v.Ctx(), id)
 	if err != nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"context"
@@ -25,17 +25,17 @@ const (
 	keyStamp   = "stamp"   // of the user, when they signed in
 	keyBegun   = "begun"   // seconds
 	keySeen    = "seen"    // seconds
-	keyEntered = "entered" // clients whose dashboards a partner's user entered
+	KeyEntered = "entered" // clients whose dashboards a partner's user entered
 	keyToasts  = "toasts"  // to be said on the next page
-	keyPending = "pending" // sign-ins that wait for a choice or a code: JSON of []puntuale.Unfinished
-	keyNext    = "next"    // where they wanted to go
-	keySecret  = "secret"  // of a second factor that is being set up: JSON of secondStep
+	KeyPending = "pending" // sign-ins that wait for a choice or a code: JSON of []puntuale.Unfinished
+	KeyNext    = "next"    // where they wanted to go
+	KeySecret  = "secret"  // of a second factor that is being set up: JSON of secondStep
 )
 
 // newVisits makes the manager of visits. The token that a browser holds is hashed before it is stored.
 func (s *Site) newVisits(secure bool) *scs.SessionManager {
 	m := scs.New()
-	m.Store = visitStore{s.control}
+	m.Store = visitStore{s.Control}
 	m.Lifetime = wholeLife
 	m.HashTokenInStore = true
 	m.Cookie.Name = "puntuale"
@@ -86,17 +86,17 @@ func (v visitStore) Delete(token string) error { return v.DeleteCtx(context.Back
 
 // identify finds out who is signed in, if anybody is, and ends a visit whose time is over.
 func (v *Request) identify() error {
-	m, ctx := v.visits, v.ctx()
+	m, ctx := v.Visits, v.Ctx()
 	id := m.GetInt64(ctx, keyUser)
 	if id == 0 {
 		return nil
 	}
-	now := v.now()
+	now := v.Now()
 	begun, seen := time.Unix(m.GetInt64(ctx, keyBegun), 0), time.Unix(m.GetInt64(ctx, keySeen), 0)
 	if now.Sub(begun) >= wholeLife || now.Sub(seen) >= idleLife {
 		return m.Destroy(ctx)
 	}
-	p, err := v.site.control.Person(ctx, puntuale.LoginID(id), m.GetInt64(ctx, keyStamp))
+	p, err := v.Site.Control.Person(ctx, puntuale.LoginID(id), m.GetInt64(ctx, keyStamp))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
 		return m.Destroy(ctx)
 	}
@@ -106,54 +106,54 @@ func (v *Request) identify() error {
 	if now.Sub(seen) >= touch {
 		m.Put(ctx, keySeen, now.Unix())
 	}
-	v.person = p
+	v.Person = p
 	v.dress()
 	return nil
 }
 
-// begin signs a person in: under a new token, so that nobody who knew the old one comes along.
-func (v *Request) begin(p *control.Person) error {
-	m, ctx := v.visits, v.ctx()
+// Begin signs a person in: under a new token, so that nobody who knew the old one comes along.
+func (v *Request) Begin(p *control.Person) error {
+	m, ctx := v.Visits, v.Ctx()
 	if err := m.RenewToken(ctx); err != nil {
 		return err
 	}
-	for _, key := range []string{keyPending, keyEntered, keySecret} {
+	for _, key := range []string{KeyPending, KeyEntered, KeySecret} {
 		m.Remove(ctx, key)
 	}
 	u := p.User()
 	m.Put(ctx, keyUser, int64(u.ID))
 	m.Put(ctx, keyStamp, u.Stamp)
-	m.Put(ctx, keyBegun, v.now().Unix())
-	m.Put(ctx, keySeen, v.now().Unix())
-	v.person = p
+	m.Put(ctx, keyBegun, v.Now().Unix())
+	m.Put(ctx, keySeen, v.Now().Unix())
+	v.Person = p
 	if err := p.Arrived(ctx); err != nil {
 		return err
 	}
 	if err := v.keepDevice(); err != nil {
 		return err
 	}
-	return p.Note(ctx, u.Client, "signin", "", v.caller().Address)
+	return p.Note(ctx, u.Client, "signin", "", v.Caller().Address)
 }
 
-// restamp goes on with a visit after everything else that the person had open was ended.
-func (v *Request) restamp(stamp int64) error {
-	if err := v.visits.RenewToken(v.ctx()); err != nil {
+// Restamp goes on with a visit after everything else that the person had open was ended.
+func (v *Request) Restamp(stamp int64) error {
+	if err := v.Visits.RenewToken(v.Ctx()); err != nil {
 		return err
 	}
-	v.visits.Put(v.ctx(), keyStamp, stamp)
+	v.Visits.Put(v.Ctx(), keyStamp, stamp)
 	return v.keepDevice()
 }
 
 // deviceCookie says which users signed in at this browser; see [control.Person.Browser].
 func (v *Request) deviceCookie() string {
-	if v.caller().Secure {
+	if v.Caller().Secure {
 		return "__Host-device"
 	}
 	return "device"
 }
 
-// device is what the browser keeps of itself; "" nothing.
-func (v *Request) device() string {
+// Device is what the browser keeps of itself; "" nothing.
+func (v *Request) Device() string {
 	c, err := v.HTTP.Cookie(v.deviceCookie())
 	if err != nil {
 		return ""
@@ -163,17 +163,17 @@ func (v *Request) device() string {
 
 // keepDevice lets the browser know the next time that the person signed in here.
 func (v *Request) keepDevice() error {
-	value, err := v.person.Browser(v.device())
+	value, err := v.Person.Browser(v.Device())
 	if err != nil {
 		return err
 	}
-	http.SetCookie(v.Writer, &http.Cookie{Name: v.deviceCookie(), Value: value, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.caller().Secure}) //nolint:gosec // behind plain http there is no other way
+	http.SetCookie(v.Writer, &http.Cookie{Name: v.deviceCookie(), Value: value, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.Caller().Secure}) //nolint:gosec // behind plain http there is no other way
 	return nil
 }
 
-// entered reports whether the partner's user is in the client's dashboard.
-func (v *Request) entered(id puntuale.ClientID) bool {
-	for _, e := range v.enteredList() {
+// Entered reports whether the partner's user is in the client's dashboard.
+func (v *Request) Entered(id puntuale.ClientID) bool {
+	for _, e := range v.EnteredList() {
 		if e == int64(id) {
 			return true
 		}
@@ -181,7 +181,7 @@ func (v *Request) entered(id puntuale.ClientID) bool {
 	return false
 }
 
-func (v *Request) enteredList() []int64 {
-	all, _ := v.visits.Get(v.ctx(), keyEntered).([]int64)
+func (v *Request) EnteredList() []int64 {
+	all, _ := v.Visits.Get(v.Ctx(), KeyEntered).([]int64)
 	return all
 }
