@@ -2,19 +2,24 @@ package web
 
 import (
 	"net/http"
+	"slices"
+
+	"puntuale/internal/web/campaign"
+	"puntuale/internal/web/message"
 	"puntuale/internal/web/page"
+	"puntuale/internal/web/partner"
+	"puntuale/internal/web/sequence"
+	"puntuale/internal/web/session"
+	"puntuale/internal/web/signin"
 	"puntuale/internal/web/static"
 )
 
 // New returns the handler of all pages.
 func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, allRoutes()) }
 
-// allRoutes is the one table. Each noun's file brings its part.
-func allRoutes() (all []page.Route) {
-	for _, part := range [][]page.Route{signinRoutes, invitationRoutes, profileRoutes, page.BrandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, homeRoutes, auditRoutes, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes, whichRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, campaignRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
-		all = append(all, part...)
-	}
-	return all
+// allRoutes is the one table. Each feature brings its part.
+func allRoutes() []page.Route {
+	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes)
 }
 
 // Patterns are the patterns of all pages, as net/http writes them, and of what pages load.
