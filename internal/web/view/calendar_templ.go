@@ -452,7 +452,7 @@ func (p CalendarPage) current(ctx context.Context, hour int) bool {
 	return p.Day == p.Today && hour == Of(ctx).Now.In(Of(ctx).Zone).Hour()
 }
 
-func calendarSegment(p CalendarPage, view, word string) templ.Component {
+func calendarSegment(p CalendarPage, span, word string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -478,7 +478,7 @@ func calendarSegment(p CalendarPage, view, word string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var23 templ.SafeURL
-		templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(calendarURL(ctx, p.Day, view)))
+		templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(calendarURL(ctx, p.Day, span)))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `calendar.templ`, Line: 98, Col: 53}
 		}
@@ -490,7 +490,7 @@ func calendarSegment(p CalendarPage, view, word string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if p.View == view {
+		if p.View == span {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, " aria-current=\"true\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -535,11 +535,11 @@ func (p CalendarPage) total() (n int) {
 	return n
 }
 
-func calendarURL(ctx context.Context, day puntuale.Date, view string) string {
-	if view == CalendarWeek {
+func calendarURL(ctx context.Context, day puntuale.Date, span string) string {
+	if span == CalendarWeek {
 		return Base(ctx) + "/calendar?day=" + day.String()
 	}
-	return Base(ctx) + "/calendar?view=" + view + "&day=" + day.String()
+	return Base(ctx) + "/calendar?view=" + span + "&day=" + day.String()
 }
 
 // calendarBelow says what is shown, and of which days.
