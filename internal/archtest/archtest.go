@@ -111,6 +111,9 @@ var Owners = map[string][]string{
 	"github.com/anishathalye/porcupine": {},
 }
 
+// templateNever is what the code of a template may not import, whatever its package may: it shows what a handler gives it.
+var templateNever = []string{"net/http", "database", "puntuale/internal/control", "puntuale/internal/httpkit", "puntuale/internal/web/page"}
+
 // clockReaders are the names of package time that read the machine's clock or wait for it; internal/clock has the only
 // calls.
 var clockReaders = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
@@ -256,6 +259,8 @@ func (c *checker) checkImport(name, folder, target string, at int) {
 		c.report(name, at, "%s may not import %s", folder, target)
 	case isLibrary && !c.libraryAllowed(folder, target, rule):
 		c.report(name, at, "%s may not import %s", folder, target)
+	case strings.HasSuffix(name, "_templ.go") && slices.ContainsFunc(templateNever, func(p string) bool { return below(target, p) }):
+		c.report(name, at, "a template may not import %s", target)
 	case !isOwn && !isLibrary && slices.ContainsFunc(rule.Never, func(p string) bool { return below(target, p) }):
 		c.report(name, at, "%s may not import %s", folder, target)
 	}

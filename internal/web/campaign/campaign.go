@@ -11,7 +11,6 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"puntuale/internal/web/page"
-	"puntuale/internal/web/view"
 )
 
 // campaignRoutes are the campaigns: the wizard that makes one, the list, and how far each is. The changes of state stand in
@@ -39,7 +38,7 @@ var campaignRoutes = []page.Route{
 	page.Get("/c/{client}/campaigns/{id}/export", page.ClientSide, puntuale.Owner, exportRecipients),
 }
 
-func campaignURL(v *page.Request, id puntuale.CampaignID, more string) string {
+func campaignAddress(v *page.Request, id puntuale.CampaignID, more string) string {
 	return v.Frame.Place.Base + "/campaigns/" + id.String() + more
 }
 
@@ -48,11 +47,11 @@ func campaigns(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	list := view.CampaignList{Rows: rows, Cursor: v.Query("cursor"), Next: next}
+	list := CampaignList{Rows: rows, Cursor: v.Query("cursor"), Next: next}
 	if v.Query("part") == "rows" {
-		return v.Show(view.CampaignRows(list))
+		return v.Show(CampaignRows(list))
 	}
-	return v.Show(view.Campaigns(list))
+	return v.Show(Campaigns(list))
 }
 
 // campaign shows how far a campaign is. One that has not started leads to the wizard's step that comes next.
@@ -63,14 +62,14 @@ func campaign(v *page.Request) error {
 		return err
 	}
 	if step := wizardStep(found.Campaign); step != "" && part == "" && v.Person.User().Role >= puntuale.Staff {
-		return v.Redirect(campaignURL(v, found.ID, step))
+		return v.Redirect(campaignAddress(v, found.ID, step))
 	}
-	page := view.CampaignPage{Campaign: found.Campaign, Counts: found.Counts, Filter: v.Query("state"), Reason: v.Query("reason"), After: v.Query("after")}
+	page := CampaignPage{Campaign: found.Campaign, Counts: found.Counts, Filter: v.Query("state"), Reason: v.Query("reason"), After: v.Query("after")}
 	was, _ := strconv.Atoi(v.Query("was"))
 	since, _ := strconv.ParseInt(v.Query("since"), 10, 64)
 	page.Measure(v.Now(), was, since)
 	if part == "live" {
-		return v.Show(view.CampaignLive(page))
+		return v.Show(CampaignLive(page))
 	}
 	if page.What, page.Session, err = campaignNames(v, found.Campaign); err != nil {
 		return err
@@ -79,14 +78,14 @@ func campaign(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	page.Bill = (*view.Bill)(bill)
+	page.Bill = (*Bill)(bill)
 	if err := recipients(v, &page); err != nil {
 		return err
 	}
 	if part == "below" {
-		return v.Show(view.CampaignBelow(page))
+		return v.Show(CampaignBelow(page))
 	}
-	return v.Show(view.CampaignResults(page))
+	return v.Show(CampaignResults(page))
 }
 
 // wizardStep is the next step of a campaign that has not started; "" for one that has.
@@ -122,7 +121,7 @@ func campaignNames(v *page.Request, c puntuale.Campaign) (what, session string, 
 const recipientRows = 50
 
 // recipients reads a page of the list's rows.
-func recipients(v *page.Request, p *view.CampaignPage) error {
+func recipients(v *page.Request, p *CampaignPage) error {
 	q := control.RecipientQuery{State: p.Filter, Reason: p.Reason, Limit: recipientRows + 1}
 	q.After, _ = strconv.ParseInt(p.After, 10, 64)
 	rows, err := v.Client.ListRecipients(v.Ctx(), p.Campaign.ID.String(), q)
@@ -160,7 +159,7 @@ func changeCampaign(v *page.Request, verb func(*control.Client, context.Context,
 	if changed.Started.IsZero() {
 		return v.Redirect(v.Frame.Place.Base + "/campaigns")
 	}
-	return v.Redirect(campaignURL(v, changed.ID, ""))
+	return v.Redirect(campaignAddress(v, changed.ID, ""))
 }
 
 func retryCampaign(v *page.Request) error {

@@ -31,13 +31,13 @@ func campaignDraft(v *page.Request) (found control.Campaign, answered bool, err 
 		return found, false, err
 	}
 	if wizardStep(found.Campaign) == "" {
-		return found, true, v.Redirect(campaignURL(v, found.ID, ""))
+		return found, true, v.Redirect(campaignAddress(v, found.ID, ""))
 	}
 	return found, false, nil
 }
 
-func wizard(c control.Campaign, step string) view.Wizard {
-	return view.Wizard{ID: c.ID, Name: c.Name, Step: step, List: c.List != 0 && c.Feed.Waiting+c.Feed.Refused > 0, Ready: c.Checked.Digest != ""}
+func wizard(c control.Campaign, step string) Wizard {
+	return Wizard{ID: c.ID, Name: c.Name, Step: step, List: c.List != 0 && c.Feed.Waiting+c.Feed.Refused > 0, Ready: c.Checked.Digest != ""}
 }
 
 // What is sent.
@@ -47,15 +47,15 @@ func newCampaign(v *page.Request) error {
 	if id := v.Query("sequence"); id != "" {
 		f = view.NewForm("what", "sequence", "sequence", id)
 	}
-	p, err := whatPage(v, view.Wizard{Step: "what"}, f)
+	p, err := whatPage(v, Wizard{Step: "what"}, f)
 	if err != nil {
 		return err
 	}
-	return v.Show(view.CampaignWhat(p))
+	return v.Show(CampaignWhat(p))
 }
 
-func whatPage(v *page.Request, w view.Wizard, f *view.Form) (p view.WhatPage, err error) {
-	p = view.WhatPage{Wizard: w, Form: f}
+func whatPage(v *page.Request, w Wizard, f *view.Form) (p WhatPage, err error) {
+	p = WhatPage{Wizard: w, Form: f}
 	if p.Sequences, err = page.SequenceChoices(v, f.Value("sequence")); err != nil {
 		return p, err
 	}
@@ -163,18 +163,18 @@ func createCampaign(v *page.Request) error {
 	}
 	made, err := v.Client.CreateCampaign(v.Ctx(), readWhat(f, control.NewCampaign{By: v.Person.User().ID}), nil, control.Once[control.Campaign]{})
 	if err != nil {
-		return whatAgain(v, err, view.Wizard{Step: "what"}, f)
+		return whatAgain(v, err, Wizard{Step: "what"}, f)
 	}
 	v.Did(made.ID.String())
-	return v.Redirect(campaignURL(v, made.ID, "/people"))
+	return v.Redirect(campaignAddress(v, made.ID, "/people"))
 }
 
-func whatAgain(v *page.Request, err error, w view.Wizard, f *view.Form) error {
+func whatAgain(v *page.Request, err error, w Wizard, f *view.Form) error {
 	p, failed := whatPage(v, w, f)
 	if failed != nil {
 		return failed
 	}
-	return v.Again(whatErr(err, f), f, view.WhatForm(p), view.CampaignWhat(p), whatFields...)
+	return v.Again(whatErr(err, f), f, WhatForm(p), CampaignWhat(p), whatFields...)
 }
 
 func campaignWhat(v *page.Request) error {
@@ -197,7 +197,7 @@ func campaignWhat(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.CampaignWhat(p))
+	return v.Show(CampaignWhat(p))
 }
 
 func changeWhat(v *page.Request) error {
@@ -214,7 +214,7 @@ func changeWhat(v *page.Request) error {
 		return whatAgain(v, err, wizard(found, "what"), f)
 	}
 	v.Did(changed.ID.String())
-	return v.Redirect(campaignURL(v, changed.ID, "/people"))
+	return v.Redirect(campaignAddress(v, changed.ID, "/people"))
 }
 
 // The recipients.
@@ -224,10 +224,10 @@ func campaignPeople(v *page.Request) error {
 	if err != nil || answered {
 		return err
 	}
-	return v.Show(view.CampaignPeople(p))
+	return v.Show(CampaignPeople(p))
 }
 
-func peoplePage(v *page.Request, f *view.Form) (p view.PeoplePage, answered bool, err error) {
+func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err error) {
 	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return p, answered, err
@@ -236,7 +236,7 @@ func peoplePage(v *page.Request, f *view.Form) (p view.PeoplePage, answered bool
 	if err != nil {
 		return p, false, err
 	}
-	p = view.PeoplePage{
+	p = PeoplePage{
 		Wizard: wizard(found, "people"), Form: f, Size: list.Size, Columns: list.Columns, Mapping: list.Mapping, Preview: list.Preview, Missing: list.Missing,
 		Common: found.Draft.Fields, Columned: view.NewForm(),
 	}
@@ -331,7 +331,7 @@ func listRefused(v *page.Request, err error) error {
 	if len(p.Faults) > 0 {
 		shown.Faults, shown.Message = nil, "nothing was added: mend these lines and try again"
 	}
-	return v.Again(&shown, p.Form, view.PeopleUpload(p), view.CampaignPeople(p), "file")
+	return v.Again(&shown, p.Form, PeopleUpload(p), CampaignPeople(p), "file")
 }
 
 // mapPeople takes which column is which field.
@@ -362,7 +362,7 @@ func mapPeople(v *page.Request) error {
 			_, err = v.Client.MapRecipients(v.Ctx(), v.Path("id"), strings.Join(pairs, ","))
 		}
 		if err != nil {
-			return v.Again(err, f, view.PeopleColumns(p), view.CampaignPeople(p), "column.phone")
+			return v.Again(err, f, PeopleColumns(p), CampaignPeople(p), "column.phone")
 		}
 	}
 	v.Did(v.Path("id"))
@@ -375,17 +375,17 @@ func mapPeople(v *page.Request) error {
 
 // The check.
 
-func campaignCheck(v *page.Request) error { return checkedPage(v, "check", view.CampaignChecked) }
-func campaignStart(v *page.Request) error { return checkedPage(v, "start", view.CampaignStart) }
+func campaignCheck(v *page.Request) error { return checkedPage(v, "check", CampaignChecked) }
+func campaignStart(v *page.Request) error { return checkedPage(v, "start", CampaignStart) }
 
-func checkedPage(v *page.Request, step string, show func(view.CheckPage) templ.Component) error {
+func checkedPage(v *page.Request, step string, show func(CheckPage) templ.Component) error {
 	found, answered, err := campaignDraft(v)
 	if err != nil || answered {
 		return err
 	}
 	w := wizard(found, step)
 	if !w.List {
-		return v.Redirect(campaignURL(v, found.ID, "/people"))
+		return v.Redirect(campaignAddress(v, found.ID, "/people"))
 	}
 	p, err := checkPage(v, found, w)
 	if err != nil {
@@ -394,8 +394,8 @@ func checkedPage(v *page.Request, step string, show func(view.CheckPage) templ.C
 	return v.Show(show(p))
 }
 
-func checkPage(v *page.Request, found control.Campaign, w view.Wizard) (p view.CheckPage, err error) {
-	p = view.CheckPage{Wizard: w, Campaign: found.Campaign, Check: found.Checked, Left: v.Client.Account().Credits, Form: view.NewForm("digest", found.Checked.Digest)}
+func checkPage(v *page.Request, found control.Campaign, w Wizard) (p CheckPage, err error) {
+	p = CheckPage{Wizard: w, Campaign: found.Campaign, Check: found.Checked, Left: v.Client.Account().Credits, Form: view.NewForm("digest", found.Checked.Digest)}
 	p.What, p.Session, err = campaignNames(v, found.Campaign)
 	return p, err
 }
@@ -417,13 +417,13 @@ func checkCampaign(v *page.Request) error {
 		err = back
 	}
 	if e, status := page.Refusal(err); e != nil {
-		return v.ShowAs(status, view.CheckFailed(v.Path("id"), v.Frame.Language.Fault(page.FirstFault(e))))
+		return v.ShowAs(status, CheckFailed(v.Path("id"), v.Frame.Language.Fault(page.FirstFault(e))))
 	}
 	if err != nil {
 		return err
 	}
 	if check.Digest == "" && v.Partial() {
-		return v.Show(view.CheckGoesOn(v.Path("id"), step, check.Done))
+		return v.Show(CheckGoesOn(v.Path("id"), step, check.Done))
 	}
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/" + step)
 }
@@ -438,7 +438,7 @@ func campaignWhen(v *page.Request) error {
 		return err
 	}
 	f := whenForm(v, found.Draft)
-	return v.Show(view.CampaignWhen(view.WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}))
+	return v.Show(CampaignWhen(WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}))
 }
 
 // whenForm shows what a draft says of its moments.
@@ -475,7 +475,7 @@ func changeWhen(v *page.Request) error {
 	}
 	if sameWhen(f, whenForm(v, found.Draft)) {
 		v.Quiet = true
-		return v.Redirect(campaignURL(v, found.ID, "/start"))
+		return v.Redirect(campaignAddress(v, found.ID, "/start"))
 	}
 	call := draftCall(found.Campaign, v.Person.User().ID)
 	call.Window, call.IfRunning, call.StartAt = page.ReadWindow(f, "window"), f.Value("if_running"), ""
@@ -488,11 +488,11 @@ func changeWhen(v *page.Request) error {
 	canary := wholeOr(&call.Faults, f, "canary", puntuale.CanaryRecipients, puntuale.CampaignAhead)
 	call.Canary = &canary
 	if _, err = v.Client.UpdateCampaign(v.Ctx(), v.Path("id"), call); err != nil {
-		p := view.WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}
-		return v.Again(page.Below(err, "pace"), f, view.WhenForm(p), view.CampaignWhen(p), whenFields...)
+		p := WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}
+		return v.Again(page.Below(err, "pace"), f, WhenForm(p), CampaignWhen(p), whenFields...)
 	}
 	v.Did(v.Path("id"))
-	return v.Redirect(campaignURL(v, found.ID, "/start"))
+	return v.Redirect(campaignAddress(v, found.ID, "/start"))
 }
 
 // sameWhen reports that the step changes nothing: the check still holds then.
@@ -540,8 +540,8 @@ func startCampaign(v *page.Request) error {
 		if _, changed := errors.AsType[*control.Changed](err); changed {
 			err = puntuale.Conflict("the campaign was changed since its check")
 		}
-		return v.Again(err, p.Form, view.CampaignStartForm(p), view.CampaignStart(p))
+		return v.Again(err, p.Form, CampaignStartForm(p), CampaignStart(p))
 	}
 	v.Say("campaign.said_started", "", "Name", started.Name)
-	return v.Redirect(campaignURL(v, started.ID, ""))
+	return v.Redirect(campaignAddress(v, started.ID, ""))
 }

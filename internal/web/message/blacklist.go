@@ -26,8 +26,8 @@ var blacklistRoutes = []page.Route{
 	page.Post("/c/{client}/blacklist/{id}/remove", page.ClientSide, puntuale.Staff, "blacklist.remove", removeBlacklisted),
 }
 
-func blacklistPage(v *page.Request, f *view.Form) (view.BlacklistPage, error) {
-	p := view.BlacklistPage{Query: v.Query("q"), Cursor: v.Query("cursor"), Form: f}
+func blacklistPage(v *page.Request, f *view.Form) (BlacklistPage, error) {
+	p := BlacklistPage{Query: v.Query("q"), Cursor: v.Query("cursor"), Form: f}
 	var err error
 	p.All, p.Next, err = v.Client.FindBlacklisted(v.Ctx(), p.Query, request.Page{Limit: "50", Cursor: p.Cursor})
 	return p, err
@@ -38,7 +38,7 @@ func blacklist(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.Blacklist(p))
+	return v.Show(Blacklist(p))
 }
 
 func addBlacklisted(v *page.Request) error {
@@ -52,7 +52,7 @@ func addBlacklisted(v *page.Request) error {
 		if missing != nil {
 			return missing
 		}
-		return v.Again(err, f, view.BlacklistForm(f), view.Blacklist(p), "phone", "reason")
+		return v.Again(err, f, BlacklistForm(f), Blacklist(p), "phone", "reason")
 	}
 	found, _, err := v.Client.FindBlacklisted(v.Ctx(), added.Phone, request.Page{Limit: "1"})
 	if err != nil {
@@ -75,7 +75,7 @@ func askToRemove(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.RemoveBlacklisted(e))
+	return v.Show(RemoveBlacklisted(e))
 }
 
 func removeBlacklisted(v *page.Request) error {
@@ -89,7 +89,7 @@ func removeBlacklisted(v *page.Request) error {
 }
 
 func askForNumbers(v *page.Request) error {
-	return v.Show(view.ImportNumbers(view.NewForm(), nil))
+	return v.Show(ImportNumbers(view.NewForm(), nil))
 }
 
 // importNumbers takes a list from a file, or as it was pasted: all of it, or nothing where a line is wrong.
@@ -118,7 +118,7 @@ func importNumbers(v *page.Request) error {
 		if len(faults) > 0 {
 			err = &puntuale.Error{Code: e.Code, Message: "nothing was added: mend these lines and try again"}
 		}
-		return v.Again(err, f, view.ImportForm(f, faults), view.ImportNumbers(f, faults), "file", "numbers")
+		return v.Again(err, f, ImportForm(f, faults), ImportNumbers(f, faults), "file", "numbers")
 	}
 	if err != nil {
 		return err

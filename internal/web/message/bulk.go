@@ -36,7 +36,7 @@ func bulkVerb(state string) string {
 }
 
 func askAll(v *page.Request) error {
-	b := view.Bulk{Search: sought(v.Query), Form: view.NewForm("when", "now")}
+	b := Bulk{Search: sought(v.Query), Form: view.NewForm("when", "now")}
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" {
 		return v.Redirect(v.Frame.Place.Base + "/messages")
 	}
@@ -49,7 +49,7 @@ func askAll(v *page.Request) error {
 		return err
 	}
 	b.Total, b.More = total, !all
-	return v.Show(view.AskAll(b))
+	return v.Show(AskAll(b))
 }
 
 // doAll does the next part. What was done, and where it goes on, travels with the form.
@@ -58,7 +58,7 @@ func doAll(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	b := view.Bulk{Search: sought(f.Value), Form: f, Total: number(f.Value("total")), More: f.Value("more") != "", Done: number(f.Value("done")), Left: number(f.Value("left")), Running: true}
+	b := Bulk{Search: sought(f.Value), Form: f, Total: number(f.Value("total")), More: f.Value("more") != "", Done: number(f.Value("done")), Left: number(f.Value("left")), Running: true}
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" || b.Verb != f.Value("verb") {
 		v.Quiet = true
 		return v.Redirect(v.Frame.Place.Base + "/messages")
@@ -75,7 +75,7 @@ func doAll(v *page.Request) error {
 	if err != nil {
 		b.Running = false
 		b.Sequence, b.Campaign = page.SequenceName(v, b.Search.Sequence), page.CampaignName(v, b.Search.Campaign)
-		return v.Again(err, f, view.BulkForm(b), view.AskAll(b), "date", "time")
+		return v.Again(err, f, BulkForm(b), AskAll(b), "date", "time")
 	}
 	b.Done, b.Left, b.Search.Cursor = b.Done+n, b.Left+len(ids)-n, next
 	v.Did(strings.ToLower(b.Verb) + " " + strings.ToLower(b.Search.State) + " " + strconv.Itoa(n))
@@ -92,11 +92,11 @@ func doAll(v *page.Request) error {
 }
 
 // bulkPart is the form alone to htmx.
-func bulkPart(v *page.Request, b view.Bulk) templ.Component {
+func bulkPart(v *page.Request, b Bulk) templ.Component {
 	if v.Partial() {
-		return view.BulkForm(b)
+		return BulkForm(b)
 	}
-	return view.AskAll(b)
+	return AskAll(b)
 }
 
 // bulk does it to messages and returns how many it was. Those that changed meanwhile are left out.

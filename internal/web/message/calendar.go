@@ -5,7 +5,6 @@ import (
 
 	"puntuale"
 	"puntuale/internal/web/page"
-	"puntuale/internal/web/view"
 )
 
 // calendarRoutes show what is to leave, by day, week and month.
@@ -25,13 +24,13 @@ func calendar(v *page.Request) error {
 	if err != nil || day.Before(today.AddDays(-366)) || today.AddDays(366*(puntuale.HorizonYears+1)).Before(day) {
 		day = today
 	}
-	c := view.CalendarPage{Day: day, Today: today, View: view.CalendarWeek}
+	c := CalendarPage{Day: day, Today: today, View: CalendarWeek}
 	from, days, most := day, 7, weekRows
 	switch v.Query("view") {
-	case view.CalendarDay:
-		c.View, days, most = view.CalendarDay, 1, dayRows
-	case view.CalendarMonth:
-		c.View = view.CalendarMonth
+	case CalendarDay:
+		c.View, days, most = CalendarDay, 1, dayRows
+	case CalendarMonth:
+		c.View = CalendarMonth
 		from, days, most = wholeWeeks(day)
 	}
 	agenda, err := v.Client.Agenda(v.Ctx(), from, days, most)
@@ -41,13 +40,13 @@ func calendar(v *page.Request) error {
 	c.Next, c.Partly = agenda.Next, agenda.Partly
 	var shown [][]puntuale.MessageDetail
 	for _, d := range agenda.Days {
-		c.Days = append(c.Days, view.AgendaDay(d))
+		c.Days = append(c.Days, AgendaDay(d))
 		shown = append(shown, d.Messages)
 	}
 	if c.Unwanted, err = v.Client.Unwanted(v.Ctx(), shown...); err != nil {
 		return err
 	}
-	return v.Show(view.Calendar(c))
+	return v.Show(Calendar(c))
 }
 
 // wholeWeeks are the weeks of a day's month, from Monday; of the messages only their count.

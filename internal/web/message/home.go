@@ -4,7 +4,6 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/web/page"
-	"puntuale/internal/web/view"
 )
 
 // homeRoutes is the first page of a client's dashboard.
@@ -22,23 +21,23 @@ func home(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	page := view.HomePage{Restored: restored, Account: v.Client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Uncertain: today.Uncertain, Partly: today.Partly, Upcoming: today.Upcoming, Next: today.Next}
+	page := HomePage{Restored: restored, Account: v.Client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Uncertain: today.Uncertain, Partly: today.Partly, Upcoming: today.Upcoming, Next: today.Next}
 	if page.Unwanted, err = v.Client.Unwanted(v.Ctx(), today.Upcoming); err != nil {
 		return err
 	}
 	for _, f := range today.Failures {
-		page.Failures = append(page.Failures, view.Failure(f))
+		page.Failures = append(page.Failures, Failure(f))
 	}
 	for _, x := range today.Sessions {
 		page.Sessions = append(page.Sessions, seen(x))
 	}
 	if v.Query("part") == "today" {
-		return v.Show(view.HomeToday(page))
+		return v.Show(HomeToday(page))
 	}
-	return v.Show(view.Home(page))
+	return v.Show(Home(page))
 }
 
 // seen is a session as pages about messages show it.
-func seen(s control.Session) view.SeenSession {
-	return view.SeenSession{ID: s.ID, Name: s.Name, State: s.State, Number: s.Number, Hint: s.Hint, Sandbox: s.Sandbox}
+func seen(s control.Session) SeenSession {
+	return SeenSession{ID: s.ID, Name: s.Name, State: s.State, Number: s.Number, Hint: s.Hint, Sandbox: s.Sandbox}
 }

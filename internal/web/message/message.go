@@ -56,8 +56,8 @@ func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 }
 
 // messageList reads a page of the list. What is wrong with the search is said beside its fields.
-func messageList(v *page.Request) (view.MessageList, error) {
-	l := view.MessageList{Search: sought(v.Query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
+func messageList(v *page.Request) (MessageList, error) {
+	l := MessageList{Search: sought(v.Query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
 	var err error
 	if l.Version, err = v.Client.Version(v.Ctx()); err != nil { // before the rows: what changes meanwhile is shown twice, not never
 		return l, err
@@ -99,9 +99,9 @@ func messages(v *page.Request) error {
 		return err
 	}
 	if l.Form.Bad() {
-		return v.ShowAs(http.StatusUnprocessableEntity, view.Messages(l))
+		return v.ShowAs(http.StatusUnprocessableEntity, Messages(l))
 	}
-	return v.Show(view.Messages(l))
+	return v.Show(Messages(l))
 }
 
 // liveMessages sends the first page of a list again whenever it has changed.
@@ -111,7 +111,7 @@ func liveMessages(v *page.Request) error {
 		if err != nil {
 			return "", err
 		}
-		return v.Rendered(view.MessageRows(l))
+		return v.Rendered(MessageRows(l))
 	})
 }
 
@@ -123,25 +123,25 @@ func message(v *page.Request) error {
 	if next := calendarPage(v, v.Query("next")); next != "" {
 		p.Move.Values.Set("next", next)
 	}
-	return v.Show(view.Message(p))
+	return v.Show(Message(p))
 }
 
 // messagePage is all of the message that the address names.
-func messagePage(v *page.Request) (view.MessagePage, error) {
+func messagePage(v *page.Request) (MessagePage, error) {
 	story, err := v.Client.Story(v.Ctx(), v.Path("id"))
 	if err != nil {
-		return view.MessagePage{}, err
+		return MessagePage{}, err
 	}
 	unwanted, err := v.Client.Unwanted(v.Ctx(), []puntuale.MessageDetail{story.MessageDetail})
 	if err != nil {
-		return view.MessagePage{}, err
+		return MessagePage{}, err
 	}
 	planned := story.Planned().In(v.Frame.Zone)
 	if planned.Before(v.Now()) {
 		planned = v.Now().In(v.Frame.Zone).Add(time.Hour).Truncate(15 * time.Minute)
 	}
 	date, at := planned.Format(time.DateOnly), planned.Format("15:04")
-	return view.MessagePage{Story: view.Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: seen(story.Session), Unwanted: unwanted}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
+	return MessagePage{Story: Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: seen(story.Session), Unwanted: unwanted}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
 }
 
 // messageAddress is the page of one message.
@@ -188,7 +188,7 @@ func sendAgain(v *page.Request) error {
 			return missing
 		}
 		p.Again = f
-		return v.Again(err, f, view.AgainForm(p), view.Message(p), "date", "time")
+		return v.Again(err, f, AgainForm(p), Message(p), "date", "time")
 	}
 	v.Did(v.Path("id"))
 	v.Say("message.again_done", "")
@@ -228,7 +228,7 @@ func moveMessage(v *page.Request) error {
 			return missing
 		}
 		p.Move = f
-		return v.Again(err, f, view.MoveForm(p), view.Message(p), "date", "time")
+		return v.Again(err, f, MoveForm(p), Message(p), "date", "time")
 	}
 	v.Did(moved.ID.String())
 	undo := url.Values{"at": {strconv.FormatInt(moved.Before.UnixMicro(), 10)}}

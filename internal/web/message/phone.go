@@ -21,8 +21,8 @@ const (
 )
 
 // phonePage reads the chats of a sandbox session, and one of them: that with the number, else the newest.
-func phonePage(v *page.Request, id string) (view.PhonePage, error) {
-	var p view.PhonePage
+func phonePage(v *page.Request, id string) (PhonePage, error) {
+	var p PhonePage
 	var err error
 	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // before the rows
 		return p, err
@@ -61,7 +61,7 @@ func phonePage(v *page.Request, id string) (view.PhonePage, error) {
 
 // chatNames are the names that calls gave of the numbers shown, by number. Requests that are too long for one answer go
 // without.
-func chatNames(v *page.Request, p view.PhonePage) (map[string]string, error) {
+func chatNames(v *page.Request, p PhonePage) (map[string]string, error) {
 	var ids []string
 	for _, c := range p.Chats {
 		ids = append(ids, c.Message.String())
@@ -97,7 +97,7 @@ func showPhone(v *page.Request, id string) error {
 	for _, s := range found {
 		p.Sandboxes = append(p.Sandboxes, seen(s))
 	}
-	return v.Show(view.Phone(p))
+	return v.Show(Phone(p))
 }
 
 // anyPhone shows the phone of a simulated session, or leads to where one makes one.
@@ -122,6 +122,6 @@ func livePhone(v *page.Request) error {
 		if err != nil {
 			return "", err
 		}
-		return v.Rendered(view.PhoneInside(p))
+		return v.Rendered(PhoneInside(p))
 	})
 }

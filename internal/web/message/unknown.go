@@ -5,7 +5,6 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 	"puntuale/internal/web/page"
-	"puntuale/internal/web/view"
 )
 
 // unknownRoutes are about messages that may have left before a restore.
@@ -19,14 +18,14 @@ var unknownRoutes = []page.Route{
 }
 
 func unknown(v *page.Request) (err error) {
-	p := view.UnknownPage{Cursor: v.Query("cursor")}
+	p := UnknownPage{Cursor: v.Query("cursor")}
 	if p.Restored, err = v.Client.Restored(v.Ctx()); err != nil {
 		return err
 	}
 	if p.Rows, p.Next, err = v.Client.UnknownMessages(v.Ctx(), request.Page{Limit: "50", Cursor: p.Cursor}); err != nil {
 		return err
 	}
-	return v.Show(view.Unknown(p))
+	return v.Show(Unknown(p))
 }
 
 // askAbout asks before something is done to all of them.
@@ -36,7 +35,7 @@ func askAbout(verb string) func(*page.Request) error {
 		if err != nil {
 			return err
 		}
-		return v.Show(view.DecideUnknown(verb, r.Unknown))
+		return v.Show(DecideUnknown(verb, r.Unknown))
 	}
 }
 

@@ -29,7 +29,7 @@ var accountRoutes = []page.Route{
 }
 
 func newAccount(v *page.Request) error {
-	return v.Show(view.AccountNew(view.NewForm("account_type", string(puntuale.AccountTest))))
+	return v.Show(AccountNew(view.NewForm("account_type", string(puntuale.AccountTest))))
 }
 
 func createAccount(v *page.Request) error {
@@ -52,14 +52,14 @@ func createAccount(v *page.Request) error {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Message: "the partner has a login with this e-mail"})
 		}
-		return v.Again(err, f, view.AccountNewForm(f), view.AccountNew(f), "name", "email", "password", "phone", "account_type")
+		return v.Again(err, f, AccountNewForm(f), AccountNew(f), "name", "email", "password", "phone", "account_type")
 	}
 	v.Did(created.ID.String())
-	fresh := view.FreshAccount{Client: created.Account, Key: created.Key, Address: loginAddress(v)}
+	fresh := FreshAccount{Client: created.Account, Key: created.Key, Address: loginAddress(v)}
 	if i := created.Invitation; i.Secret != "" {
 		fresh.Link, fresh.Expires = v.InvitationAddress(i), i.Expires
 	}
-	return v.Whole(view.AccountCreated(fresh))
+	return v.Whole(AccountCreated(fresh))
 }
 
 // loginAddress is where the partner's clients sign in.
@@ -77,25 +77,25 @@ func account(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.AccountPage(a))
+	return v.Show(AccountPage(a))
 }
 
-func accountOf(v *page.Request, id string) (view.Account, error) {
+func accountOf(v *page.Request, id string) (Account, error) {
 	row, err := v.Partner.Row(v.Ctx(), id)
 	if err != nil {
-		return view.Account{}, err
+		return Account{}, err
 	}
-	a := view.Account{ClientRow: view.ClientRow{Client: row.Client, Pulse: row.Pulse, Ended: row.Ended}}
+	a := Account{ClientRow: ClientRow{Client: row.Client, Pulse: row.Pulse, Ended: row.Ended}}
 	text, err := json.MarshalIndent(control.SnapshotOf(row.Client), "", "  ")
 	if err != nil {
-		return view.Account{}, err
+		return Account{}, err
 	}
 	a.Snapshot = string(text)
 	if a.Keys, err = v.Partner.Keys(v.Ctx(), id); err != nil {
-		return view.Account{}, err
+		return Account{}, err
 	}
 	if a.Days, err = v.Partner.Totals(v.Ctx(), id, daysBack, daysAhead); err != nil {
-		return view.Account{}, err
+		return Account{}, err
 	}
 	return a, nil
 }
@@ -109,7 +109,7 @@ func editAccount(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.AccountEdit(f, c))
+	return v.Show(AccountEdit(f, c))
 }
 
 // accountForm is a client as the form of its fields.
@@ -137,8 +137,8 @@ func accountForm(v *page.Request, c puntuale.Client) (*view.Form, error) {
 		"active_features", strings.Join(c.Features, "\n"), "holidays", strings.Join(closed, "\n"))
 	for _, q := range puntuale.AllQuotas {
 		limit := strconv.FormatInt(quotas[c.ID].Of(q), 10)
-		f.Values.Set(view.QuotaField(q), limit)
-		f.Values.Set("was."+view.QuotaField(q), limit)
+		f.Values.Set(QuotaField(q), limit)
+		f.Values.Set("was."+QuotaField(q), limit)
 	}
 	return f, nil
 }
@@ -182,7 +182,7 @@ func changeAccount(v *page.Request) error {
 				page.Label{Name: "daily_api_cap", Key: "account.cap"}, page.Label{Name: "timezone", Key: "account.zone"}, page.Label{Name: "region", Key: "account.region"}, page.Label{Name: "holidays", Key: "account.holidays"})
 			differUnversioned(v, f, current)
 		}
-		return v.Again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), fields...)
+		return v.Again(err, f, AccountForm(f, c), AccountEdit(f, c), fields...)
 	}
 	v.Did(c.ID.String())
 	v.Say("account.saved", "")
@@ -194,7 +194,7 @@ func changeAccount(v *page.Request) error {
 func unversioned() []page.Label {
 	all := []page.Label{{Name: "credits", Key: "clients.credits"}}
 	for _, q := range puntuale.AllQuotas {
-		all = append(all, page.Label{Name: view.QuotaField(q), Key: "quota." + string(q)})
+		all = append(all, page.Label{Name: QuotaField(q), Key: "quota." + string(q)})
 	}
 	return all
 }
@@ -214,7 +214,7 @@ func differUnversioned(v *page.Request, f, stored *view.Form) {
 
 func quotaFields() (names []string) {
 	for _, q := range puntuale.AllQuotas {
-		names = append(names, view.QuotaField(q))
+		names = append(names, QuotaField(q))
 	}
 	return names
 }
@@ -266,7 +266,7 @@ func readChange(f, before *view.Form) (r control.ClientChange) {
 	r.Quotas = map[puntuale.Quota]*int64{}
 	for _, q := range puntuale.AllQuotas {
 		var n puntuale.Change[*int64]
-		if number(view.QuotaField(q), &n); n.Set {
+		if number(QuotaField(q), &n); n.Set {
 			r.Quotas[q] = n.To
 		}
 	}
@@ -310,7 +310,7 @@ func addCredits(v *page.Request) error {
 			return readErr
 		}
 		a.CreditsForm = f
-		return v.Again(err, f, view.CreditsForm(f, a.ID), view.AccountPage(a), "credits_add")
+		return v.Again(err, f, CreditsForm(f, a.ID), AccountPage(a), "credits_add")
 	}
 	v.Did(c.ID.String() + " " + strconv.FormatInt(n, 10))
 	v.Say("account.credits_done", "")
@@ -347,7 +347,7 @@ func deleteAccount(v *page.Request) error {
 	}
 	if strings.TrimSpace(f.Value("confirm")) != strings.TrimSpace(a.Name) {
 		err := puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Message: "does not match the name"})
-		return v.Again(err, f, view.ConfirmForm(f, view.DeleteQuestion(v.Frame, a.Client)), view.AccountDelete(f, a.Client), "confirm")
+		return v.Again(err, f, view.ConfirmForm(f, DeleteQuestion(v.Frame, a.Client)), AccountDelete(f, a.Client), "confirm")
 	}
 	if err := v.Partner.DeleteClient(v.Ctx(), v.Path("id")); err != nil {
 		return err
@@ -369,7 +369,7 @@ func createKey(v *page.Request) error {
 			return readErr
 		}
 		a.KeyForm = f
-		return v.Again(err, f, view.KeyForm(f, "/partner/clients/"+a.ID.String()+"/keys"), view.AccountPage(a), "name")
+		return v.Again(err, f, KeyForm(f, "/partner/clients/"+a.ID.String()+"/keys"), AccountPage(a), "name")
 	}
 	v.Did(v.Path("id") + " " + key.Prefix)
 	return issued(v, key)
@@ -377,7 +377,7 @@ func createKey(v *page.Request) error {
 
 // issued shows a key, which is shown only now.
 func issued(v *page.Request, key control.IssuedKey) error {
-	return v.Whole(view.KeyIssued(key.Plain, key.Name, "/partner/clients/"+v.Path("id")))
+	return v.Whole(KeyIssued(key.Plain, key.Name, "/partner/clients/"+v.Path("id")))
 }
 
 func rotateKey(v *page.Request) error {

@@ -40,7 +40,7 @@ func audit(v *page.Request, entries []puntuale.AuditEntry, url, next string) err
 	if err != nil {
 		return err
 	}
-	return v.Show(view.Audit(rows, url, v.Query("cursor"), next))
+	return v.Show(Audit(rows, url, v.Query("cursor"), next))
 }
 
 // namer finds the names of what the log has identifiers of, each once. The log itself keeps identifiers: they stay right
@@ -52,10 +52,10 @@ type namer struct {
 	clients map[puntuale.ClientID]*control.Client // nil: gone
 }
 
-func (n *namer) rows(entries []puntuale.AuditEntry) ([]view.AuditRow, error) {
-	rows := make([]view.AuditRow, len(entries))
+func (n *namer) rows(entries []puntuale.AuditEntry) ([]AuditRow, error) {
+	rows := make([]AuditRow, len(entries))
 	for i, e := range entries {
-		row := view.AuditRow{AuditEntry: e}
+		row := AuditRow{AuditEntry: e}
 		var err error
 		if e.User == 0 && strings.HasPrefix(e.Action, "campaign.") {
 			row.User = n.v.T(map[bool]string{true: "audit.by_key", false: "audit.by_itself"}[e.Who == puntuale.ActorKey])
@@ -78,7 +78,7 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]view.AuditRow, error) {
 
 // what names what an entry's action was done to. Its target begins with the identifier; the name that something had when
 // it was deleted, or what of it was meant, may follow. What has a name keeps its identifier for who points at it.
-func (n *namer) what(row *view.AuditRow) (err error) {
+func (n *namer) what(row *AuditRow) (err error) {
 	noun, verb, _ := strings.Cut(row.Action, ".")
 	id, rest, _ := strings.Cut(row.Target, " ")
 	if id == "" {
@@ -130,7 +130,7 @@ func (n *namer) what(row *view.AuditRow) (err error) {
 }
 
 // identify keeps an identifier aside where there is a name, and shows it where there is none.
-func (n *namer) identify(row *view.AuditRow, id string) {
+func (n *namer) identify(row *AuditRow, id string) {
 	shown := id
 	if _, err := strconv.ParseInt(id, 10, 64); err == nil {
 		shown = n.v.T("audit.identifier", "ID", id)

@@ -6,7 +6,6 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/web/page"
-	"puntuale/internal/web/view"
 )
 
 // keyRoutes are the API keys of a client, and of the partner itself. Who may see one may do with it all that its owner may.
@@ -45,7 +44,7 @@ func keys(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.Keys(r.base, all, nil))
+	return v.Show(Keys(r.base, all, nil))
 }
 
 func createOwnKey(v *page.Request) error {
@@ -60,10 +59,10 @@ func createOwnKey(v *page.Request) error {
 		if missing != nil {
 			return missing
 		}
-		return v.Again(err, f, view.KeyForm(f, r.base), view.Keys(r.base, all, f), "name")
+		return v.Again(err, f, KeyForm(f, r.base), Keys(r.base, all, f), "name")
 	}
 	v.Did(key.Prefix)
-	return v.Whole(view.KeyIssued(key.Plain, key.Name, r.base))
+	return v.Whole(KeyIssued(key.Plain, key.Name, r.base))
 }
 
 func rotateOwnKey(v *page.Request) error {
@@ -73,7 +72,7 @@ func rotateOwnKey(v *page.Request) error {
 		return err
 	}
 	v.Did(key.Prefix)
-	return v.Whole(view.KeyIssued(key.Plain, key.Name, r.base))
+	return v.Whole(KeyIssued(key.Plain, key.Name, r.base))
 }
 
 func revokeOwnKey(v *page.Request) error {

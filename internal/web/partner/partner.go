@@ -32,21 +32,21 @@ func clients(v *page.Request) error {
 	if err != nil {
 		return page.Lost(err)
 	}
-	list := view.ClientList{Rows: clientRows(rows), Cursor: v.Query("cursor"), Next: next, Narrowed: search.Text != "" || search.State != ""}
+	list := ClientList{Rows: clientRows(rows), Cursor: v.Query("cursor"), Next: next, Narrowed: search.Text != "" || search.State != ""}
 	list.URL = "/partner"
 	if list.Narrowed {
 		list.URL += "?" + url.Values{"q": {search.Text}, "state": {search.State}}.Encode()
 	}
 	if v.Partial() {
-		return v.Show(view.ClientTable(list))
+		return v.Show(ClientTable(list))
 	}
-	return v.Show(view.Clients(f, list))
+	return v.Show(Clients(f, list))
 }
 
-func clientRows(rows []control.ClientRow) []view.ClientRow {
-	all := make([]view.ClientRow, len(rows))
+func clientRows(rows []control.ClientRow) []ClientRow {
+	all := make([]ClientRow, len(rows))
 	for i, r := range rows {
-		all[i] = view.ClientRow{Client: r.Client, Pulse: r.Pulse, Ended: r.Ended}
+		all[i] = ClientRow{Client: r.Client, Pulse: r.Pulse, Ended: r.Ended}
 	}
 	return all
 }
@@ -57,7 +57,7 @@ func expiries(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.Expiries(clientRows(rows), puntuale.DateOf(v.Now().In(v.Frame.Zone))))
+	return v.Show(Expiries(clientRows(rows), puntuale.DateOf(v.Now().In(v.Frame.Zone))))
 }
 
 // How many days the chart of totals shows.
@@ -71,7 +71,7 @@ func totals(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.Totals(days))
+	return v.Show(Totals(days))
 }
 
 func brand(v *page.Request) error {
@@ -80,7 +80,7 @@ func brand(v *page.Request) error {
 		return err
 	}
 	f := brandForm(l.Host.Brand)
-	return v.Show(view.Brand(f, l))
+	return v.Show(Brand(f, l))
 }
 
 func brandForm(b puntuale.Brand) *view.Form {
@@ -88,12 +88,12 @@ func brandForm(b puntuale.Brand) *view.Form {
 }
 
 // looks is how the partner's pages look, and how it proves its host name.
-func looks(v *page.Request) (view.Looks, error) {
+func looks(v *page.Request) (Looks, error) {
 	h, err := v.Partner.Host(v.Ctx())
 	if err != nil {
-		return view.Looks{}, err
+		return Looks{}, err
 	}
-	l := view.Looks{Host: h, Look: page.LookOf(h)}
+	l := Looks{Host: h, Look: page.LookOf(h)}
 	if name := h.Brand.Host; name != "" && !h.Brand.Confirmed {
 		proof := v.Partner.HostProof(name)
 		l.ProofName, l.ProofText = proof.Name, proof.Text
@@ -121,7 +121,7 @@ func changeBrand(v *page.Request) error {
 		if v.Compare(err, f, l.Host.Brand.Version(), "/partner/brand") {
 			v.Differ(f, brandForm(l.Host.Brand), page.Label{Name: "name", Key: "brand.name"}, page.Label{Name: "colour", Key: "brand.colour"}, page.Label{Name: "host", Key: "brand.host"})
 		}
-		return v.Again(err, f, view.BrandForm(f, l), view.Brand(f, l), "name", "colour", "host", "logo")
+		return v.Again(err, f, BrandForm(f, l), Brand(f, l), "name", "colour", "host", "logo")
 	}
 	v.Say("brand.done", "")
 	return v.Redirect("/partner/brand")
@@ -137,7 +137,7 @@ func proveHost(v *page.Request) error {
 		h := l.Host.Brand
 		f := brandForm(h)
 		l.HostForm = view.NewForm()
-		return v.Again(err, l.HostForm, view.HostForm(l), view.Brand(f, l), "proof")
+		return v.Again(err, l.HostForm, HostForm(l), Brand(f, l), "proof")
 	}
 	v.Did(l.Host.Brand.Host)
 	v.Say("brand.host_done", "", "Host", l.Host.Brand.Host)

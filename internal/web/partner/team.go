@@ -30,8 +30,8 @@ func teamOf(base string, which page.Side) []page.Route {
 }
 
 // teamPage is the team that a page is about, and where its pages are.
-func teamPage(v *page.Request) (*control.Team, view.Crew, error) {
-	crew := view.Crew{Me: v.Person.User().ID}
+func teamPage(v *page.Request) (*control.Team, Crew, error) {
+	crew := Crew{Me: v.Person.User().ID}
 	switch id := v.Path("id"); {
 	case v.Client != nil:
 		crew.Base = "/c/" + v.Client.ID().String() + "/users"
@@ -57,7 +57,7 @@ func team(v *page.Request) error {
 	if crew.Users, err = team.Users(v.Ctx()); err != nil {
 		return err
 	}
-	return v.Show(view.Team(crew))
+	return v.Show(Team(crew))
 }
 
 func newUser(v *page.Request) error {
@@ -65,7 +65,7 @@ func newUser(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.UserNew(view.NewForm("role", "staff"), crew))
+	return v.Show(UserNew(view.NewForm("role", "staff"), crew))
 }
 
 func createUser(v *page.Request) error {
@@ -83,10 +83,10 @@ func createUser(v *page.Request) error {
 			e, _ := page.Refusal(err)
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Message: e.Message})
 		}
-		return v.Again(err, f, view.UserNewForm(f, crew), view.UserNew(f, crew), "email", "name", "role")
+		return v.Again(err, f, UserNewForm(f, crew), UserNew(f, crew), "email", "name", "role")
 	}
 	v.Did(u.Email)
-	return v.Whole(view.UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, crew))
+	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, crew))
 }
 
 // inviteUser makes a link in the place of any other.
@@ -104,7 +104,7 @@ func inviteUser(v *page.Request) error {
 		return err
 	}
 	v.Did(u.Email)
-	return v.Whole(view.UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, crew))
+	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, crew))
 }
 
 // uninviteUser makes the link worth nothing.
@@ -134,7 +134,7 @@ func editUser(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.UserEdit(userForm(u), u, crew))
+	return v.Show(UserEdit(userForm(u), u, crew))
 }
 
 func userForm(u puntuale.User) *view.Form {
@@ -162,7 +162,7 @@ func changeUser(v *page.Request) error {
 		if v.Compare(err, f, u.Version(), v.HTTP.URL.Path) {
 			v.Differ(f, userForm(u), page.Label{Name: "name", Key: "me.name"}, page.Label{Name: "role", Key: "users.role"})
 		}
-		return v.Again(err, f, view.UserForm(f, u, crew), view.UserEdit(f, u, crew), "name", "role")
+		return v.Again(err, f, UserForm(f, u, crew), UserEdit(f, u, crew), "name", "role")
 	}
 	v.Did(u.Email)
 	v.Say("user.saved", "")
@@ -180,8 +180,8 @@ func deleteUser(v *page.Request) error {
 	}
 	if err := team.Delete(v.Ctx(), v.Path("user")); err != nil {
 		f := view.NewForm()
-		q := view.UserDeleteQuestion(v.Frame, u, crew)
-		return v.Again(err, f, view.ConfirmForm(f, q), view.UserEdit(f, u, crew))
+		q := UserDeleteQuestion(v.Frame, u, crew)
+		return v.Again(err, f, view.ConfirmForm(f, q), UserEdit(f, u, crew))
 	}
 	v.Did(u.Email)
 	v.Say("user.deleted", "", "Name", u.Email)

@@ -3,7 +3,6 @@ package partner
 import (
 	"puntuale"
 	"puntuale/internal/web/page"
-	"puntuale/internal/web/view"
 )
 
 // usageRoutes are what the client used, and has left.
@@ -20,5 +19,5 @@ func usage(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.Usage(v.Client.Account(), pulse, days))
+	return v.Show(Usage(v.Client.Account(), pulse, days))
 }

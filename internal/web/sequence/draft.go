@@ -318,8 +318,8 @@ func change(f *view.Form, do string) int {
 	case verb == "add" && n < puntuale.MaxSteps:
 		at = n
 		order = append(order, fresh)
-	case verb == "restore" && n < puntuale.MaxSteps && f.Value(view.Gone) != "":
-		place, err := strconv.Atoi(f.Value(view.Gone))
+	case verb == "restore" && n < puntuale.MaxSteps && f.Value(Gone) != "":
+		place, err := strconv.Atoi(f.Value(Gone))
 		if err != nil {
 			return -1
 		}
@@ -329,9 +329,9 @@ func change(f *view.Form, do string) int {
 		return -1
 	case verb == "remove":
 		order = slices.Delete(order, from, from+1)
-		f.Values.Set(view.Gone, strconv.Itoa(from))
+		f.Values.Set(Gone, strconv.Itoa(from))
 		for _, part := range stepParts[1:] {
-			f.Values[view.Gone+part] = f.Values[stepName(from)+part]
+			f.Values[Gone+part] = f.Values[stepName(from)+part]
 		}
 		at = min(from, n-2)
 	case verb == "copy" && n < puntuale.MaxSteps:
@@ -351,7 +351,7 @@ func arrange(f *view.Form, order []int) {
 	back := slices.Contains(order, restored)
 	f.Values = url.Values{}
 	for name, values := range old {
-		if !strings.HasPrefix(name, "steps[") && (!back || !strings.HasPrefix(name, view.Gone)) {
+		if !strings.HasPrefix(name, "steps[") && (!back || !strings.HasPrefix(name, Gone)) {
 			f.Values[name] = values
 		}
 	}
@@ -361,7 +361,7 @@ func arrange(f *view.Form, order []int) {
 			fillStep(f, i, puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}}})
 			continue
 		}
-		source := view.Gone
+		source := Gone
 		if from != restored {
 			source = stepName(from)
 		}

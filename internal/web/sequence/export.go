@@ -72,11 +72,11 @@ func importSequence(v *page.Request) error {
 			v.Quiet = true
 			return mend(v, text, e)
 		}
-		return v.Again(err, f, view.SequenceImport(f), view.SequenceImportPage(f), "content")
+		return v.Again(err, f, SequenceImport(f), SequenceImportPage(f), "content")
 	}
 	v.Did(made.ID.String())
 	v.Say("sequence.imported", "")
-	return v.Redirect(sequenceURL(v, made.ID))
+	return v.Redirect(sequenceAddress(v, made.ID))
 }
 
 // readExported reads what was exported. A member that there is not is refused, and a step must say when it leaves: else
@@ -129,9 +129,9 @@ func mend(v *page.Request, text string, refused *puntuale.Error) error {
 		return err
 	}
 	f.Take(v.Frame.Language, refused, draftFields(f)...)
-	return v.Whole(view.SequenceEdit(e))
+	return v.Whole(SequenceEdit(e))
 }
 
 func importPage(v *page.Request) error {
-	return v.Show(view.SequenceImportPage(view.NewForm()))
+	return v.Show(SequenceImportPage(view.NewForm()))
 }

@@ -6,7 +6,6 @@ import (
 
 	"puntuale"
 	"puntuale/internal/web/page"
-	"puntuale/internal/web/view"
 )
 
 // tryFile says what the address of a step's file leads to, while the step is being written.
@@ -16,13 +15,13 @@ func tryFile(v *page.Request) error {
 		return err
 	}
 	address := strings.TrimSpace(f.Value(f.Value("at")))
-	note := view.FileNote{Tone: "info"}
+	note := FileNote{Tone: "info"}
 	switch {
 	case address == "" || !v.Client.CanTryFiles():
-		return v.Show(view.FileFacts(view.FileNote{}))
+		return v.Show(FileFacts(FileNote{}))
 	case strings.Contains(address, "{{"):
 		note.Says = v.T("file.fields")
-		return v.Show(view.FileFacts(note))
+		return v.Show(FileFacts(note))
 	}
 	facts, err := v.Client.TryFile(v.Ctx(), address)
 	if e, _ := page.Refusal(err); e != nil && e.Code == puntuale.CodeInvalid {
@@ -39,7 +38,7 @@ func tryFile(v *page.Request) error {
 			note.Tone, note.Says = "warn", note.Says+" "+v.T("file.large", "Most", size(v, most))
 		}
 	}
-	return v.Show(view.FileFacts(note))
+	return v.Show(FileFacts(note))
 }
 
 // fileRefusal is why a file cannot be sent, and for an address that nobody else can reach what would be needed.

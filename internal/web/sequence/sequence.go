@@ -35,23 +35,23 @@ func sequences(v *page.Request) error {
 		return err
 	}
 	if v.Partial() {
-		return v.Show(view.SequenceTable(l))
+		return v.Show(SequenceTable(l))
 	}
-	return v.Show(view.Sequences(l))
+	return v.Show(Sequences(l))
 }
 
 // sequenceList reads a part of the client's sequences, the newest first, for a page of this path.
-func sequenceList(v *page.Request, path string) (view.SequenceList, error) {
-	l := view.SequenceList{URL: v.Frame.Place.Base + path, Text: strings.TrimSpace(v.Query("text")), Cursor: v.Query("cursor")}
+func sequenceList(v *page.Request, path string) (SequenceList, error) {
+	l := SequenceList{URL: v.Frame.Place.Base + path, Text: strings.TrimSpace(v.Query("text")), Cursor: v.Query("cursor")}
 	rows, next, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: request.Page{Limit: page.RowsOfPage, Cursor: l.Cursor}})
 	l.Rows, l.Next = sequenceRows(rows), next
 	return l, page.Lost(err)
 }
 
-func sequenceRows(rows []control.Sequence) []view.SequenceRow {
-	out := make([]view.SequenceRow, len(rows))
+func sequenceRows(rows []control.Sequence) []SequenceRow {
+	out := make([]SequenceRow, len(rows))
 	for i, r := range rows {
-		out[i] = view.SequenceRow{Sequence: r.Sequence, Fields: r.Fields}
+		out[i] = SequenceRow{Sequence: r.Sequence, Fields: r.Fields}
 	}
 	return out
 }
@@ -77,12 +77,12 @@ func sequence(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Form: f, Try: try, Question: view.NewForm(), DefaultOf: defaults.names}
+	page := SequencePage{Sequence: found.Sequence, Fields: found.Fields, Form: f, Try: try, Question: view.NewForm(), DefaultOf: defaults.names}
 	page.Snippets = snippets(v, found, f)
 	if v.Partial() && v.HTTP.Header.Get("HX-Target") == "div#preview" {
-		return v.Show(view.Preview(f, try))
+		return v.Show(Preview(f, try))
 	}
-	return v.Show(view.SequenceShow(page))
+	return v.Show(SequenceShow(page))
 }
 
 func sessionText(id puntuale.SessionID) string {
@@ -93,17 +93,17 @@ func sessionText(id puntuale.SessionID) string {
 }
 
 // try rehearses the sequence of a form for the person that it names.
-func try(v *page.Request, f *view.Form, r control.NewSequence) (view.Try, error) {
+func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
 	if err != nil {
-		return view.Try{}, err
+		return Try{}, err
 	}
-	t := view.Try{Steps: r.Steps, Messages: done.Plan.Messages, Skipped: done.Plan.Skipped, Fields: done.Fields, Unsaid: done.Unsaid, Faults: done.Faults, Now: done.Now}
+	t := Try{Steps: r.Steps, Messages: done.Plan.Messages, Skipped: done.Plan.Skipped, Fields: done.Fields, Unsaid: done.Unsaid, Faults: done.Faults, Now: done.Now}
 	for _, d := range done.Dates {
-		t.Dates = append(t.Dates, view.Mark{Name: d.Name, At: d.At})
+		t.Dates = append(t.Dates, Mark{Name: d.Name, At: d.At})
 	}
 	for _, w := range done.Warnings {
-		t.Warnings = append(t.Warnings, view.StepWarning{Step: w.Step, Says: v.Frame.Language.Says(w.Message)})
+		t.Warnings = append(t.Warnings, StepWarning{Step: w.Step, Says: v.Frame.Language.Says(w.Message)})
 	}
 	return t, nil
 }
@@ -185,12 +185,12 @@ func edit(v *page.Request, found control.Sequence) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.SequenceEdit(e))
+	return v.Show(SequenceEdit(e))
 }
 
 // editor is everything that the editor shows with a form. at is the step that gets the focus.
-func editor(v *page.Request, f *view.Form, at int) (view.Editor, error) {
-	e := view.Editor{Form: f, ID: f.Value("id"), Steps: stepCount(f), At: at}
+func editor(v *page.Request, f *view.Form, at int) (Editor, error) {
+	e := Editor{Form: f, ID: f.Value("id"), Steps: stepCount(f), At: at}
 	var err error
 	if e.Try, err = tryDraft(v, f); err != nil {
 		return e, err
@@ -210,11 +210,11 @@ func editor(v *page.Request, f *view.Form, at int) (view.Editor, error) {
 }
 
 // tryDraft rehearses what a form says, with examples in fields that are new.
-func tryDraft(v *page.Request, f *view.Form) (view.Try, error) {
+func tryDraft(v *page.Request, f *view.Form) (Try, error) {
 	r := readDraft(f)
 	first, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r})
 	if err != nil {
-		return view.Try{}, err
+		return Try{}, err
 	}
 	example(v, f, first.Fields)
 	return try(v, f, r)
@@ -233,16 +233,16 @@ func draft(v *page.Request) error {
 		if err != nil {
 			return err
 		}
-		return v.Show(view.Preview(f, try))
+		return v.Show(Preview(f, try))
 	}
 	e, err := editor(v, f, change(f, do))
 	if err != nil {
 		return err
 	}
 	if v.Partial() {
-		return v.Show(view.SequenceForm(e))
+		return v.Show(SequenceForm(e))
 	}
-	return v.Show(view.SequenceEdit(e))
+	return v.Show(SequenceEdit(e))
 }
 
 // refused shows a sequence's form with what is wrong with it.
@@ -254,7 +254,7 @@ func refused(v *page.Request, err error, f *view.Form) error {
 	if failed != nil {
 		return failed
 	}
-	return v.Again(atTexts(err), f, view.SequenceForm(e), view.SequenceEdit(e), draftFields(f)...)
+	return v.Again(atTexts(err), f, SequenceForm(e), SequenceEdit(e), draftFields(f)...)
 }
 
 // atTexts puts the fault of a step without anything to send where its text would be.
@@ -287,10 +287,10 @@ func createSequence(v *page.Request) error {
 	}
 	v.Did(created.ID.String())
 	v.Say("sequence.created", "")
-	return v.Redirect(sequenceURL(v, created.ID))
+	return v.Redirect(sequenceAddress(v, created.ID))
 }
 
-func sequenceURL(v *page.Request, id puntuale.SequenceID) string {
+func sequenceAddress(v *page.Request, id puntuale.SequenceID) string {
 	return v.Frame.Place.Base + "/sequences/" + id.String()
 }
 
@@ -314,7 +314,7 @@ func updateSequence(v *page.Request) error {
 	}
 	v.Did(done.ID.String())
 	v.Say("sequence.updated", "")
-	return v.Redirect(sequenceURL(v, done.ID))
+	return v.Redirect(sequenceAddress(v, done.ID))
 }
 
 func copySequence(v *page.Request) error {
@@ -330,7 +330,7 @@ func copySequence(v *page.Request) error {
 	}
 	v.Did(made.ID.String())
 	v.Say("sequence.copied", "")
-	return v.Redirect(sequenceURL(v, made.ID) + "/edit")
+	return v.Redirect(sequenceAddress(v, made.ID) + "/edit")
 }
 
 // deleteSequence deletes one; with messages pending it asks what becomes of them first.
@@ -351,11 +351,11 @@ func deleteSequence(v *page.Request) error {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict && f.Value("pending") == "" {
 			f.Values.Set("asked", "1")
 		}
-		page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Question: f, DefaultOf: defaults.names}
-		return v.Again(err, f, view.SequenceDelete(page), view.SequenceDeletePage(page), "pending")
+		page := SequencePage{Sequence: found.Sequence, Fields: found.Fields, Question: f, DefaultOf: defaults.names}
+		return v.Again(err, f, SequenceDelete(page), SequenceDeletePage(page), "pending")
 	}
 	v.Did(found.ID.String())
-	v.Say("sequence.deleted", sequenceURL(v, found.ID)+"/restore?"+url.Values{"start": defaults.start, "stop": defaults.stop}.Encode(), "Name", found.Name)
+	v.Say("sequence.deleted", sequenceAddress(v, found.ID)+"/restore?"+url.Values{"start": defaults.start, "stop": defaults.stop}.Encode(), "Name", found.Name)
 	return v.Redirect(v.Frame.Place.Base + "/sequences")
 }
 
@@ -387,7 +387,7 @@ func restoreSequence(v *page.Request) error {
 	}
 	v.Did(found.ID.String())
 	v.Say("sequence.restored", "", "Name", found.Name)
-	return v.Redirect(sequenceURL(v, found.ID))
+	return v.Redirect(sequenceAddress(v, found.ID))
 }
 
 // compareSequence is compare for a sequence, and notes what differs step by step.
@@ -399,12 +399,12 @@ func compareSequence(v *page.Request, err error, f *view.Form, id string) error 
 	if missing != nil {
 		return missing
 	}
-	v.Compare(err, f, found.Version(), sequenceURL(v, found.ID)+"/edit")
+	v.Compare(err, f, found.Version(), sequenceAddress(v, found.ID)+"/edit")
 	v.Differ(f, draftForm(found.Sequence), page.Label{Name: "name", Key: "sequence.name"})
 	mine := readDraft(f)
 	ctx := view.With(v.Ctx(), v.Frame)
 	for i := range max(len(mine.Steps), len(found.Steps)) {
-		f.Differ(v.T("step.number", "Number", i+1), view.StepWords(ctx, mine.Steps, i), view.StepWords(ctx, found.Steps, i))
+		f.Differ(v.T("step.number", "Number", i+1), StepWords(ctx, mine.Steps, i), StepWords(ctx, found.Steps, i))
 	}
 	settings := func(session, ifRunning string, stop bool) string {
 		words := []string{v.T("editor.running." + or(ifRunning, string(puntuale.IfRunningAllow)))}

@@ -3,7 +3,6 @@ package sequence
 import (
 	"puntuale"
 	"puntuale/internal/web/page"
-	"puntuale/internal/web/view"
 )
 
 // whichRoutes lead to a start by hand from where no sequence is named.
@@ -25,9 +24,9 @@ func which(v *page.Request) error {
 		l.Recent = sequenceRows(recent)
 	}
 	if v.Partial() {
-		return v.Show(view.SequenceChoice(l))
+		return v.Show(SequenceChoice(l))
 	}
-	return v.Show(view.WhichSequence(l))
+	return v.Show(WhichSequence(l))
 }
 
 // recentRows is how many sequences that were started lately stand above all others.

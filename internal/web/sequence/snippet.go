@@ -12,13 +12,13 @@ import (
 )
 
 // snippets show how a program starts exactly this sequence, with the values of the example.
-func snippets(v *page.Request, s control.Sequence, f *view.Form) []view.Snippet {
+func snippets(v *page.Request, s control.Sequence, f *view.Form) []Snippet {
 	c := call{address: apiAddress(v) + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
 	for _, field := range s.Fields {
 		c.names = append(c.names, field.Name)
 		c.values = append(c.values, f.Value("fields."+field.Name))
 	}
-	return []view.Snippet{{Name: "curl", Text: c.curl()}, {Name: "JavaScript", Text: c.script()}, {Name: "PHP", Text: c.php()}, {Name: "Python", Text: c.python()}}
+	return []Snippet{{Name: "curl", Text: c.curl()}, {Name: "JavaScript", Text: c.script()}, {Name: "PHP", Text: c.php()}, {Name: "Python", Text: c.python()}}
 }
 
 // apiAddress is where the client's programs call: at the partner's own host name where it has one, whoever reads the page.

@@ -32,7 +32,7 @@ func startPage(v *page.Request) error {
 	for name, values := range v.HTTP.URL.Query() {
 		f.Values[name] = values
 	}
-	return v.Show(view.SequenceStart(view.Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
+	return v.Show(SequenceStart(Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
 }
 
 // startByHand shows what a start would do, and does it once that was seen: what is posted names the preview that was on the
@@ -49,42 +49,42 @@ func startByHand(v *page.Request) error {
 	do := f.Value("do")
 	v.Quiet = do != "start"
 	call := startCall(found, f)
-	page := view.Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}
+	page := Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}
 	fields := startFields(found)
 	planned, err := v.Client.Preview(v.Ctx(), call)
 	if err != nil && do == "look" {
 		return notYet(v, err, page, fields)
 	}
 	if err != nil {
-		return v.Again(fielded(err), f, view.StartForm(page), view.SequenceStart(page), fields...)
+		return v.Again(fielded(err), f, StartForm(page), SequenceStart(page), fields...)
 	}
 	standing, err := v.Client.Standing(v.Ctx(), call.Sequence, call.Phone)
 	if err != nil {
 		return err
 	}
-	page.Try = &view.Try{Steps: found.Steps, Messages: planned.Messages, Skipped: planned.Skipped, Fields: found.Fields, Now: v.Now()}
+	page.Try = &Try{Steps: found.Steps, Messages: planned.Messages, Skipped: planned.Skipped, Fields: found.Fields, Now: v.Now()}
 	page.Blacklisted, page.Running = standing.Blacklisted, standing.Running
 	now := tokenOf(call, planned, standing, v.Now())
 	page.Seen = now.String()
 	switch {
 	case do == "look":
-		return v.Show(view.StartPreview(page))
+		return v.Show(StartPreview(page))
 	case do == "start" && now.shownBy(f.Value("seen")):
 		return start(v, found, call, page, standing)
 	case do == "start":
 		v.Quiet, page.Changed = true, true
 	}
 	if v.Partial() {
-		return v.Show(view.StartForm(page))
+		return v.Show(StartForm(page))
 	}
-	return v.Show(view.SequenceStart(page))
+	return v.Show(SequenceStart(page))
 }
 
 // start starts what was seen, and leads to a page that can be loaded again.
-func start(v *page.Request, found control.Sequence, call control.StartCall, page view.Starting, standing control.Standing) error {
+func start(v *page.Request, found control.Sequence, call control.StartCall, page Starting, standing control.Standing) error {
 	started, err := v.Client.Start(v.Ctx(), call)
 	if err != nil {
-		return v.Again(fielded(err), page.Form, view.StartForm(page), view.SequenceStart(page), startFields(found)...)
+		return v.Again(fielded(err), page.Form, StartForm(page), SequenceStart(page), startFields(found)...)
 	}
 	v.Did(found.ID.String())
 	query := url.Values{}
@@ -97,7 +97,7 @@ func start(v *page.Request, found control.Sequence, call control.StartCall, page
 	if standing.Running && !started.Replayed {
 		query.Set("running", string(found.IfRunning))
 	}
-	return v.Redirect(sequenceURL(v, found.ID) + "/started?" + query.Encode())
+	return v.Redirect(sequenceAddress(v, found.ID) + "/started?" + query.Encode())
 }
 
 // startedPage says what became of each message of a start.
@@ -107,7 +107,7 @@ func startedPage(v *page.Request) error {
 		return err
 	}
 	query := v.HTTP.URL.Query()
-	page := view.Started{Sequence: found.Sequence, Running: query.Get("running")}
+	page := Started{Sequence: found.Sequence, Running: query.Get("running")}
 	for _, text := range query["skipped"] {
 		if n, err := strconv.Atoi(text); err == nil && n > 0 && n <= len(found.Steps) {
 			page.Skipped = append(page.Skipped, n)
@@ -119,7 +119,7 @@ func startedPage(v *page.Request) error {
 		}
 	}
 	if len(page.Messages) == 0 {
-		return v.Show(view.SequenceStarted(page))
+		return v.Show(SequenceStarted(page))
 	}
 	first := page.Messages[0]
 	if first.Phone != "" {
@@ -136,11 +136,11 @@ func startedPage(v *page.Request) error {
 	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		return err
 	}
-	return v.Show(view.SequenceStarted(page))
+	return v.Show(SequenceStarted(page))
 }
 
 // notYet is the preview of a form that is not filled in yet: what is missing is said, what is wrong too, and nothing is red.
-func notYet(v *page.Request, err error, starting view.Starting, fields []string) error {
+func notYet(v *page.Request, err error, starting Starting, fields []string) error {
 	e, _ := page.Refusal(err)
 	if e == nil {
 		return err
@@ -151,7 +151,7 @@ func notYet(v *page.Request, err error, starting view.Starting, fields []string)
 		starting.Wrong = !slices.ContainsFunc(named.Faults, func(f puntuale.Fault) bool { return f.Message == "is required" })
 	}
 	starting.NotYet = faults
-	return v.Show(view.StartPreview(starting))
+	return v.Show(StartPreview(starting))
 }
 
 func startFields(s control.Sequence) []string {

@@ -29,18 +29,18 @@ func templates(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	list := view.TemplateList{Cursor: v.Query("cursor"), Next: next}
+	list := TemplateList{Cursor: v.Query("cursor"), Next: next}
 	for _, r := range rows {
-		list.Rows = append(list.Rows, view.TemplateRow{Template: r.Template, Fields: r.Fields})
+		list.Rows = append(list.Rows, TemplateRow{Template: r.Template, Fields: r.Fields})
 	}
 	if list.Networks, err = networks(v); err != nil {
 		return err
 	}
-	return v.Show(view.Templates(list))
+	return v.Show(Templates(list))
 }
 
 // networks are the templates that Meta has for each of the client's Official sessions.
-func networks(v *page.Request) (all []view.Network, err error) {
+func networks(v *page.Request) (all []Network, err error) {
 	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func networks(v *page.Request) (all []view.Network, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, view.Network{Session: s.Session, Synced: found.Synced, All: found.All})
+		all = append(all, Network{Session: s.Session, Synced: found.Synced, All: found.All})
 	}
 	return all, nil
 }
@@ -66,7 +66,7 @@ func newTemplate(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.TemplateEdit(e))
+	return v.Show(TemplateEdit(e))
 }
 
 func template(v *page.Request) error {
@@ -78,12 +78,12 @@ func template(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.TemplateEdit(e))
+	return v.Show(TemplateEdit(e))
 }
 
 // templateEditor is everything that a template's form shows.
-func templateEditor(v *page.Request, f *view.Form) (view.TemplateEditor, error) {
-	e := view.TemplateEditor{Form: f, ID: f.Value("id"), Name: f.Value("was")}
+func templateEditor(v *page.Request, f *view.Form) (TemplateEditor, error) {
+	e := TemplateEditor{Form: f, ID: f.Value("id"), Name: f.Value("was")}
 	networks, err := networks(v)
 	if err != nil {
 		return e, err
@@ -196,11 +196,11 @@ func draftTemplate(v *page.Request) error {
 	}
 	switch {
 	case v.Partial() && f.Value("do") == "preview":
-		return v.Show(view.TemplatePreview(e))
+		return v.Show(TemplatePreview(e))
 	case v.Partial():
-		return v.Show(view.TemplateForm(e))
+		return v.Show(TemplateForm(e))
 	}
-	return v.Show(view.TemplateEdit(e))
+	return v.Show(TemplateEdit(e))
 }
 
 func createTemplate(v *page.Request) error {
@@ -229,7 +229,7 @@ func templateRefused(v *page.Request, err error, f *view.Form) error {
 	if refused.Code == puntuale.CodeConflict { // only names clash
 		err = puntuale.Invalid(puntuale.Fault{Location: "body.name", Message: refused.Message})
 	}
-	return v.Again(err, f, view.TemplateForm(e), view.TemplateEdit(e), templateFields(f)...)
+	return v.Again(err, f, TemplateForm(e), TemplateEdit(e), templateFields(f)...)
 }
 
 func updateTemplate(v *page.Request) error {
@@ -268,8 +268,8 @@ func deleteTemplate(v *page.Request) error {
 		return err
 	}
 	if err := v.Client.DeleteTemplate(v.Ctx(), v.Path("id")); err != nil {
-		q := view.TemplateEditor{ID: v.Path("id"), Name: found.Name}
-		return v.Again(err, f, view.TemplateDelete(f, q), view.TemplateDeletePage(f, q))
+		q := TemplateEditor{ID: v.Path("id"), Name: found.Name}
+		return v.Again(err, f, TemplateDelete(f, q), TemplateDeletePage(f, q))
 	}
 	v.Did(found.ID.String() + " " + found.Name)
 	v.Say("template.deleted", "", "Name", found.Name)

@@ -15,7 +15,6 @@ import (
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/static"
-	"puntuale/internal/web/view"
 )
 
 // assistedRoutes are the app of a phone that a person sends from: its page, and what makes it installable. Its script calls
@@ -53,8 +52,8 @@ func assistedHost(v *page.Request) (h puntuale.Host, err error) {
 func missing(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeNotFound }
 
 // assistedPage is the page for a partner. What differs between two visits of one browser does not stand in it.
-func assistedPage(v *page.Request, h puntuale.Host) view.AssistedPage {
-	return view.AssistedPage{Icon: assistedIcon(h, 192)}
+func assistedPage(v *page.Request, h puntuale.Host) AssistedPage {
+	return AssistedPage{Icon: assistedIcon(h, 192)}
 }
 
 // noMark stands for looks that nobody ever set.
@@ -74,7 +73,7 @@ func assisted(v *page.Request) error {
 		v.KeepSlug(slug) // the app that is installed asks for its parts without it
 	}
 	v.Writer.Header().Set("Content-Security-Policy", page.Policy+"; worker-src 'self'")
-	return v.Show(view.Assisted(assistedPage(v, h)))
+	return v.Show(Assisted(assistedPage(v, h)))
 }
 
 // assistedManifest says how the app is installed. An app on the screen of an iPhone has cookies of its own, so that its first
@@ -127,7 +126,7 @@ func assistedWorker(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	content, err := v.Rendered(view.Assisted(assistedPage(v, h)))
+	content, err := v.Rendered(Assisted(assistedPage(v, h)))
 	if err != nil {
 		return err
 	}

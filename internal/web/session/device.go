@@ -23,7 +23,7 @@ func createByDevices(v *page.Request, f *view.Form) error {
 	sandbox := false
 	made, err := v.Client.CreateSession(v.Ctx(), control.NewSession{Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Devices: true}, control.Once[control.Session]{})
 	if err != nil {
-		return v.Again(err, f, view.NewSessionForm(f), view.NewSession(f), "name", "kind")
+		return v.Again(err, f, NewSessionForm(f), NewSession(f), "name", "kind")
 	}
 	v.Did(made.ID.String())
 	if _, err := v.Client.Pair(v.Ctx(), made.ID.String(), control.Pairing{}); err != nil {
@@ -34,7 +34,7 @@ func createByDevices(v *page.Request, f *view.Form) error {
 }
 
 // devicesOf is what the page of a session shows of its devices; nil where it has none by its kind.
-func devicesOf(v *page.Request, s control.Session) (*view.DeviceSide, error) {
+func devicesOf(v *page.Request, s control.Session) (*DeviceSide, error) {
 	if !s.ByDevice() {
 		return nil, nil
 	}
@@ -42,7 +42,7 @@ func devicesOf(v *page.Request, s control.Session) (*view.DeviceSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	side := &view.DeviceSide{Devices: all, App: phoneApp(v, "")}
+	side := &DeviceSide{Devices: all, App: phoneApp(v, "")}
 	if s.Code != nil && v.Person.User().Role >= puntuale.Staff {
 		here := phoneApp(v, s.Code.Text)
 		side.Here, side.Elsewhere = here, v.SiteAddress()+here
@@ -71,7 +71,7 @@ func offerDevice(v *page.Request, s control.Session, f *view.Form) error {
 			return missing
 		}
 		o.PairForm = f
-		return v.Again(err, f, view.LinkPhoneForm(o), view.Session(o))
+		return v.Again(err, f, LinkPhoneForm(o), Session(o))
 	}
 	v.Did(offered.ID.String())
 	if f.Value("here") != "" && offered.Code != nil {
@@ -102,7 +102,7 @@ func tryDevices(v *page.Request) error {
 			return missing
 		}
 		o.Devices.Try = f
-		return v.Again(err, f, view.TryForm(o), view.Session(o), "phone")
+		return v.Again(err, f, TryForm(o), Session(o), "phone")
 	}
 	v.Did(found.ID.String())
 	v.Say("device.tried", "")
@@ -136,7 +136,7 @@ func askToUnlinkDevice(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.UnlinkDevice(sender(v, found), d))
+	return v.Show(UnlinkDevice(sender(v, found), d))
 }
 
 func unlinkDevice(v *page.Request) error {

@@ -23,14 +23,14 @@ func readGateway(f *view.Form) control.NewGateway {
 // createGateway creates a session that sends through a gateway. The choice of this kind leads to a form for the keys.
 func createGateway(v *page.Request, f *view.Form) error {
 	if !f.Values.Has("access_token") {
-		return v.Whole(view.NewGateway(view.NewForm("name", f.Value("name"))))
+		return v.Whole(NewGateway(view.NewForm("name", f.Value("name"))))
 	}
 	sandbox, gateway := false, readGateway(f)
 	made, err := v.Client.CreateSession(v.Ctx(), control.NewSession{
 		Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Gateway: &gateway,
 	}, control.Once[control.Session]{})
 	if err != nil {
-		return v.Again(page.Below(err, "gateway"), f, view.NewGatewayForm(f), view.NewGateway(f), gatewayFields...)
+		return v.Again(page.Below(err, "gateway"), f, NewGatewayForm(f), NewGateway(f), gatewayFields...)
 	}
 	v.Did(made.ID.String())
 	v.Say("session.created", "")
@@ -38,7 +38,7 @@ func createGateway(v *page.Request, f *view.Form) error {
 }
 
 // gateway returns a session that sends through a gateway.
-func gateway(v *page.Request) (view.Sender, error) {
+func gateway(v *page.Request) (Sender, error) {
 	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	s := sender(v, found)
 	if err == nil && !s.ToGateway() {
@@ -53,7 +53,7 @@ func gatewayKeys(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.GatewayKeys(view.NewForm(), of))
+	return v.Show(GatewayKeys(view.NewForm(), of))
 }
 
 func setGateway(v *page.Request) error {
@@ -66,7 +66,7 @@ func setGateway(v *page.Request) error {
 		return err
 	}
 	if _, err := v.Client.SetGateway(v.Ctx(), of.ID.String(), readGateway(f)); err != nil {
-		return v.Again(err, f, view.GatewayKeysForm(f, of), view.GatewayKeys(f, of), gatewayFields...)
+		return v.Again(err, f, GatewayKeysForm(f, of), GatewayKeys(f, of), gatewayFields...)
 	}
 	v.Did(of.ID.String())
 	v.Say("gateway.saved", "")
@@ -74,14 +74,14 @@ func setGateway(v *page.Request) error {
 }
 
 // testGateway asks the gateway about the number, and says what came of it on the session's page.
-func testGateway(v *page.Request, f *view.Form, of view.Sender) error {
+func testGateway(v *page.Request, f *view.Form, of Sender) error {
 	tried, err := v.Client.TestSession(v.Ctx(), of.ID.String())
 	if err != nil {
 		o, missing := oneSession(v, of.ID.String())
 		if missing != nil {
 			return missing
 		}
-		return v.Again(err, f, view.GatewayTest(f, o), view.Session(o))
+		return v.Again(err, f, GatewayTest(f, o), Session(o))
 	}
 	v.Did(of.ID.String())
 	tone := "bad"

@@ -21,12 +21,12 @@ var officialRoutes = []page.Route{
 }
 
 // metaSide is what an Official session is to Meta.
-func metaSide(v *page.Request, s control.Session) (*view.MetaSide, error) {
+func metaSide(v *page.Request, s control.Session) (*MetaSide, error) {
 	about, err := v.Client.NetworkTemplates(v.Ctx(), s.ID.String(), request.Page{Limit: "1"})
 	if err != nil {
 		return nil, err
 	}
-	m := &view.MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook}
+	m := &MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook}
 	if m.Webhook == "" {
 		m.Webhook = page.ReadAt(v.HTTP) + s.ID.WebhookPath()
 	}
@@ -58,7 +58,7 @@ func officialSetup(v *page.Request) error {
 	if !replaces {
 		f.Values.Set("verify_token", rand.Text()[:20])
 	}
-	return v.Show(view.OfficialSetup(f, sender(v, found), replaces))
+	return v.Show(OfficialSetup(f, sender(v, found), replaces))
 }
 
 func setOfficial(v *page.Request) error {
@@ -82,7 +82,7 @@ func setOfficial(v *page.Request) error {
 	asked := control.NewKeys{OfficialKeys: keys, NoAccount: true, KeepGroups: replaces && f.Value("groups_api") == ""}
 	if _, err := v.Client.SetKeys(v.Ctx(), found.ID.String(), asked); err != nil {
 		shown := sender(v, found)
-		return v.Again(err, f, view.OfficialForm(f, shown, replaces), view.OfficialSetup(f, shown, replaces),
+		return v.Again(err, f, OfficialForm(f, shown, replaces), OfficialSetup(f, shown, replaces),
 			"phone_number_id", "business_account_id", "access_token", "app_secret", "verify_token")
 	}
 	v.Did(found.ID.String())
@@ -91,7 +91,7 @@ func setOfficial(v *page.Request) error {
 		return err
 	}
 	o.Meta.Setup = true
-	return v.Whole(view.OfficialWebhook(o, strings.TrimSpace(keys.VerifyToken)))
+	return v.Whole(OfficialWebhook(o, strings.TrimSpace(keys.VerifyToken)))
 }
 
 // testSession tries the connection. While a session is being set up the answer comes into the page that is there, which
@@ -118,14 +118,14 @@ func testSession(v *page.Request) error {
 	}
 	o.Meta.Setup = f.Value("from") == "setup"
 	if err != nil {
-		return v.Again(err, f, view.TestForm(f, o), view.Session(o))
+		return v.Again(err, f, TestForm(f, o), Session(o))
 	}
 	v.Did(found.ID.String())
-	o.Meta.Test = &view.TestResult{OK: tried.OK, Message: tried.Message}
+	o.Meta.Test = &TestResult{OK: tried.OK, Message: tried.Message}
 	if o.Meta.Setup && v.Partial() {
-		return v.Show(view.TestForm(view.NewForm(), o))
+		return v.Show(TestForm(view.NewForm(), o))
 	}
-	return v.Whole(view.Session(o))
+	return v.Whole(Session(o))
 }
 
 func networkTemplates(v *page.Request) error {
@@ -137,7 +137,7 @@ func networkTemplates(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.NetworkTemplates(sender(v, found), view.ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.Query("cursor"), Next: all.Next}))
+	return v.Show(NetworkTemplates(sender(v, found), ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.Query("cursor"), Next: all.Next}))
 }
 
 // syncTemplates reads the templates anew: the test does so.

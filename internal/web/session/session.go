@@ -30,8 +30,8 @@ var sessionRoutes = []page.Route{
 }
 
 // sender is a session as pages show it. Whoever may only look sees no code: it would link a phone.
-func sender(v *page.Request, s control.Session) view.Sender {
-	shown := view.Sender{
+func sender(v *page.Request, s control.Session) Sender {
+	shown := Sender{
 		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited,
 	}
 	if v.Person.User().Role >= puntuale.Staff {
@@ -49,15 +49,15 @@ func sessions(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	all := make([]view.Sender, len(rows))
+	all := make([]Sender, len(rows))
 	for i, row := range rows {
 		all[i] = sender(v, row)
 	}
-	return v.Show(view.Sessions(all, v.Query("cursor"), next))
+	return v.Show(Sessions(all, v.Query("cursor"), next))
 }
 
 func newSession(v *page.Request) error {
-	return v.Show(view.NewSession(view.NewForm("kind", "socket")))
+	return v.Show(NewSession(view.NewForm("kind", "socket")))
 }
 
 func createSession(v *page.Request) error {
@@ -78,7 +78,7 @@ func createSession(v *page.Request) error {
 	}
 	made, err := v.Client.CreateSession(v.Ctx(), control.NewSession{Name: f.Value("name"), Type: string(kind), Sandbox: &sandbox}, control.Once[control.Session]{})
 	if err != nil {
-		return v.Again(err, f, view.NewSessionForm(f), view.NewSession(f), "name", "kind")
+		return v.Again(err, f, NewSessionForm(f), NewSession(f), "name", "kind")
 	}
 	v.Did(made.ID.String())
 	if kind == puntuale.Official {
@@ -89,15 +89,15 @@ func createSession(v *page.Request) error {
 }
 
 // oneSession is what the page of a session shows besides its forms.
-func oneSession(v *page.Request, id string) (view.OneSession, error) {
+func oneSession(v *page.Request, id string) (OneSession, error) {
 	found, err := v.Client.Session(v.Ctx(), id)
 	if err != nil {
-		return view.OneSession{}, err
+		return OneSession{}, err
 	}
-	o := view.OneSession{Sender: sender(v, found), Sequences: []view.Option{{Text: v.T("session.pair_none")}}}
+	o := OneSession{Sender: sender(v, found), Sequences: []view.Option{{Text: v.T("session.pair_none")}}}
 	sequences, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Page: request.Page{Limit: page.MostChoices}})
 	if err != nil {
-		return view.OneSession{}, err
+		return OneSession{}, err
 	}
 	for _, q := range sequences {
 		o.Sequences = append(o.Sequences, view.Option{Value: q.ID.String(), Text: q.Name})
@@ -111,7 +111,7 @@ func oneSession(v *page.Request, id string) (view.OneSession, error) {
 		}
 		chosen, err := v.Client.Sequence(v.Ctx(), side.id.String())
 		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
-			return view.OneSession{}, err
+			return OneSession{}, err
 		}
 		*side.name = chosen.Name
 		if o.Choice(side.id.String()) == "" && err == nil { // beyond those that are offered
@@ -129,7 +129,7 @@ func session(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.Session(o))
+	return v.Show(Session(o))
 }
 
 // liveLink tells the page of a session what becomes of its link: each code when it takes the place of the one before, and
@@ -151,7 +151,7 @@ func liveLink(v *page.Request) error {
 		v.Frame.Now = v.Site.Control.Now()
 		shown := sender(v, found)
 		known = shown.Stamp()
-		o := view.OneSession{Sender: shown}
+		o := OneSession{Sender: shown}
 		if o.Devices, err = devicesOf(v, found); err != nil {
 			return "", "", err
 		}
@@ -160,7 +160,7 @@ func liveLink(v *page.Request) error {
 				return "", "", err
 			}
 		}
-		content, err = v.Rendered(view.LinkInside(o))
+		content, err = v.Rendered(LinkInside(o))
 		return known, content, err
 	})
 }
@@ -180,13 +180,13 @@ func pairSession(v *page.Request) error {
 		if missing != nil {
 			return missing
 		}
-		part := view.PairForm
+		part := PairForm
 		if method == string(puntuale.PairCode) {
-			o.CodeForm, part = f, view.PairCodeForm
+			o.CodeForm, part = f, PairCodeForm
 		} else {
 			o.PairForm = f
 		}
-		return v.Again(err, f, part(o), view.Session(o), "phone")
+		return v.Again(err, f, part(o), Session(o), "phone")
 	}
 	v.Did(linked.ID.String())
 	return v.Redirect(sessionURL(v, linked.ID))
@@ -219,7 +219,7 @@ func reconnectSession(v *page.Request) error {
 			return missing
 		}
 		o.LinkForm = view.NewForm()
-		return v.Again(err, o.LinkForm, view.ReconnectForm(o), view.Session(o))
+		return v.Again(err, o.LinkForm, ReconnectForm(o), Session(o))
 	}
 	v.Did(linked.ID.String())
 	v.Say("session.reconnected", "")
@@ -242,7 +242,7 @@ func setDefaultPair(v *page.Request) error {
 			f.Differ(v.T("session.pair_start"), o.Choice(f.Value("start")), o.StartName)
 			f.Differ(v.T("session.pair_stop"), o.Choice(f.Value("stop")), o.StopName)
 		}
-		return v.Again(err, f, view.DefaultPairForm(o), view.Session(o), "start", "stop")
+		return v.Again(err, f, DefaultPairForm(o), Session(o), "start", "stop")
 	}
 	v.Did(changed.ID.String())
 	v.Say("session.saved", "")
@@ -264,7 +264,7 @@ func renameSession(v *page.Request) error {
 		if v.Compare(err, f, o.Version(), sessionURL(v, o.ID)) {
 			f.Differ(v.T("session.name"), f.Value("name"), o.Name)
 		}
-		return v.Again(err, f, view.SessionNameForm(o), view.SessionNamePage(o), "name")
+		return v.Again(err, f, SessionNameForm(o), SessionNamePage(o), "name")
 	}
 	v.Did(changed.ID.String())
 	v.Say("session.saved", "")
@@ -299,7 +299,7 @@ func setPace(v *page.Request) error {
 			v.Differ(f, stored, page.Label{Name: "per_minute", Key: "pace.per_minute"}, page.Label{Name: "per_day", Key: "pace.per_day"},
 				page.Label{Name: "cold_per_minute", Key: "pace.cold_per_minute"}, page.Label{Name: "cold_per_day", Key: "pace.cold_per_day"}, page.Label{Name: "jitter", Key: "pace.jitter"})
 		}
-		return v.Again(page.Below(err, "pace"), f, view.PaceForm(o), view.Session(o), "per_minute", "per_day", "cold_per_minute", "cold_per_day", "jitter")
+		return v.Again(page.Below(err, "pace"), f, PaceForm(o), Session(o), "per_minute", "per_day", "cold_per_minute", "cold_per_day", "jitter")
 	}
 	v.Did(changed.ID.String())
 	v.Say("session.saved", "")
@@ -333,7 +333,7 @@ func askToDeleteSession(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.DeleteSession(view.NewForm("pending", "move"), sender(v, found), others))
+	return v.Show(DeleteSession(view.NewForm("pending", "move"), sender(v, found), others))
 }
 
 func deleteSession(v *page.Request) error {
@@ -359,7 +359,7 @@ func deleteSession(v *page.Request) error {
 			return missing
 		}
 		shown := sender(v, found)
-		return v.Again(err, f, view.DeleteSessionForm(f, shown, others), view.DeleteSession(f, shown, others), "pending", "move_to", "confirm")
+		return v.Again(err, f, DeleteSessionForm(f, shown, others), DeleteSession(f, shown, others), "pending", "move_to", "confirm")
 	}
 	v.Did(found.ID.String() + " " + found.Name)
 	v.Say("session.deleted", "", "Name", found.Name)

@@ -11,7 +11,7 @@ import (
 // invitationRoutes are the page on which somebody who was invited sets a password. It has the looks of their partner.
 var invitationRoutes = []page.Route{
 	page.Get("/invitation", page.Anyone, 0, invitation),
-	page.Post("/invitation", page.Anyone, 0, page.Unaudited, join), // notes who joined by itself
+	page.Post("/invitation", page.Anyone, 0, page.Unaudited, acceptInvitation), // notes who joined by itself
 }
 
 func invitation(v *page.Request) error {
@@ -20,7 +20,7 @@ func invitation(v *page.Request) error {
 		return spent(v, err)
 	}
 	v.Frame.Look = page.LookOf(p.Host())
-	return v.Show(view.Invitation(view.NewForm("t", v.Query("t")), p.User().Email))
+	return v.Show(Invitation(view.NewForm("t", v.Query("t")), p.User().Email))
 }
 
 // spent says of an invitation that it is worth nothing any more.
@@ -31,10 +31,10 @@ func spent(v *page.Request, err error) error {
 	if v.Partial() {
 		return v.Redirect("/invitation") // without a secret it says so
 	}
-	return v.ShowAs(http.StatusNotFound, view.InvitationSpent(v.SignInAddress()))
+	return v.ShowAs(http.StatusNotFound, InvitationSpent(v.SignInAddress()))
 }
 
-func join(v *page.Request) error {
+func acceptInvitation(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func join(v *page.Request) error {
 		return spent(v, err)
 	case err != nil:
 		email := invited.User().Email
-		return v.Again(err, f, view.InvitationForm(f, email), view.Invitation(f, email), "password")
+		return v.Again(err, f, InvitationForm(f, email), Invitation(f, email), "password")
 	}
 	if err := p.Note(v.Ctx(), p.User().Client, "user.join", p.User().Email, v.Caller().Address); err != nil {
 		return err

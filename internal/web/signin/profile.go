@@ -21,13 +21,13 @@ var profileRoutes = []page.Route{
 }
 
 // mine is what the page shows besides its forms.
-func mine(v *page.Request) view.Mine {
+func mine(v *page.Request) Mine {
 	on, codes := v.Person.Second()
-	return view.Mine{User: v.Person.User(), Second: on, Codes: codes}
+	return Mine{User: v.Person.User(), Second: on, Codes: codes}
 }
 
 func me(v *page.Request) error {
-	return v.Show(view.Me(mine(v)))
+	return v.Show(Me(mine(v)))
 }
 
 func rename(v *page.Request) error {
@@ -38,7 +38,7 @@ func rename(v *page.Request) error {
 	if err := v.Person.Rename(v.Ctx(), f.Value("name")); err != nil {
 		m := mine(v)
 		m.NameForm = f
-		return v.Again(err, f, view.NameForm(m), view.Me(m), "name")
+		return v.Again(err, f, NameForm(m), Me(m), "name")
 	}
 	v.Say("me.name_done", "")
 	return v.Redirect("/me")
@@ -53,7 +53,7 @@ func changePassword(v *page.Request) error {
 	m.PasswordForm = f
 	stamp, err := v.Person.ChangePassword(v.Ctx(), f.Value("present"), f.Value("password"))
 	if err != nil {
-		return v.Again(err, f, view.PasswordForm(m), view.Me(m), "present", "password")
+		return v.Again(err, f, PasswordForm(m), Me(m), "present", "password")
 	}
 	if err := v.Restamp(stamp); err != nil {
 		return err
@@ -89,7 +89,7 @@ func secondPage(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.Second(view.NewForm(), view.SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}))
+	return v.Show(Second(view.NewForm(), SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}))
 }
 
 // pendingSecret is the secret that is being set up; nil where none is, or its time is over.
@@ -137,11 +137,11 @@ func setSecond(v *page.Request) error {
 	codes, err := v.Person.SetSecond(v.Ctx(), secret, f.Value("code"))
 	if err != nil {
 		f.Values.Del("code")
-		part := view.SecondForm(f)
-		return v.Again(err, f, part, view.Second(f, view.SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}), "code")
+		part := SecondForm(f)
+		return v.Again(err, f, part, Second(f, SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}), "code")
 	}
 	v.Visits.Remove(v.Ctx(), page.KeySecret)
-	return v.Whole(view.RecoveryCodes(codes))
+	return v.Whole(RecoveryCodes(codes))
 }
 
 func endSecond(v *page.Request) error {
@@ -153,7 +153,7 @@ func endSecond(v *page.Request) error {
 		f.Values.Del("code")
 		m := mine(v)
 		m.SecondForm = f
-		return v.Again(err, f, view.SecondOffForm(m), view.Me(m), "present", "code")
+		return v.Again(err, f, SecondOffForm(m), Me(m), "present", "code")
 	}
 	v.Say("me.second_off_done", "")
 	return v.Redirect("/me")
@@ -169,7 +169,7 @@ func renewCodes(v *page.Request) error {
 		f.Values.Del("code")
 		m := mine(v)
 		m.CodesForm = f
-		return v.Again(err, f, view.CodesForm(m), view.Me(m), "present", "code")
+		return v.Again(err, f, CodesForm(m), Me(m), "present", "code")
 	}
-	return v.Whole(view.RecoveryCodes(codes))
+	return v.Whole(RecoveryCodes(codes))
 }

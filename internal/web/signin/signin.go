@@ -103,7 +103,7 @@ func loginPage(v *page.Request) error {
 	if _, err := knownPartner(v); err != nil {
 		return err
 	}
-	return v.Show(view.Login(view.NewForm("next", v.Query("next")), v.Frame.Path))
+	return v.Show(Login(view.NewForm("next", v.Query("next")), v.Frame.Path))
 }
 
 func login(v *page.Request) error {
@@ -138,7 +138,7 @@ func login(v *page.Request) error {
 
 // notIn shows the login page again: the same words for every reason but those that only who knows the password meets.
 func notIn(v *page.Request, err error, f *view.Form) error {
-	part, page := view.LoginForm(f, v.Frame.Path), view.Login(f, v.Frame.Path)
+	part, page := LoginForm(f, v.Frame.Path), Login(f, v.Frame.Path)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
 		f.Refuse("password", v.T("login.wrong"))
@@ -237,7 +237,7 @@ func choosePage(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	return v.Show(view.Choose(choices(people)))
+	return v.Show(Choose(choices(people)))
 }
 
 func choices(people []*control.Person) (all []view.Option) {
@@ -268,7 +268,7 @@ func codePage(v *page.Request) error {
 	if _, err := awaitsCode(v); err != nil {
 		return err
 	}
-	return v.Show(view.Code(view.NewForm(), v.SignInAddress()))
+	return v.Show(Code(view.NewForm(), v.SignInAddress()))
 }
 
 func code(v *page.Request) error {
@@ -285,7 +285,7 @@ func code(v *page.Request) error {
 	}
 	if err := p.SignInSecond(v.Ctx(), f.Value("code"), v.Caller().Address); err != nil {
 		f.Values.Del("code")
-		return v.Again(err, f, view.CodeForm(f, v.SignInAddress()), view.Code(f, v.SignInAddress()), "code")
+		return v.Again(err, f, CodeForm(f, v.SignInAddress()), Code(f, v.SignInAddress()), "code")
 	}
 	return arrive(v, p)
 }
@@ -295,7 +295,7 @@ func ticketPage(v *page.Request) error {
 	if !v.Caller().Local {
 		return page.ErrNoPage
 	}
-	return v.Show(view.Ticket(v.Query("t")))
+	return v.Show(Ticket(v.Query("t")))
 }
 
 func ticket(v *page.Request) error {
@@ -311,7 +311,7 @@ func ticket(v *page.Request) error {
 		if v.Person != nil { // the same link again, in the browser that it let in
 			return v.Redirect(homeOf(v.Person))
 		}
-		return v.ShowAs(http.StatusNotFound, view.TicketSpent(v.SignInAddress()))
+		return v.ShowAs(http.StatusNotFound, TicketSpent(v.SignInAddress()))
 	}
 	if err != nil {
 		return err

@@ -430,7 +430,7 @@ func StateBadge(s puntuale.State) templ.Component {
 			templ_7745c5c3_Var19 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = Badge(stateTone(s), T(ctx, "state."+strings.ToLower(s.String()))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Badge(StateTone(s), T(ctx, "state."+strings.ToLower(s.String()))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -438,7 +438,7 @@ func StateBadge(s puntuale.State) templ.Component {
 	})
 }
 
-func stateTone(s puntuale.State) string {
+func StateTone(s puntuale.State) string {
 	switch s {
 	case puntuale.Completed:
 		return "ok"
@@ -1243,9 +1243,9 @@ func pageURL(address, cursor string, back []string) string {
 	if cursor == "" {
 		return address
 	}
-	address = withQuery(address, "cursor", cursor)
+	address = WithQuery(address, "cursor", cursor)
 	for _, before := range back[max(0, len(back)-MostBack):] {
-		address = withQuery(address, "back", before)
+		address = WithQuery(address, "back", before)
 	}
 	return address
 }
@@ -1858,7 +1858,7 @@ func ToastBox(t Toast) templ.Component {
 	})
 }
 
-func withQuery(address, name, value string) string {
+func WithQuery(address, name, value string) string {
 	separator := "?"
 	if strings.Contains(address, "?") {
 		separator = "&"
@@ -1866,8 +1866,8 @@ func withQuery(address, name, value string) string {
 	return address + separator + name + "=" + url.QueryEscape(value)
 }
 
-// jsonOf writes a value as JSON, for data- attributes that scripts read.
-func jsonOf(_ context.Context, v any) string {
+// JSONOf writes a value as JSON, for data- attributes that scripts read.
+func JSONOf(_ context.Context, v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return "null"

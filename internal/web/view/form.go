@@ -18,7 +18,7 @@ type Form struct {
 	Differs []Difference // what somebody else saved meanwhile
 	Fresh   string       // the address of what is stored, where somebody else saved meanwhile; ""
 	faults  map[string]string
-	order   []string
+	Order   []string
 }
 
 // NewForm is a form that begins with values: pairs of names and texts.
@@ -52,7 +52,7 @@ func (f *Form) Refuse(name, says string) {
 		f.faults = map[string]string{}
 	}
 	if _, there := f.faults[name]; !there {
-		f.order = append(f.order, name)
+		f.Order = append(f.Order, name)
 	}
 	f.faults[name] = says
 }
@@ -77,7 +77,7 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 		}
 		f.Refuse(name, l.Fault(fault.Message))
 	}
-	slices.SortStableFunc(f.order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
+	slices.SortStableFunc(f.Order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
 }
 
 // rank is where a field stands among the fields of a form; behind all of them where it is none.
@@ -98,9 +98,9 @@ func (f *Form) Differ(label, yours, stored string) {
 	}
 }
 
-// first reports whether the field is the first that something is wrong with.
-func (f *Form) first(name string) bool {
-	return len(f.order) > 0 && f.order[0] == name
+// First reports whether the field is the first that something is wrong with.
+func (f *Form) First(name string) bool {
+	return len(f.Order) > 0 && f.Order[0] == name
 }
 
 // Input describes a field of a form.
@@ -127,9 +127,9 @@ type Input struct {
 // id is that of the element.
 func (in Input) id() string {
 	if in.ID != "" {
-		return fieldID(in.ID)
+		return FieldID(in.ID)
 	}
-	return fieldID(in.Name)
+	return FieldID(in.Name)
 }
 
 // Option is one choice.
@@ -139,15 +139,15 @@ type Option struct {
 	Hint  string
 }
 
-func fresh(f *Form, pairs ...string) *Form {
+func Fresh(f *Form, pairs ...string) *Form {
 	if f != nil {
 		return f
 	}
 	return NewForm(pairs...)
 }
 
-// notRequired takes the word "optional" away from filters, of which everyone is.
-var notRequired = map[string]any{"required": false}
+// NotRequired takes the word "optional" away from filters, of which everyone is.
+var NotRequired = map[string]any{"required": false}
 
 // LineFault is what is wrong with a line of a list.
 type LineFault struct {

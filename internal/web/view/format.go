@@ -72,7 +72,7 @@ func markEnd(line string, i int, within string) int {
 
 func inWord(r rune, size int) bool { return size > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
-func windowWords(ctx context.Context, w *puntuale.Window) string {
+func WindowWords(ctx context.Context, w *puntuale.Window) string {
 	if w == nil {
 		return ""
 	}
@@ -85,7 +85,7 @@ func windowWords(ctx context.Context, w *puntuale.Window) string {
 		parts = append(parts, T(ctx, "timing.window_days", "Days", strings.Join(days, " ")))
 	}
 	if w.From != "" || w.To != "" {
-		parts = append(parts, T(ctx, "timing.window_hours", "From", or(w.From, "00:00"), "To", or(w.To, "24:00")))
+		parts = append(parts, T(ctx, "timing.window_hours", "From", Or(w.From, "00:00"), "To", Or(w.To, "24:00")))
 	}
 	if w.Holidays == puntuale.HolidaysAvoid {
 		parts = append(parts, T(ctx, "timing.window_holidays"))

@@ -11,9 +11,9 @@ type MessageSearch struct {
 // Query is the search as the end of an address, with a state; "" where nothing is asked for.
 func (s MessageSearch) Query(state string) string {
 	v := url.Values{}
-	s.State = or(state, s.State)
-	for _, p := range s.parts() {
-		if p[1] != "" && p[1] != anyState {
+	s.State = Or(state, s.State)
+	for _, p := range s.Parts() {
+		if p[1] != "" && p[1] != AnyState {
 			v.Set(p[0], p[1])
 		}
 	}
@@ -23,18 +23,18 @@ func (s MessageSearch) Query(state string) string {
 	return "?" + v.Encode()
 }
 
-// parts are what is asked for, by the names of the fields. All that narrows a search stands here: what is done to all that it
+// Parts are what is asked for, by the names of the fields. All that narrows a search stands here: what is done to all that it
 // finds is done to no more.
-func (s MessageSearch) parts() [][2]string {
+func (s MessageSearch) Parts() [][2]string {
 	return [][2]string{{"state", s.State}, {"text", s.Text}, {"origin", s.Origin}, {"sequence", s.Sequence}, {"campaign", s.Campaign}, {"phone", s.Phone}, {"from", s.From}, {"to", s.To}}
 }
 
-// anyState asks [MessageSearch.Query] for messages in every state.
-const anyState = "*"
+// AnyState asks [MessageSearch.Query] for messages in every state.
+const AnyState = "*"
 
-func (s MessageSearch) narrow() bool { return s.Text != "" || s.filtered() }
+func (s MessageSearch) Narrow() bool { return s.Text != "" || s.Filtered() }
 
-// filtered reports whether more is asked for than a text.
-func (s MessageSearch) filtered() bool {
+// Filtered reports whether more is asked for than a text.
+func (s MessageSearch) Filtered() bool {
 	return s.Origin+s.Sequence+s.Campaign+s.Phone+s.From+s.To != ""
 }

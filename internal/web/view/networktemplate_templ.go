@@ -73,7 +73,7 @@ func ApprovedLook(t puntuale.NetworkTemplate) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 string
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(knownWord(T(ctx, "official.header_is."+strings.ToLower(h.Format)), h.Format))
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(KnownWord(T(ctx, "official.header_is."+strings.ToLower(h.Format)), h.Format))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `networktemplate.templ`, Line: 19, Col: 90}
 			}
@@ -145,7 +145,7 @@ func ApprovedLook(t puntuale.NetworkTemplate) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
-				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(or(b.Text, b.Kind))
+				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(Or(b.Text, b.Kind))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `networktemplate.templ`, Line: 32, Col: 32}
 				}
@@ -218,7 +218,7 @@ func buttonIcon(kind string) string {
 	return "arrow-back-up"
 }
 
-func approvedBadge(s puntuale.TemplateStatus) templ.Component {
+func ApprovedBadge(s puntuale.TemplateStatus) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -239,7 +239,7 @@ func approvedBadge(s puntuale.TemplateStatus) templ.Component {
 			templ_7745c5c3_Var8 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = Badge(approvedTone(s), knownWord(T(ctx, "official.status."+strings.ToLower(string(s))), string(s))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Badge(approvedTone(s), KnownWord(T(ctx, "official.status."+strings.ToLower(string(s))), string(s))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -262,8 +262,8 @@ func approvedTone(s puntuale.TemplateStatus) string {
 	return "quiet"
 }
 
-// knownWord is a word of the network's in the reader's language, or as it is where nobody knows it.
-func knownWord(text, word string) string {
+// KnownWord is a word of the network's in the reader's language, or as it is where nobody knows it.
+func KnownWord(text, word string) string {
 	if strings.HasPrefix(text, "⟦") {
 		return word
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// windowFields are the fields of a window, whose names begin with at. The children say what becomes of what falls outside.
-func windowFields(f *Form, at string) templ.Component {
+// WindowFields are the fields of a window, whose names begin with at. The children say what becomes of what falls outside.
+func WindowFields(f *Form, at string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -128,7 +128,7 @@ func windowFields(f *Form, at string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = stepFault(f, at+".weekdays").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = StepFault(f, at+".weekdays").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -156,7 +156,7 @@ func windowFields(f *Form, at string) templ.Component {
 	})
 }
 
-func stepFault(f *Form, names ...string) templ.Component {
+func StepFault(f *Form, names ...string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
