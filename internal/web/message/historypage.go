@@ -61,8 +61,8 @@ func (c Chapter) standsAt() time.Time {
 	return c.At
 }
 
-// toldAfter is where something stands that the network tells by its own clock: often in whole seconds, of which the end is
-// meant, and not before the attempt that it answers, however the clocks differ.
+// toldAfter is where something stands that the network tells by its own clock. Networks often tell whole seconds: then the
+// end of the second is meant. It never stands before the attempt that it answers, however the clocks differ.
 func toldAfter(at, attempt time.Time) time.Time {
 	if at.Equal(at.Truncate(time.Second)) {
 		at = at.Add(time.Second - 1)

@@ -55,7 +55,7 @@ func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 	}
 }
 
-// messageList reads a page of the list. What is wrong with the search is said beside its fields.
+// messageList reads a page of the list. A fault of the search stands beside its field.
 func messageList(v *page.Request) (MessageList, error) {
 	l := MessageList{Search: sought(v.Query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
 	var err error
@@ -301,7 +301,7 @@ func exportMessages(v *page.Request) error {
 		}
 		out.Flush()
 		if next == "" || out.Error() != nil {
-			return nil //nolint:nilerr // whoever is gone needs no answer
+			return nil //nolint:nilerr // a reader who is gone needs no answer
 		}
 		_ = connection.Flush()
 		search.Cursor = next

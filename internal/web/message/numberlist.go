@@ -22,9 +22,9 @@ type csvFault struct {
 	message string // English, to be said by language.Fault
 }
 
-// readNumbers reads a list of numbers as spreadsheets save it: separated by commas, semicolons or tabs, in UTF-8, UTF-16 or
-// Windows-1252, with or without a first line of names. The number stands in the column of that name, else in the first;
-// the reason in its own, else in the second.
+// readNumbers reads a list of numbers as spreadsheets save it. Commas, semicolons or tabs separate the columns; the text is
+// UTF-8, UTF-16 or Windows-1252. The first line may name the columns. The number stands in the column of that name, else in
+// the first; the reason in its own, else in the second.
 func readNumbers(content []byte) (lines []control.BlacklistLine, faults []csvFault) {
 	text := textOf(content)
 	r := csv.NewReader(strings.NewReader(text))

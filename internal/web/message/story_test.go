@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// TestNetworksMoments: what the network tells, in whole seconds and by a clock of its own, stands after the attempt that it
-// answers, and at its own moment otherwise.
+// TestNetworksMoments: the network tells whole seconds by its own clock. An event stands after the attempt that it answers,
+// and otherwise at its own moment.
 func TestNetworksMoments(t *testing.T) {
 	t.Parallel()
 	const received, planned, tried, taken, left, arrived, read = "Richiesta ricevuta", "Da inviare subito", "Tentativo di invio", "La rete l’ha accettato", "Partito dalla rete", "Consegnato al telefono", "Letto"

@@ -46,7 +46,7 @@ func (v *Request) SiteAddress() string {
 	return cmp.Or(v.Site.Control.Public(), ReadAt(v.HTTP))
 }
 
-// ReadAt is the address at which a page is read: that of the reader's browser.
+// ReadAt is the address at which the reader's browser reads a page.
 func ReadAt(r *http.Request) string {
 	if httpkit.CallerOf(r).Secure {
 		return "https://" + r.Host

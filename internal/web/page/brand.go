@@ -89,8 +89,8 @@ func (p paper) worst(c RGB) float64 {
 	return min(contrast(c, ParseColour(p.Page)), contrast(c, card), contrast(c, washed))
 }
 
-// brandStyle makes a style of a partner's colour. Whatever it is, what is written in it, or on it, can be read: it is
-// darkened for light pages and lightened for dark ones as far as needed.
+// brandStyle makes a style of a partner's colour. Text in the colour, and on it, can be read. To that end the colour is
+// darkened for light pages and lightened for dark ones.
 func brandStyle(colour string) string {
 	light, dark := readable(colour, LightPaper, 0), readable(colour, darkPaper, 1)
 	return fmt.Sprintf(":root{--brand:%s;--brand-ink:%s;--brand-dark:%s;--brand-dark-ink:%s}\n", light, InkOn(light), dark, InkOn(dark))

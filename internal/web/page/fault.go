@@ -66,8 +66,8 @@ func Below(err error, member string) error {
 	return &moved
 }
 
-// fail ends a request with an error: a page that says what went wrong and what to do, in the reader's language. What is
-// missing and what is another's are the same page.
+// fail ends a request with an error. The page says what went wrong and what to do, in the reader's language. A missing thing
+// and another client's thing give the same page.
 func (v *Request) fail(err error) {
 	if v.Answered {
 		v.Site.logger.ErrorContext(v.Ctx(), "an answer broke off", "request_id", v.Frame.Request, "error", err)
@@ -139,7 +139,7 @@ func (v *Request) orient() {
 	if v.Client == nil && v.Partner == nil {
 		v.Client = v.nearest()
 	}
-	v.route = nil // what is missing and what is another's are the same page
+	v.route = nil // a missing page and another client's page look the same
 	v.settle()
 }
 

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// item is a page that may stand in the navigation. It does once the table of routes has it, and for whom it is.
+// item is a page that may stand in the navigation. It does so for its readers once the table of routes has it.
 type item struct {
 	group, title, icon string
 	path               string              // of the route; for a client's pages with {client}
@@ -44,7 +44,7 @@ var items = []item{
 	{group: "nav.group.account", title: "nav.audit", icon: "history", path: "/c/{client}/audit"},
 }
 
-// navigation is what a person may reach from where they are. On a person's own pages it is that of their home.
+// navigation is what a person may reach from where they are. A person's own pages have the navigation of their home.
 func (s *Site) navigation(v *Request) []view.Group {
 	base, which := "", PartnerSide
 	switch {

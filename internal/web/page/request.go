@@ -79,7 +79,7 @@ func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
 	return &Request{Site: s, Writer: w, HTTP: r, Visits: s.visits(r), Frame: f}
 }
 
-// asked is the language of whoever has not signed in.
+// asked is the language of a reader who has not signed in.
 func asked(r *http.Request) *language.Language {
 	if c, err := r.Cookie("language"); err == nil {
 		if l := language.Named(c.Value); l != nil {
@@ -151,8 +151,8 @@ func (v *Request) Form() (*view.Form, error) {
 	return &view.Form{Values: clean(v.HTTP.PostForm)}, nil
 }
 
-// File returns a file of a form, nil where none was chosen. Of one that is too large it returns one byte too many, for
-// whoever checks it.
+// File returns a file of a form, nil where none was chosen. A file that is too large has one byte too many, so that the
+// caller can see it.
 func (v *Request) File(name string, limit int64) ([]byte, error) {
 	part, _, err := v.HTTP.FormFile(name)
 	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
@@ -172,7 +172,7 @@ func (v *Request) File(name string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// clean makes what was typed into what was meant: lines end as everywhere, and what is no text is none.
+// clean puts right what a person typed: lines end as everywhere, and anything that is not text is dropped.
 func clean(values url.Values) url.Values {
 	for name, all := range values {
 		for i, text := range all {
@@ -215,7 +215,7 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 	if err := c.Render(view.With(v.Ctx(), v.Frame), b); err != nil {
 		return err
 	}
-	if status < http.StatusBadRequest { // what is refused is short, and must be said
+	if status < http.StatusBadRequest { // a refusal is short, and must be said
 		if err := v.Memory.Take(2 * int64(b.Len())); err != nil {
 			return err
 		}
@@ -291,13 +291,14 @@ func (v *Request) note() {
 	} else {
 		client = v.Person.User().Client
 	}
-	// What was done was done, also for who went away meanwhile.
+	// The action stays done, also when the reader went away meanwhile.
 	if err := v.Person.Note(context.WithoutCancel(v.Ctx()), client, v.route.Audit, v.target, v.Caller().Address); err != nil {
 		v.Site.logger.ErrorContext(v.Ctx(), "what was done in a dashboard could not be noted", "request_id", v.Frame.Request, "action", v.route.Audit, "error", err)
 	}
 }
 
-// Say puts a text on the next page: what was just done. undo is an address that takes it back when it is posted to; "" none.
+// Say puts a text on the next page, about the action just done. A post to the address undo takes the action back; "" if that
+// cannot be.
 func (v *Request) Say(key, undo string, pairs ...any) { v.Toast("ok", v.T(key, pairs...), undo) }
 
 func (v *Request) Toast(tone, text, undo string) {
@@ -363,7 +364,7 @@ func LookOf(h puntuale.Host) view.Look {
 	return l
 }
 
-// settle makes the frame that of the place one is in.
+// settle fills the frame with the place where the reader is.
 func (v *Request) settle() {
 	f := v.Frame
 	if v.Client != nil {

@@ -110,8 +110,8 @@ func (s *Site) enter(v *Request) (err error) {
 	return s.askToEnter(v)
 }
 
-// preventing is what keeps messages from being sent, by what the audit log says of it: it goes before what others do, as in
-// the API.
+// preventing are actions that keep messages from being sent, by their names in the audit log. They go before other requests,
+// as in the API.
 var preventing = []string{
 	"message.cancel", "message.all", "campaign.paused", "campaign.cancelling", "blacklist.add", "blacklist.import", "session.unlink", "session.unlink_device", "client.suspend", "client.delete",
 	"key.revoke", "sequence.delete", "session.delete",
@@ -128,8 +128,8 @@ func (r *Route) lane() httpkit.Lane {
 	return httpkit.LaneWrite
 }
 
-// counted reports whether a request of somebody who has not signed in counts towards what one address may ask: what a
-// sign-in page loads does not.
+// counted reports whether a request counts towards the limit of one address, if nobody has signed in. What a sign-in page
+// loads does not count.
 func (r *Route) counted() bool { return !strings.HasPrefix(r.Path(), "/brand/") }
 
 // Method is the pattern's method, path the rest.

@@ -64,8 +64,8 @@ func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
 	return httpkit.Wrap(pages, httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe, Proxies: cfg.Proxies}), nil
 }
 
-// Takes reports whether a request is for a page rather than for a program: by its path, or where no program has an
-// answer, by what it accepts.
+// Takes reports whether a request is for a page rather than for a program. The path tells it. Where no program has an
+// answer, the Accept header does.
 func Takes(r *http.Request) bool {
 	if r.URL.Path == "/" || r.URL.Path == "/favicon.ico" {
 		return true

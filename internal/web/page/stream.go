@@ -24,8 +24,8 @@ const streamAllows = 10 * time.Second
 // streamBytes is the memory of one stream that waits.
 const streamBytes = 64 << 10
 
-// Stream sends a part of a page whenever the client's messages have changed since the version that the browser has.
-// Whoever does not ask for events gets none.
+// Stream sends a part of a page whenever the client's messages have changed since the version that the browser has. A
+// request that does not ask for events gets none.
 func (v *Request) Stream(part func() (string, error)) error {
 	if !v.WantsEvents() {
 		return v.Redirect(v.Frame.Place.Base)

@@ -7,9 +7,9 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// A form of something that others edit, too, holds the version that it was filled with. Where that is not the stored one
-// any more, nothing is saved: the form comes back with what was written and what is stored now side by side, and with the
-// stored version. Whoever saves it again has seen both.
+// A form of something that others edit, too, holds the version that it was filled with. If another version is stored by now,
+// nothing is saved. The form comes back with both: what the reader wrote, beside what is stored. It then holds the stored
+// version, so a second save is meant.
 
 // Versions are the versions that a form was filled with; none where it holds none.
 func Versions(f *view.Form) []puntuale.Version {

@@ -111,7 +111,7 @@ func (v *Request) identify() error {
 	return nil
 }
 
-// Begin signs a person in: under a new token, so that nobody who knew the old one comes along.
+// Begin signs a person in under a new token: the old token, which others may know, is worth nothing.
 func (v *Request) Begin(p *control.Person) error {
 	m, ctx := v.Visits, v.Ctx()
 	if err := m.RenewToken(ctx); err != nil {

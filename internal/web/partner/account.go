@@ -232,7 +232,7 @@ func endsAtOnce(v *page.Request, c puntuale.Client, change control.ClientChange)
 	return err == nil && day.Before(puntuale.DateOf(v.Now().In(zone)))
 }
 
-// readChange takes over what somebody changed, and leaves what they did not touch to whoever changed it meanwhile.
+// readChange takes over what somebody changed. What they did not touch stays as another may have changed it meanwhile.
 func readChange(f, before *view.Form) (r control.ClientChange) {
 	text := func(name string, into *puntuale.Change[string]) {
 		if value := strings.TrimSpace(f.Value(name)); value != before.Value(name) {

@@ -227,7 +227,7 @@ func (n *namer) account(id string) (string, error) {
 	return n.once(0, "client", id, func() (string, error) { c, err := n.v.Partner.Account(n.v.Ctx(), id); return c.Name, err })
 }
 
-// user is the name of who did it; "" where there is nobody any more whom the reader may see.
+// user is the name of the person who did it; "" if the reader may not see that person any more.
 func (n *namer) user(e puntuale.AuditEntry) (string, error) {
 	id := strconv.FormatInt(int64(e.User), 10)
 	if e.Client == 0 || e.Entry {

@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// A sequence's form has its steps as "steps[2].text", named like the places at which control finds faults, and the
-// people for whom it is tried as "phone" and "fields.nome". What follows changes such a form and reads it.
+// A sequence's form has its steps as "steps[2].text". The names are the places at which control finds faults. The person of
+// the trial is in "phone" and "fields.nome". The functions below change such a form and read it.
 
 // stepParts are the fields of one step, in the order in which faults get the focus.
 var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template",
@@ -373,7 +373,7 @@ func arrange(f *view.Form, order []int) {
 	}
 }
 
-// samples are the fields of the person for whom a sequence is tried.
+// samples are the fields of the person of the trial.
 func samples(values url.Values) map[string]string {
 	fields := map[string]string{}
 	for name, all := range values {

@@ -79,8 +79,8 @@ func importSequence(v *page.Request) error {
 	return v.Redirect(sequenceAddress(v, made.ID))
 }
 
-// readExported reads what was exported. A member that there is not is refused, and a step must say when it leaves: else
-// a slip of a pen would send at once.
+// readExported reads a file that an export wrote. It refuses members that it does not know. A step must say when it leaves:
+// else a slip of a pen would send at once.
 func readExported(text string) (in exported, faults []puntuale.Fault, err error) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "\uFEFF")
 	if text == "" {

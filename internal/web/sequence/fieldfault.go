@@ -22,7 +22,7 @@ var stepLabels = map[string]string{
 	".timing.anchor_new": "timing.anchor_new", ".timing.jitter": "timing.jitter", ".timing.valid_for": "timing.valid_for", ".timing.valid_for.amount": "timing.valid_for",
 }
 
-// explained is a fault of a step with the name of its field, and of a text that is too long, by how much it is.
+// explained is a fault of a step with the name of its field. A text that is too long says by how much.
 func (t Try) explained(ctx context.Context, step int, part, says string) string {
 	if key := stepLabels[part]; key != "" {
 		says = view.T(ctx, key) + ": " + says

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Preview is for whom a sequence is tried, what is wrong with it, and what would be sent when.
+// Preview is the person of the trial, what is wrong with the sequence, and which messages would leave when.
 func Preview(f *view.Form, t Try) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -11,9 +11,9 @@ import (
 	"puntuale/internal/control"
 )
 
-// previewToken stands for a preview that somebody looked at: what would be sent to whom, and when. It goes with the form, so that
-// nothing is started that was not on the screen. It guards against a slip and not against its sender, who may start
-// whatever they like: so it needs no seal.
+// previewToken stands for a preview that somebody looked at: which messages would go to which number, and when. It goes with
+// the form, so that nothing is started that was not on the screen. It guards against a slip and not against its sender, who
+// may start anything: so it needs no seal.
 type previewToken struct {
 	what string // hash of all but the moments
 	at   time.Time
@@ -50,8 +50,8 @@ func (s previewToken) String() string {
 // mostRead is how long a preview stays good.
 const mostRead = time.Hour
 
-// shownBy reports whether a preview that a form names is this one. A message that is reckoned from the start may be later by
-// as much as the reader took, and no more: where a day or the hours of sending ended meanwhile, it is another one.
+// shownBy reports whether a preview that a form names is this one. A message that counts from the start may be later by the
+// time that the reader took, and no more. Where a day or the hours of sending ended meanwhile, it is another preview.
 func (s previewToken) shownBy(text string) bool {
 	parts := strings.Split(text, ".")
 	if len(parts) != len(s.due)+2 || parts[0] != s.what {

@@ -64,7 +64,7 @@ func (l SequenceList) found(ctx context.Context) string {
 type SequencePage struct {
 	puntuale.Sequence
 	Fields    []puntuale.Field
-	Form      *view.Form // the person for whom it is tried
+	Form      *view.Form // the person of the trial
 	Try       Try
 	Snippets  []Snippet
 	Question  *view.Form // before it is deleted; "asked" there: messages are pending
@@ -131,9 +131,9 @@ type Starting struct {
 	Form        *view.Form
 	Try         *Try       // nil before there is something to show
 	NotYet      *view.Form // why there is nothing to show yet; nil: nobody typed anything
-	Wrong       bool       // nothing is missing: what is there is wrong
+	Wrong       bool       // nothing is missing: the present values are wrong
 	Seen        string     // stands for Try; the form that starts it holds it
-	Changed     bool       // what was to be started is not what was shown
+	Changed     bool       // the preview that was posted is not the one that was shown
 	Blacklisted bool       // the number
 	Running     bool       // the sequence, for the number
 }
@@ -179,8 +179,7 @@ func (e Editor) isDate(name, usual string) bool {
 	return name == usual
 }
 
-// anchors are the fields from which a step may be reckoned: its own, and those that hold dates, or where there is none the
-// usual one.
+// anchors are the fields from which a step may count: its own, and those that hold dates. Without any it is the usual one.
 func (e Editor) anchors(own, usual string) []string {
 	var names []string
 	add := func(name string) {
@@ -200,7 +199,7 @@ func (e Editor) anchors(own, usual string) []string {
 	return names
 }
 
-// anchor is the chosen anchor; what was typed as a new one is chosen.
+// anchor is the chosen anchor. One that was typed as new is chosen.
 func (e Editor) anchor(step string) string {
 	anchor := e.Form.Value(step + ".timing.anchor")
 	if typed := strings.Trim(e.Form.Value(step+".timing.anchor_new"), "{} "); anchor == "+" && typed != "" && e.Form.Fault(step+".timing.anchor") == "" {
@@ -209,8 +208,8 @@ func (e Editor) anchor(step string) string {
 	return view.Or(anchor, puntuale.AnchorStart)
 }
 
-// startWords is the key of what a step's choice of an anchor calls the start. Before the start comes nothing that the editor
-// offers; a sequence that a program made may say so, and then its sentence has to read well.
+// startWords is the key of what a step's choice of an anchor calls the start. Nothing that the editor offers comes before
+// the start. A sequence that a program made may say so: then its sentence has to read well.
 func (e Editor) startWords(step string) string {
 	switch e.Form.Value(step + ".timing.offset.direction") {
 	case string(puntuale.Before), "at":
@@ -384,7 +383,8 @@ var atStep = regexp.MustCompile(`^body\.steps\[(\d+)\]`)
 // unseen are the fields without which a step is not in the preview, and whose lack does not show.
 var unseen = map[string]bool{".media": true, ".latitude": true, ".template": true}
 
-// notes are what is wrong, or will be: faults of steps and of what is passed, moments that are past, fields nobody passes.
+// notes are what is or will be wrong: faults of steps and of the values passed, moments in the past, fields that no call
+// passes.
 func (t Try) notes(ctx context.Context) (all []note) {
 	seen := map[string]bool{}
 	add := func(n note) {

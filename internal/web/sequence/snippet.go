@@ -21,7 +21,8 @@ func snippets(v *page.Request, s control.Sequence, f *view.Form) []Snippet {
 	return []Snippet{{Name: "curl", Text: c.curl()}, {Name: "JavaScript", Text: c.script()}, {Name: "PHP", Text: c.php()}, {Name: "Python", Text: c.python()}}
 }
 
-// apiAddress is where the client's programs call: at the partner's own host name where it has one, whoever reads the page.
+// apiAddress is where the client's programs call: at the partner's own host name where it has one. Every reader of the page
+// gets the same address.
 func apiAddress(v *page.Request) string {
 	if host := v.Person.Host().Brand.Host; host != "" {
 		return "https://" + host

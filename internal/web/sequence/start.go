@@ -22,7 +22,7 @@ var startRoutes = []page.Route{
 	page.Get("/c/{client}/sequences/{id}/started", page.ClientSide, puntuale.Staff, startedPage),
 }
 
-// startPage asks for whom a sequence is to be started.
+// startPage asks for the recipient of a start.
 func startPage(v *page.Request) error {
 	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -35,8 +35,8 @@ func startPage(v *page.Request) error {
 	return v.Show(SequenceStart(Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
 }
 
-// startByHand shows what a start would do, and does it once that was seen: what is posted names the preview that was on the
-// screen, and another one is shown first.
+// startByHand shows what a start would do, and does it once that was seen. The form that is posted names the preview on the
+// screen. If it names another one, the new one is shown first.
 func startByHand(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -139,7 +139,7 @@ func startedPage(v *page.Request) error {
 	return v.Show(SequenceStarted(page))
 }
 
-// notYet is the preview of a form that is not filled in yet: what is missing is said, what is wrong too, and nothing is red.
+// notYet is the preview of a form that is not filled in yet. It names wrong and missing fields; none is red.
 func notYet(v *page.Request, err error, starting Starting, fields []string) error {
 	e, _ := page.Refusal(err)
 	if e == nil {

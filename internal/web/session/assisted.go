@@ -26,8 +26,8 @@ var assistedRoutes = []page.Route{
 	page.Get("/phone/icon/{partner}/{mark}/{size}", page.Anyone, 0, sendAssistedIcon),
 }
 
-// assistedHost finds the partner whose looks the app has, and gives them to the page: that of the host name, of the slug
-// in the address, of the person signed in, or of the pages that the browser saw last. Nobody has to be found.
+// assistedHost finds the partner whose looks the app has, and gives them to the page. It asks, in order: the host name, the
+// slug in the address, the person signed in, the pages that the browser saw last. There may be none.
 func assistedHost(v *page.Request) (h puntuale.Host, err error) {
 	slug := v.Query("p")
 	h, err = v.Site.Control.PartnerAt(v.Ctx(), v.HTTP.Host, "")
@@ -119,8 +119,8 @@ func assistedManifest(v *page.Request) error {
 // assistedFiles are the files of package static that the page loads.
 var assistedFiles = []string{"tabler.css", "app.css", "theme.js", "app.js", "assisted.js", "alpine.js"}
 
-// assistedWorker is the service worker: what it keeps and says, and then its code. What it keeps is named by a hash of the
-// page, so that any change to the page, its files or its looks brings a new worker.
+// assistedWorker is the service worker: what it keeps and says, and then its code. A hash of the page names what it keeps.
+// So any change to the page, its files or its looks brings a new worker.
 func assistedWorker(v *page.Request) error {
 	h, err := assistedHost(v)
 	if err != nil {

@@ -122,7 +122,7 @@ func aDevice(v *page.Request) (control.Session, puntuale.Device, error) {
 	if err != nil {
 		return s, puntuale.Device{}, err
 	}
-	id, _ := puntuale.ParseID[puntuale.DeviceID](v.Path("device")) // what is no id is no device's
+	id, _ := puntuale.ParseID[puntuale.DeviceID](v.Path("device")) // a text that is no id is no device's
 	for _, d := range all {
 		if d.ID == id {
 			return s, d, nil

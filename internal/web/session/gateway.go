@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// gatewayRoutes are what a session that sends through a gateway has besides: its keys. Its test is that of all sessions.
+// gatewayRoutes are what a session that sends through a gateway has besides: its keys. It is tested like all sessions.
 var gatewayRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/gateway", page.ClientSide, puntuale.Owner, gatewayKeys),
 	page.Post("/c/{client}/sessions/{id}/gateway", page.ClientSide, puntuale.Owner, "session.gateway", setGateway),

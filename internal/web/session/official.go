@@ -43,7 +43,7 @@ func official(v *page.Request) (control.Session, error) {
 	return found, err
 }
 
-// officialSetup takes the keys. What is stored of them is never shown again, and stays where nothing else is given.
+// officialSetup takes the keys. A stored key is never shown again. It stays where nothing else is given.
 func officialSetup(v *page.Request) error {
 	found, err := official(v)
 	if err != nil {

@@ -632,8 +632,8 @@ func setupHeading(ctx context.Context, replaces bool) string {
 	return view.T(ctx, "official.setup")
 }
 
-// OfficialForm is its form. What was typed wrong comes back to be mended; what is stored never does.
-// replaces: there are keys, of which those stay that are left empty.
+// OfficialForm is its form. Wrong values come back to be mended; stored keys never do. replaces: there are stored keys;
+// those whose field is left empty stay.
 func OfficialForm(f *view.Form, s Sender, replaces bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -29,7 +29,7 @@ var sessionRoutes = []page.Route{
 	page.Post("/c/{client}/sessions/{id}/delete", page.ClientSide, puntuale.Owner, "session.delete", deleteSession),
 }
 
-// sender is a session as pages show it. Whoever may only look sees no code: it would link a phone.
+// sender is a session as pages show it. A person who may only look sees no code: it would link a phone.
 func sender(v *page.Request, s control.Session) Sender {
 	shown := Sender{
 		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited,
@@ -132,8 +132,7 @@ func session(v *page.Request) error {
 	return v.Show(Session(o))
 }
 
-// liveLink tells the page of a session what becomes of its link: each code when it takes the place of the one before, and
-// each change of state.
+// liveLink tells the page of a session how linking goes: each new code, and each change of state.
 func liveLink(v *page.Request) error {
 	id := v.Path("id")
 	if _, err := v.Client.Session(v.Ctx(), id); err != nil {

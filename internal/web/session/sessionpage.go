@@ -49,7 +49,7 @@ func (s Sender) paced() bool {
 	return s.Type != puntuale.Official && !s.ByDevice() || s.Pace != (puntuale.Pace{})
 }
 
-// tone is that of the state's badge.
+// tone is the tone of the state's badge.
 func (s Sender) tone() string {
 	switch {
 	case s.State == puntuale.LinkOnline && s.Limited.IsZero():

@@ -326,7 +326,7 @@ func logout(v *page.Request) error {
 	return v.Redirect(v.SignInAddress())
 }
 
-// speak changes the language: of whoever signed in for good, of anybody else by a cookie.
+// speak changes the language: for good if the reader has signed in, else by a cookie.
 func speak(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {

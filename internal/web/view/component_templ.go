@@ -1079,8 +1079,8 @@ func Progress(label string, done, total int64) templ.Component {
 	})
 }
 
-// Pager leads to the pages around that of a list: the first, the one before and the next; next "" is the end. url is the
-// list's own address, with its filters. Cursors lead only forward, so an address carries those of the pages before.
+// Pager leads to other pages of a list: the first, the one before and the next; next "" is the end. url is the list's own
+// address, with its filters. Cursors lead only forward, so an address carries those of the pages before.
 func Pager(url, cursor, next string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1875,8 +1875,8 @@ func JSONOf(_ context.Context, v any) string {
 	return string(text)
 }
 
-// MessageBadge is a message's state as people know it: what is on its way, what is uncertain, what will not leave because its
-// number is in the blacklist, and what arrived, besides the stored six.
+// MessageBadge is a message's state as people know it. Besides the stored six it tells: on its way, uncertain, arrived, and
+// will not leave because the number is in the blacklist.
 func MessageBadge(m puntuale.MessageDetail, unwanted map[string]bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/web/language"
 )
 
-// Form is what a person typed, and what is wrong with it. A form is shown again with both, so that nothing is lost; its
-// first faulty field gets the focus.
+// Form is what a person typed, with its faults. A refused form is shown again with both, so that nothing is lost. Its first
+// faulty field gets the focus.
 type Form struct {
 	Values  url.Values
 	Message string       // what is wrong with the form as a whole; ""
@@ -57,9 +57,9 @@ func (f *Form) Refuse(name, says string) {
 	f.faults[name] = says
 }
 
-// Take files the faults of an error at the fields that they are of, by the last part of their location ("body.name" is
-// the field name, "body.steps[2].timing.at" is steps[2].timing.at), and reports whether the error was the form's to show. fields are those that the
-// form has, in the order in which one reads them; what is of no field is said above the form.
+// Take puts each fault of an error at its field, by the last part of its location. "body.name" is the field name;
+// "body.steps[2].timing.at" is steps[2].timing.at. It reports whether the error was the form's to show. fields are the
+// form's fields, in the order in which one reads them. A fault without a field is said above the form.
 func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // of what the client has, not of a field
 		f.Refuse("", l.Fault(e.Message))
@@ -111,7 +111,7 @@ type Input struct {
 	Hint     string // said below; ""
 	Kind     string // of the input: text (default), email, password, tel, number, date, time, search, color, file
 	Need     bool
-	Mark     bool   // says so: in a form whose reader may not know that what is not marked as optional is needed
+	Mark     bool   // says so: in a form whose reader may not know that fields not marked as optional are needed
 	Auto     string // autocomplete: username, current-password, one-time-code, off ...
 	Mode     string // inputmode: numeric, tel ...
 	Max      int    // characters; 0: any
@@ -124,7 +124,7 @@ type Input struct {
 	More     map[string]any // further attributes, such as hx- and x- ones
 }
 
-// id is that of the element.
+// id is the element's id.
 func (in Input) id() string {
 	if in.ID != "" {
 		return FieldID(in.ID)

@@ -335,7 +335,7 @@ func Field(f *Form, in Input) templ.Component {
 	})
 }
 
-// kind is an input's type. What is no date shows as it was typed, which a field for dates would leave out.
+// kind is an input's type. A value that is no date keeps its text, which a field for dates would leave out.
 func kind(in Input, value string) string {
 	if in.Kind == "date" && value != "" && !isDate(value) {
 		return "text"

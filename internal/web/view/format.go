@@ -55,8 +55,8 @@ func marked(b *strings.Builder, line, within string) {
 	b.WriteString(templ.EscapeString(line[plain:]))
 }
 
-// markEnd returns where the mark that begins at i ends, -1 where none begins: it stands at the edges of words, with nothing
-// but the words between.
+// markEnd returns where the mark that begins at i ends, -1 where none begins. A mark stands at the edges of words, with
+// nothing but the words between.
 func markEnd(line string, i int, within string) int {
 	sign := line[i]
 	if markup[sign] == "" || strings.IndexByte(within, sign) >= 0 || inWord(utf8.DecodeLastRuneInString(line[:i])) || i+2 >= len(line) || line[i+1] == sign || line[i+1] == ' ' {

@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// The service's sentences are Italian. Those that it says by itself have a text of their own in each language, and what to
-// do about it; what networks say is shown as it is.
+// The service's sentences are Italian. Those that it says by itself have a text in each language, and advice on what to do.
+// The sentences of networks are shown as they are.
 var reasons = map[string]string{
 	puntuale.SaysExpired:                                  "expired",
 	puntuale.SaysNotLinked:                                "not_linked",

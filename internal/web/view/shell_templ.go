@@ -440,7 +440,7 @@ func Page(heading string, scripts ...string) templ.Component {
 	})
 }
 
-// Bare is a page for whoever has not signed in, and for errors.
+// Bare is a page for a reader who has not signed in, and for errors.
 func Bare(heading string, scripts ...string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -644,7 +644,7 @@ func Brand() templ.Component {
 	})
 }
 
-// ownName is the name of the client whose user one is; "" for the partner's people, whom a bar tells where they are.
+// ownName is the name of the client whose user one is; "" for the partner's people: a bar tells them where they are.
 func ownName(ctx context.Context) string {
 	if p := Of(ctx).Place; p != nil && !p.Entered {
 		return p.Name
@@ -1483,7 +1483,7 @@ func Languages() templ.Component {
 	})
 }
 
-// Suspended tells a client's user that the account is suspended, and whom to ask.
+// Suspended tells a client's user that the account is suspended, and who can help.
 func Suspended(partner string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
