@@ -8,7 +8,7 @@ import (
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/httpkit"
-	"puntuale/internal/web"
+	"puntuale/internal/web/page"
 )
 
 // routes puts what an operator asks, the figures (nil: they are elsewhere), and the pages (nil: none), beside the API.
@@ -32,7 +32,7 @@ func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Cloc
 			webhooks.ServeHTTP(w, r)
 			return
 		}
-		if pages != nil && web.Takes(r) {
+		if pages != nil && page.Takes(r) {
 			pages.ServeHTTP(w, r)
 			return
 		}

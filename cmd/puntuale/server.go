@@ -28,6 +28,7 @@ import (
 	"puntuale/internal/store"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/web"
+	"puntuale/internal/web/page"
 )
 
 // What a connection may cost before it is given up. Bodies are small (httpkit.MaxBody) and answers quick, so these only
@@ -265,7 +266,7 @@ func (s *server) newPages(cfg serverConfig, m *meter, admit httpkit.Admission) (
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(web.Config{Control: s.control, Accounts: s.accounts, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
+	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}

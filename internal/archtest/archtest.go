@@ -66,6 +66,13 @@ var Rules = []Rule{
 	{Package: "internal/httpkit", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/httpapi", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth", "internal/httpkit"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/auth", "internal/httpkit", "internal/web"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/page", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/auth", "internal/httpkit", "internal/web/language", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/campaign", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/message", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/partner", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/sequence", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/session", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/signin", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/view", Module: []string{".", "internal/catalogue", "internal/web/language", "internal/web/static"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/language", Module: []string{".", "internal/catalogue"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/static", Never: []string{"database"}},
@@ -107,6 +114,9 @@ var Owners = map[string][]string{
 	"pgregory.net/rapid":                {},
 	"github.com/anishathalye/porcupine": {},
 }
+
+// templateNever is what the code of a template may not import, whatever its package may: it shows what a handler gives it.
+var templateNever = []string{"net/http", "database", "puntuale/internal/control", "puntuale/internal/httpkit", "puntuale/internal/web/page"}
 
 // clockReaders are the names of package time that read the machine's clock or wait for it; internal/clock has the only
 // calls.
@@ -254,6 +264,8 @@ func (c *checker) checkImport(name, folder, target string, at int) {
 		c.report(name, at, "%s may not import %s", folder, target)
 	case isLibrary && !c.libraryAllowed(folder, target, rule):
 		c.report(name, at, "%s may not import %s", folder, target)
+	case strings.HasSuffix(name, "_templ.go") && slices.ContainsFunc(templateNever, func(p string) bool { return below(target, p) }):
+		c.report(name, at, "a template may not import %s", target)
 	case !isOwn && !isLibrary && slices.ContainsFunc(rule.Never, func(p string) bool { return below(target, p) }):
 		c.report(name, at, "%s may not import %s", folder, target)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/httpkit"
-	"puntuale/internal/web"
+	"puntuale/internal/web/page"
 )
 
 // TestPagesKeepToTheLimit: pages count among the calls that a server works on at once (--calls). One too many, a whole page or a
@@ -23,7 +23,7 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	gate := httpkit.NewGate(httpkit.GateConfig{Places: 1, Patience: 20 * time.Millisecond, Now: w.clock.Now})
-	w.serveAs(web.Config{Admit: httpkit.Admission{Gate: gate}})
+	w.serveAs(page.Config{Admit: httpkit.Admission{Gate: gate}})
 	v := w.visitor(w.clients[puntuale.Staff])
 	here := httpkit.AddressShare(netip.MustParseAddr("127.0.0.1"))
 	elsewhere := httpkit.AddressShare(netip.MustParseAddr("203.0.113.7"))
@@ -69,7 +69,7 @@ func TestPagesForStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	user := w.visitor(w.clients[puntuale.Staff])
-	w.serveAs(web.Config{Admit: httpkit.Admission{Strangers: httpkit.NewPace[httpkit.Share](1, 3, w.clock.Now)}})
+	w.serveAs(page.Config{Admit: httpkit.Admission{Strangers: httpkit.NewPace[httpkit.Share](1, 3, w.clock.Now)}})
 	nobody := w.visitor(0)
 	last := answer{}
 	for i := range 4 {

@@ -182,8 +182,8 @@ const (
 // oddText holds what an address gives a meaning to.
 const oddText = "Ciao Anna 👋🏽,\nsconto del 20% & caffè + dolce?\n#1 = “tu”/io"
 
-// TestAssisted: a phone is linked by the code of an address; of four due messages one is sent, one skipped, one cancelled
-// before it was tapped, and one put back. What is said without a connection arrives once, also after the page was opened anew.
+// TestAssisted: the code of an address links a phone. Of four due messages one is sent, one skipped, one cancelled before it
+// was tapped, and one put back. A report without a connection arrives once, also after the page was opened anew.
 func TestAssisted(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		d := w.newDesk()
@@ -311,8 +311,8 @@ func (b *browser) deafTo(d *desk, path string, do func()) {
 	evaluate[bool](b, `dispatchEvent(new Event("online"))`)
 }
 
-// TestAssistedPush: the browser would install the app. A phone asks to be told, and to be told no more; what is pushed has an open
-// page look again, and is a notice without number and text where no page is open.
+// TestAssistedPush: the browser would install the app. A phone asks to be told, and to be told no more. A push has an open
+// page look again. Where no page is open it is a notice without number and text.
 func TestAssistedPush(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -369,8 +369,8 @@ func TestAssistedPush(t *testing.T) {
 	}
 }
 
-// notInstallable are the browser's reasons not to install a page as an app. A tab of a test keeps nothing, which is one that
-// does not count; Chromium's headless shell knows of none but what is wrong with the manifest.
+// notInstallable are the browser's reasons not to install a page as an app. A tab of a test keeps nothing: that reason does
+// not count. Chromium's headless shell knows only faults of the manifest.
 func (b *browser) notInstallable() (faults []string) {
 	b.t.Helper()
 	manifest, err := chromedp.Call(b.ctx, page.GetAppManifest, page.GetAppManifestParams{})
@@ -426,8 +426,8 @@ func (b *browser) push(registration string) {
 	command(b, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: b.w.base, RegistrationID: serviceworker.RegistrationID(registration), Data: "{}"})
 }
 
-// TestAssistedParts: the app can be installed under its partner's name, in the reader's language; its worker keeps no more than
-// the page's files, and is another one when the page is.
+// TestAssistedParts: the app can be installed under its partner's name, in the reader's language. Its worker keeps no more
+// than the page's files. Another page has another worker.
 func TestAssistedParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

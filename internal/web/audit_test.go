@@ -13,8 +13,8 @@ import (
 	"puntuale"
 )
 
-// TestAuditNames: the log names what was done to what by whom, with the names of now, and keeps the identifiers; what is gone
-// is told by its identifier, or by the name it had when it was deleted.
+// TestAuditNames: the log names who did what to which thing, with the names of now, and keeps the identifiers. A deleted
+// thing has its identifier, or the name it had then.
 func TestAuditNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func TestAuditNames(t *testing.T) {
 		}
 	}
 
-	// What was deleted elsewhere is told by its identifier; another client's thing has none.
+	// A thing that was deleted elsewhere has its identifier; another client's thing has none.
 	person := w.person(w.clients[puntuale.Owner])
 	c, err := person.Client(context.Background(), id)
 	w.must(err)

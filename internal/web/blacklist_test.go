@@ -199,8 +199,8 @@ func TestBlacklistExport(t *testing.T) {
 	}
 }
 
-// TestBlacklistPages: what the network put on the list can be taken off, once a person knows what that means; a reader
-// sees the list and nothing to press.
+// TestBlacklistPages: a person can take off a number that the network put on the list, once they know what that means. A
+// reader sees the list and nothing to press.
 func TestBlacklistPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -35,9 +35,9 @@ type screen struct {
 
 func (s screen) String() string { return fmt.Sprintf("%d-%s-%s", s.width, s.scheme, s.language) }
 
-// screens are those on which a test is tried. Each test has a pair, a phone and a desk that have nothing in common, which
-// depends on its name: over all tests it is each of the eight. "make test" tries one of the pair, "make pages" the other
-// (PUNTUALE_SCREENS=other), PUNTUALE_SCREENS=all all eight.
+// screens are those on which a test is tried. Each test has a pair, a phone and a desk that have nothing in common. The pair
+// depends on the test's name: over all tests it is each of the eight. "make test" tries one of the pair, "make pages" the
+// other (PUNTUALE_SCREENS=other), PUNTUALE_SCREENS=all all eight.
 func screens(t *testing.T) []screen {
 	t.Helper()
 	phones := []screen{{390, 844, "light", "it"}, {390, 844, "dark", "en"}, {390, 844, "dark", "it"}, {390, 844, "light", "en"}}
@@ -180,7 +180,7 @@ func command[P, R any](b *browser, c cdp.Command[P, R], params P) {
 	}
 }
 
-// turn makes the tab another screen, in another language for whom none is stored.
+// turn makes the tab another screen, and sets the language of readers who have none stored.
 func (b *browser) turn(look screen) {
 	b.t.Helper()
 	b.look = look
@@ -356,8 +356,8 @@ var axe = sync.OnceValues(func() (string, error) {
 	return "globalThis.loadAxe = () => {" + string(content) + "}", err
 })
 
-// check looks at the page as it is: nothing is against the rules of accessibility, nothing is wider than the screen, or than
-// the card that it is in, no text is missing. It keeps a picture.
+// check looks at the page as it is. It breaks no rule of accessibility. Nothing is wider than the screen, or than its card;
+// no text is missing. It keeps a picture.
 func (b *browser) check(name string) {
 	b.t.Helper()
 	b.until(`document.readyState === "complete"`) // a page that is still coming lacks parts

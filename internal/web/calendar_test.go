@@ -119,8 +119,8 @@ func TestCalendarPages(t *testing.T) {
 	}
 }
 
-// TestCalendarWeek: a week is seven days from the one asked for, and today where none is, also on a Sunday; its past days take
-// nothing, and today is marked.
+// TestCalendarWeek: a week is seven days from the one asked for, also on a Sunday; without a day it begins today. Its past
+// days take nothing, and today is marked.
 func TestCalendarWeek(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

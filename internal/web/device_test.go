@@ -73,8 +73,8 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestSignInFlood: while strangers keep all hashing busy, a known device is served within a few turns, and what does not fit is
-// refused with a time to wait. It runs alone: the queue is the process's.
+// TestSignInFlood: while strangers keep all hashing busy, a known device is served within a few turns. A request that finds
+// no room is refused with a time to wait. The test runs alone: the queue is the process's.
 func TestSignInFlood(t *testing.T) {
 	w := newWorld(t)
 	good := w.visitor(0)

@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// TestDevicePage: a number by phone is created and its code is there at once, as a picture and as a text; the page follows until
-// a phone is linked, lists it, and unlinks it after it has said what becomes of what the phone holds.
+// TestDevicePage: a number by phone is created, and its code is there at once, as a picture and as a text. The page follows
+// until a phone is linked, and lists it. It unlinks it after it has said what becomes of the phone's messages.
 func TestDevicePage(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		d := w.newDesk()
@@ -62,8 +62,8 @@ func TestDevicePage(t *testing.T) {
 	})
 }
 
-// TestFirstMinute: somebody who was invited sets a password, adds a number by phone, prepares a message and declares it sent, on
-// one phone and by touch alone.
+// TestFirstMinute: an invited person sets a password, adds a number by phone, prepares a message and declares it sent. One
+// phone and touch are enough.
 func TestFirstMinute(t *testing.T) {
 	t.Parallel()
 	startChromium(t)

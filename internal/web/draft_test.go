@@ -12,7 +12,7 @@ import (
 	"puntuale"
 )
 
-// TestDraftSurvivesTheSession: what was written is offered again after the session has ended, on the page where one was.
+// TestDraftSurvivesTheSession: after the session has ended, the page offers the unsaved text again, where the person was.
 func TestDraftSurvivesTheSession(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		command(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Pacific/Auckland"})

@@ -1,18 +1,21 @@
 package web
 
-import "puntuale"
+import (
+	"puntuale"
+	"puntuale/internal/web/page"
+)
 
-// Route is a row of the table of routes, for tests.
-type Route struct {
+// Row is a row of the table of routes, for tests.
+type Row struct {
 	Method, Path, Side, Audit string
 	Role                      puntuale.Role
 }
 
 // Routes is the table.
-func Routes() (all []Route) {
-	names := map[side]string{anyone: "anyone", person: "person", partnerSide: "partner", clientSide: "client"}
+func Routes() (all []Row) {
+	names := map[page.Side]string{page.Anyone: "anyone", page.SignedIn: "person", page.PartnerSide: "partner", page.ClientSide: "client"}
 	for _, r := range allRoutes() {
-		all = append(all, Route{r.method(), r.path(), names[r.side], r.audit, r.role})
+		all = append(all, Row{r.Method(), r.Path(), names[r.Side], r.Audit, r.Role})
 	}
 	return all
 }

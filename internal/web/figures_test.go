@@ -27,8 +27,9 @@ const (
 	figureSearch = 500 * time.Millisecond // of a text, which reads what messages say
 )
 
-// TestFigurePages opens every page of both dashboards, through HTTP, with 100,000 and with 1,000,000 messages of one client stored, on
-// both databases, and prints what it took. PUNTUALE_MESSAGES names one other number, PUNTUALE_PAGES a part of the addresses that are wanted.
+// TestFigurePages opens every page of both dashboards through HTTP, on both databases, and prints what it took. One client
+// has 100,000 and then 1,000,000 messages stored. PUNTUALE_MESSAGES names one other number, PUNTUALE_PAGES a part of the
+// wanted addresses.
 //
 //	make figures-pages
 func TestFigurePages(t *testing.T) {
@@ -153,9 +154,9 @@ func figurePages(t *testing.T, w *world) []string {
 	return all
 }
 
-// crowded gives the client messages: of runs of two over the 60 days before, the first of which left within the hour, the
-// second days after or not yet. Of what ended 2 in 100 failed, few met the blacklist, none was cancelled. Every session, phone and sequence has its
-// share, but one sequence has none.
+// crowded gives the client messages, of runs of two over the 60 days before. The first of a run left within the hour, the
+// second days after or not yet. Of the ended ones 2 in 100 failed, few met the blacklist, none was cancelled. Every session,
+// phone and sequence has its share, but one sequence has none.
 func crowded(t *testing.T, w *world, messages int) {
 	t.Helper()
 	ctx := context.Background()

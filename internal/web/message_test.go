@@ -27,8 +27,8 @@ func numbered(html string) string {
 
 var versions = regexp.MustCompile(`version=[0-9a-f.]+`)
 
-// TestMessagesStory is what one does with messages: find a failed one, send it again; move a pending one and take it back;
-// cancel it and take that back, too; send all failed ones again.
+// TestMessagesStory is the work with messages. A person finds a failed one and sends it again, moves a pending one and takes
+// it back. They cancel it and take that back, too, and send all failed ones again.
 func TestMessagesStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestMovedTwiceIsOneRow: what was moved is one row of the list, whose story tells where from, and nothing says that it was
+// TestMovedTwiceIsOneRow: a moved message is one row of the list. Its story tells where from, and nothing says that it was
 // sent.
 func TestMovedTwiceIsOneRow(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestMovedTwiceIsOneRow(t *testing.T) {
 	}
 }
 
-// TestSuspendedIsToldSo: a client's owner whose account is suspended reads that it is, whom to ask, and can go.
+// TestSuspendedIsToldSo: the owner of a suspended client reads that it is suspended and who can help, and can go.
 func TestSuspendedIsToldSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestWebhookAddress: what is to be pasted at Meta is the service's public address where it is set, and what the reader's
-// browser says otherwise. An address that Meta would not take is shown with a warning.
+// TestWebhookAddress: the address to paste at Meta is the service's public address where it is set, and else the one in the
+// reader's browser. An address that Meta would not take is shown with a warning.
 func TestWebhookAddress(t *testing.T) {
 	t.Parallel()
 	const warning = "Meta accetta solo indirizzi https"

@@ -25,8 +25,8 @@ func words(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }
 
-// TestUncertainIsShown: a message whose outcome is uncertain stands at the moment of its attempt, on Today, in the calendar, in the
-// list and in its story; nothing shows it as planned for the moment at which it is looked at again.
+// TestUncertainIsShown: an uncertain message stands at the moment of its attempt, on Today, in the calendar, in the list and
+// in its story. Nothing shows it as planned for the moment at which it is looked at again.
 func TestUncertainIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -136,7 +136,7 @@ func TestErrorsKeepNavigation(t *testing.T) {
 	}
 }
 
-// TestPhoneListsNames: chats go by the name that a call gave; the list ends, and what is not in it is found by its number.
+// TestPhoneListsNames: chats go by the name that a call gave. The list ends; its search finds other chats by their number.
 func TestPhoneListsNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

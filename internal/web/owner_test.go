@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/session"
 )
 
-// owner stands for the node that owns sessions: it takes those that somebody hints at, links sandboxes by the simulated
-// network, Official ones by a peer that stands for Meta, and those of gateways wherever their keys say.
+// owner stands for the node that owns sessions, and takes those that somebody hints at. The simulated network links
+// sandboxes, and a peer that stands for Meta links Official numbers. Gateways are linked wherever their keys say.
 type owner struct {
 	w       *world
 	manager *session.Manager

@@ -43,9 +43,9 @@ func (o *owner) stopNumbers() {
 	o.numbers.(*socket.Connector).Stop()
 }
 
-// TestPairing links a number of the client's through the page, with a phone at a WhatsApp of the test's own: by the picture, whose
-// codes follow each other without anybody asking, and by a code to type. The page tells of each change by itself,
-// also that the phone's owner took the device off, in words that say what to do.
+// TestPairing links a number of the client's through the page, with a phone at a WhatsApp of the test's own. It does so by
+// the picture, whose codes follow each other by themselves, and by a code to type. The page tells of each change by itself,
+// in words that say what to do. The phone's owner taking the device off is one.
 func TestPairing(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o := w.own(t)

@@ -45,8 +45,8 @@ func (w *world) newPartnerHandle() *account.Partner {
 	return partner
 }
 
-// TestPartnerWorks creates a client, looks for it, tops it up, suspends it and takes that back, gives it a key, enters it, and deletes it
-// with its name typed; each is in the audit log.
+// TestPartnerWorks creates a client, looks for it, tops it up, suspends it and takes that back. It gives it a key, enters
+// it, and deletes it with its name typed. Each is in the audit log.
 func TestPartnerWorks(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		it := map[bool][]string{
@@ -141,7 +141,7 @@ func TestAccountFaults(t *testing.T) {
 	}
 }
 
-// TestAccountChange leaves what was not touched as it is, also where somebody changed it meanwhile.
+// TestAccountChange leaves the untouched fields alone, also where somebody changed them meanwhile.
 func TestAccountChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

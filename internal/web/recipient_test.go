@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestRecipientsByName: whoever was named in the call is called so wherever messages are shown, with the number at hand.
+// TestRecipientsByName: a recipient that the call named has this name wherever messages are shown, with the number at hand.
 func TestRecipientsByName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

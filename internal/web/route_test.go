@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/web"
 )
 
-// TestRoutes tries every route as everybody: who has not signed in is led to the login page, who may not do it is told so, and what
-// belongs to another is the page that is not there, byte for byte. What is allowed is anything else.
+// TestRoutes tries every route as everybody. A visitor who has not signed in is led to the login page. A person without the
+// role is told so. Another's page is the page that is not there, byte for byte. Any other answer is allowed.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -301,8 +301,8 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 	}
 }
 
-// TestRestoreSaysThatItFailed: a sequence that is back without being a default one again, as asked, is not said to be as before;
-// a session that went meanwhile is no failure.
+// TestRestoreSaysThatItFailed: a restored sequence that is not a default one again, as asked, is not said to be as before. A
+// session that went meanwhile is no failure.
 func TestRestoreSaysThatItFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

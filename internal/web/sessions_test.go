@@ -123,8 +123,8 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// TestOfficial sets an Official number up through its guided page against a peer that stands for Meta, sees the test fail
-// in words and then succeed, and the templates listed.
+// TestOfficial sets an Official number up through its guided page, against a peer that stands for Meta. It sees the test
+// fail in words and then succeed, and the templates listed.
 func TestOfficial(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o := w.own(t)
@@ -258,7 +258,7 @@ func (v *visitor) event(path string) string {
 	return event.String()
 }
 
-// TestDeleteSession: what is pending is moved or cancelled as one chose.
+// TestDeleteSession: pending messages are moved or cancelled as one chose.
 func TestDeleteSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

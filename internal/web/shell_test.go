@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/control/account"
 )
 
-// TestShellInBrowser: on a long page the navigation stays in sight; a row opens wherever it is clicked; a moved message says
-// where from; a suspended client is told so and can go.
+// TestShellInBrowser: on a long page the navigation stays in sight. A row opens wherever it is clicked. A moved message says
+// where from. A suspended client is told so and can go.
 func TestShellInBrowser(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -110,8 +110,8 @@ func TestCopiedNumber(t *testing.T) {
 	})
 }
 
-// TestToastsStandAside: what was just done is said where it hides neither a phone's bar nor the button that a form is
-// sent by, and can be put away.
+// TestToastsStandAside: the note on the last action hides neither a phone's bar nor the button that sends a form. It can be
+// put away.
 func TestToastsStandAside(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
@@ -213,8 +213,8 @@ func TestWhoseDashboard(t *testing.T) {
 	}
 }
 
-// TestTidyHeads: long names stay on one line with the whole in their title; the days of the calendar begin at one height; on
-// a phone every row of a heading's buttons is full, and states that do not fit fade at the edge.
+// TestTidyHeads: long names stay on one line, with the whole in their title. The days of the calendar begin at one height.
+// On a phone every row of a heading's buttons is full, and states that do not fit fade at the edge.
 func TestTidyHeads(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		failed, pending := w.traffic().day()

@@ -34,7 +34,7 @@ func (w *world) pendingOf(id string) int {
 	return len(all)
 }
 
-// TestStartNeedsItsPreview: what is started is what was on the screen, whatever changed since.
+// TestStartNeedsItsPreview: a start sends what the screen showed, whatever changed since.
 func TestStartNeedsItsPreview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

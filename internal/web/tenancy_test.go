@@ -13,8 +13,8 @@ import (
 
 var anyWildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
-// TestAnothers: whatever id of another's stands in an address, of another client of the partner or of another partner's, the
-// answer is that for an id that there is not, byte for byte; and nothing of another's has changed.
+// TestAnothers: an address may have an id of another client of the partner, or of another partner's. The answer is the one
+// for an id that nothing has, byte for byte. Nothing of another's has changed.
 func TestAnothers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,8 +11,8 @@ import (
 	"puntuale"
 )
 
-// TestTimingStory: what leaves before something is reckoned from a date, whichever there is, and never from the start; what is
-// written pushes nothing away, and on a phone nothing lies under its bars.
+// TestTimingStory: a message that leaves before something counts from a date, whichever there is, and never from the start.
+// Typed text pushes nothing away, and on a phone nothing lies under its bars.
 func TestTimingStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		phone := b.look.width < 600

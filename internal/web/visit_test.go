@@ -319,8 +319,8 @@ func TestWeakPassword(t *testing.T) {
 	}
 }
 
-// TestWhichPartner: where several partners know an e-mail the login whose password fits is taken, a choice is offered
-// where several do, and at a partner's own address only its own count.
+// TestWhichPartner: several partners may know an e-mail. The login whose password fits is taken; a choice is offered where
+// several do. At a partner's own address only its own count.
 func TestWhichPartner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

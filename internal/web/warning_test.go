@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestWarnings: what will go wrong with a sequence is said while it is being written, in the reader's language, by the
-// answer that htmx asks for as one types.
+// TestWarnings: while a sequence is being written, the page says what will go wrong with it, in the reader's language. htmx
+// asks for that answer as one types.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

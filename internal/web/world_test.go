@@ -33,6 +33,7 @@ import (
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
 	"puntuale/internal/web"
+	"puntuale/internal/web/page"
 )
 
 // world is the pages on a real store, with a partner, two clients of it, and another partner with one. Its clock stands
@@ -230,18 +231,18 @@ func (w *world) serve() { w.serveBehind(nil) }
 // serveBehind is serve with the proxies that are believed; nil: the default.
 func (w *world) serveBehind(proxies httpkit.Proxies) {
 	w.t.Helper()
-	w.serveAs(web.Config{Proxies: proxies})
+	w.serveAs(page.Config{Proxies: proxies})
 }
 
 // serveAs is serve with more of the configuration.
-func (w *world) serveAs(cfg web.Config) {
+func (w *world) serveAs(cfg page.Config) {
 	w.t.Helper()
 	cfg.Control, cfg.Accounts, cfg.Now = w.control, w.accounts, w.clock.Now
 	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	pages, err := web.New(cfg)
 	w.must(err)
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if w.calls != nil && !web.Takes(r) {
+		if w.calls != nil && !page.Takes(r) {
 			w.calls.ServeHTTP(rw, r)
 			return
 		}

@@ -60,7 +60,7 @@ func walk(tree map[string]any, above string, each func(key, text string)) {
 	}
 }
 
-// TestSameKeys: what is said in one language is said in the other.
+// TestSameKeys: both languages have the same keys.
 func TestSameKeys(t *testing.T) {
 	t.Parallel()
 	it, en := keys(t, "it"), keys(t, "en")

@@ -430,7 +430,7 @@ func StateBadge(s puntuale.State) templ.Component {
 			templ_7745c5c3_Var19 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = Badge(stateTone(s), T(ctx, "state."+strings.ToLower(s.String()))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Badge(StateTone(s), T(ctx, "state."+strings.ToLower(s.String()))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -438,7 +438,7 @@ func StateBadge(s puntuale.State) templ.Component {
 	})
 }
 
-func stateTone(s puntuale.State) string {
+func StateTone(s puntuale.State) string {
 	switch s {
 	case puntuale.Completed:
 		return "ok"
@@ -1079,8 +1079,8 @@ func Progress(label string, done, total int64) templ.Component {
 	})
 }
 
-// Pager leads to the pages around that of a list: the first, the one before and the next; next "" is the end. url is the
-// list's own address, with its filters. Cursors lead only forward, so an address carries those of the pages before.
+// Pager leads to other pages of a list: the first, the one before and the next; next "" is the end. url is the list's own
+// address, with its filters. Cursors lead only forward, so an address carries those of the pages before.
 func Pager(url, cursor, next string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1243,9 +1243,9 @@ func pageURL(address, cursor string, back []string) string {
 	if cursor == "" {
 		return address
 	}
-	address = withQuery(address, "cursor", cursor)
+	address = WithQuery(address, "cursor", cursor)
 	for _, before := range back[max(0, len(back)-MostBack):] {
-		address = withQuery(address, "back", before)
+		address = WithQuery(address, "back", before)
 	}
 	return address
 }
@@ -1858,7 +1858,7 @@ func ToastBox(t Toast) templ.Component {
 	})
 }
 
-func withQuery(address, name, value string) string {
+func WithQuery(address, name, value string) string {
 	separator := "?"
 	if strings.Contains(address, "?") {
 		separator = "&"
@@ -1866,13 +1866,76 @@ func withQuery(address, name, value string) string {
 	return address + separator + name + "=" + url.QueryEscape(value)
 }
 
-// jsonOf writes a value as JSON, for data- attributes that scripts read.
-func jsonOf(_ context.Context, v any) string {
+// JSONOf writes a value as JSON, for data- attributes that scripts read.
+func JSONOf(_ context.Context, v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return "null"
 	}
 	return string(text)
+}
+
+// MessageBadge is a message's state as people know it. Besides the stored six it tells: on its way, uncertain, arrived, and
+// will not leave because the number is in the blacklist.
+func MessageBadge(m puntuale.MessageDetail, unwanted map[string]bool) templ.Component {
+	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
+		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
+		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
+			return templ_7745c5c3_CtxErr
+		}
+		templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
+		if !templ_7745c5c3_IsBuffer {
+			defer func() {
+				templ_7745c5c3_BufErr := templruntime.ReleaseBuffer(templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err == nil {
+					templ_7745c5c3_Err = templ_7745c5c3_BufErr
+				}
+			}()
+		}
+		ctx = templ.InitializeContext(ctx)
+		templ_7745c5c3_Var88 := templ.GetChildren(ctx)
+		if templ_7745c5c3_Var88 == nil {
+			templ_7745c5c3_Var88 = templ.NopComponent
+		}
+		ctx = templ.ClearChildren(ctx)
+		if m.Uncertain() {
+			templ_7745c5c3_Err = Badge("warn", T(ctx, "reason.uncertain")).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else if m.State == puntuale.Pending && m.Intent > 0 {
+			templ_7745c5c3_Err = Badge("wait", T(ctx, "message.under_way")).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else if m.State == puntuale.Pending && unwanted[m.Phone] {
+			templ_7745c5c3_Err = Badge("warn", T(ctx, "message.will_not_leave")).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else if m.State == puntuale.Completed && !m.Read.IsZero() {
+			templ_7745c5c3_Err = Badge("ok", T(ctx, "message.read")).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else if m.State == puntuale.Completed && !m.Delivered.IsZero() {
+			templ_7745c5c3_Err = Badge("ok", T(ctx, "message.delivered")).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else if m.Moved() {
+			templ_7745c5c3_Err = Badge("quiet", T(ctx, "message.was_moved")).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else {
+			templ_7745c5c3_Err = StateBadge(m.State).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		}
+		return nil
+	})
 }
 
 var _ = templruntime.GeneratedTemplate

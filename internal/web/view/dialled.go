@@ -10,9 +10,9 @@ import (
 // copied from a page, app.js takes it out again.
 const apart = "\u00a0"
 
-// Grouped writes a phone number as people read it, in the groups that its country is used to: "+39 333 123 4567", with
-// spaces at which no line is broken. It has the number's own digits, all of them. What is not "+" and digits alone,
-// such as a group's id, comes back as it is.
+// Grouped writes a phone number as people read it, in the groups that its country is used to: "+39 333 123 4567". No line
+// breaks at its spaces. It keeps all digits of the number. Anything but "+" and digits, such as a group's id, comes back as
+// it is.
 func Grouped(phone string) string {
 	digits, plus := strings.CutPrefix(phone, "+")
 	if !plus || strings.Trim(digits, "0123456789") != "" {

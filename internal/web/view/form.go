@@ -10,15 +10,15 @@ import (
 	"puntuale/internal/web/language"
 )
 
-// Form is what a person typed, and what is wrong with it. A form is shown again with both, so that nothing is lost; its
-// first faulty field gets the focus.
+// Form is what a person typed, with its faults. A refused form is shown again with both, so that nothing is lost. Its first
+// faulty field gets the focus.
 type Form struct {
 	Values  url.Values
 	Message string       // what is wrong with the form as a whole; ""
 	Differs []Difference // what somebody else saved meanwhile
 	Fresh   string       // the address of what is stored, where somebody else saved meanwhile; ""
 	faults  map[string]string
-	order   []string
+	Order   []string
 }
 
 // NewForm is a form that begins with values: pairs of names and texts.
@@ -52,14 +52,14 @@ func (f *Form) Refuse(name, says string) {
 		f.faults = map[string]string{}
 	}
 	if _, there := f.faults[name]; !there {
-		f.order = append(f.order, name)
+		f.Order = append(f.Order, name)
 	}
 	f.faults[name] = says
 }
 
-// Take files the faults of an error at the fields that they are of, by the last part of their location ("body.name" is
-// the field name, "body.steps[2].timing.at" is steps[2].timing.at), and reports whether the error was the form's to show. fields are those that the
-// form has, in the order in which one reads them; what is of no field is said above the form.
+// Take puts each fault of an error at its field, by the last part of its location. "body.name" is the field name;
+// "body.steps[2].timing.at" is steps[2].timing.at. It reports whether the error was the form's to show. fields are the
+// form's fields, in the order in which one reads them. A fault without a field is said above the form.
 func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // of what the client has, not of a field
 		f.Refuse("", l.Fault(e.Reason))
@@ -77,7 +77,7 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 		}
 		f.Refuse(name, l.Fault(fault.Reason()))
 	}
-	slices.SortStableFunc(f.order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
+	slices.SortStableFunc(f.Order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
 }
 
 // rank is where a field stands among the fields of a form; behind all of them where it is none.
@@ -98,9 +98,9 @@ func (f *Form) Differ(label, yours, stored string) {
 	}
 }
 
-// first reports whether the field is the first that something is wrong with.
-func (f *Form) first(name string) bool {
-	return len(f.order) > 0 && f.order[0] == name
+// First reports whether the field is the first that something is wrong with.
+func (f *Form) First(name string) bool {
+	return len(f.Order) > 0 && f.Order[0] == name
 }
 
 // Input describes a field of a form.
@@ -111,7 +111,7 @@ type Input struct {
 	Hint     string // said below; ""
 	Kind     string // of the input: text (default), email, password, tel, number, date, time, search, color, file
 	Need     bool
-	Mark     bool   // says so: in a form whose reader may not know that what is not marked as optional is needed
+	Mark     bool   // says so: in a form whose reader may not know that fields not marked as optional are needed
 	Auto     string // autocomplete: username, current-password, one-time-code, off ...
 	Mode     string // inputmode: numeric, tel ...
 	Max      int    // characters; 0: any
@@ -124,12 +124,12 @@ type Input struct {
 	More     map[string]any // further attributes, such as hx- and x- ones
 }
 
-// id is that of the element.
+// id is the element's id.
 func (in Input) id() string {
 	if in.ID != "" {
-		return fieldID(in.ID)
+		return FieldID(in.ID)
 	}
-	return fieldID(in.Name)
+	return FieldID(in.Name)
 }
 
 // Option is one choice.
@@ -137,4 +137,21 @@ type Option struct {
 	Value string
 	Text  string
 	Hint  string
+}
+
+func Fresh(f *Form, pairs ...string) *Form {
+	if f != nil {
+		return f
+	}
+	return NewForm(pairs...)
+}
+
+// NotRequired takes the word "optional" away from filters, of which everyone is.
+var NotRequired = map[string]any{"required": false}
+
+// LineFault is what is wrong with a line of a list.
+type LineFault struct {
+	Line int
+	Text string // what stands there
+	Says string
 }

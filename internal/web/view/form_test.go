@@ -18,8 +18,8 @@ func TestFirstFault(t *testing.T) {
 	)
 	f.Take(language.Named("it"), e, "name", "phone", "holidays", "quotas.keys")
 	for _, name := range []string{"phone", "holidays", "quotas.keys"} {
-		if f.Fault(name) == "" || f.first(name) != (name == "phone") {
-			t.Errorf("%s: %q, first %v", name, f.Fault(name), f.first(name))
+		if f.Fault(name) == "" || f.First(name) != (name == "phone") {
+			t.Errorf("%s: %q, first %v", name, f.Fault(name), f.First(name))
 		}
 	}
 }

@@ -3,7 +3,10 @@ package view
 import (
 	"context"
 	"io"
+	"puntuale"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -52,8 +55,8 @@ func marked(b *strings.Builder, line, within string) {
 	b.WriteString(templ.EscapeString(line[plain:]))
 }
 
-// markEnd returns where the mark that begins at i ends, -1 where none begins: it stands at the edges of words, with nothing
-// but the words between.
+// markEnd returns where the mark that begins at i ends, -1 where none begins. A mark stands at the edges of words, with
+// nothing but the words between.
 func markEnd(line string, i int, within string) int {
 	sign := line[i]
 	if markup[sign] == "" || strings.IndexByte(within, sign) >= 0 || inWord(utf8.DecodeLastRuneInString(line[:i])) || i+2 >= len(line) || line[i+1] == sign || line[i+1] == ' ' {
@@ -68,3 +71,33 @@ func markEnd(line string, i int, within string) int {
 }
 
 func inWord(r rune, size int) bool { return size > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
+
+func WindowWords(ctx context.Context, w *puntuale.Window) string {
+	if w == nil {
+		return ""
+	}
+	var parts []string
+	if len(w.Weekdays) > 0 {
+		days := make([]string, 0, 7)
+		for _, d := range slices.Sorted(slices.Values(w.Weekdays)) {
+			days = append(days, Of(ctx).Language.ShortWeekday(time.Weekday(d%7)))
+		}
+		parts = append(parts, T(ctx, "timing.window_days", "Days", strings.Join(days, " ")))
+	}
+	if w.From != "" || w.To != "" {
+		parts = append(parts, T(ctx, "timing.window_hours", "From", Or(w.From, "00:00"), "To", Or(w.To, "24:00")))
+	}
+	if w.Holidays == puntuale.HolidaysAvoid {
+		parts = append(parts, T(ctx, "timing.window_holidays"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// FieldName is a field's name as people write it: "data_appuntamento" becomes "Data appuntamento".
+func FieldName(name string) string {
+	words := strings.Join(strings.Fields(strings.ReplaceAll(name, "_", " ")), " ")
+	if words == "" {
+		return name
+	}
+	return strings.ToUpper(words[:1]) + words[1:] // a field's name is plain letters
+}

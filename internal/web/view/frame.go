@@ -23,7 +23,7 @@ type Frame struct {
 	Path     string   // of the page
 	Back     []string // cursors of a list's pages before this one, oldest first; "" is the first page's
 	Toasts   []Toast
-	Request  string // the request's id, for whoever asks for help
+	Request  string // the request's id, for a reader who asks for help
 }
 
 // MostBack bounds how many pages of a list one can turn back.

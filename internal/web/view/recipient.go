@@ -21,7 +21,7 @@ func CalledName(m puntuale.MessageDetail) string {
 	return name
 }
 
-// recipientOf is who a message is for, in a word: a name, else the number.
-func recipientOf(ctx context.Context, m puntuale.MessageDetail) string {
-	return or(CalledName(m), shownPhone(ctx, m.Phone))
+// RecipientOf is who a message is for, in a word: a name, else the number.
+func RecipientOf(ctx context.Context, m puntuale.MessageDetail) string {
+	return Or(CalledName(m), ShownPhone(ctx, m.Phone))
 }

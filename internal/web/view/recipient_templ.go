@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "puntuale"
 
-// recipient shows who a message is for: the name that its call gave and the number beside it, or the number alone.
-func recipient(m puntuale.MessageDetail) templ.Component {
+// Recipient shows who a message is for: the name that its call gave and the number beside it, or the number alone.
+func Recipient(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -76,8 +76,8 @@ func recipient(m puntuale.MessageDetail) templ.Component {
 	})
 }
 
-// recipientLink is the same for a list in which only one of them leads on, the number below it.
-func recipientLink(m puntuale.MessageDetail) templ.Component {
+// RecipientLink is the same for a list in which only one of them leads on, the number below it.
+func RecipientLink(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -104,7 +104,7 @@ func recipientLink(m puntuale.MessageDetail) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var4 templ.SafeURL
-		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(messageURL(ctx, m.ID)))
+		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(MessageURL(ctx, m.ID)))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `recipient.templ`, Line: 22, Col: 65}
 		}
@@ -154,8 +154,8 @@ func recipientLink(m puntuale.MessageDetail) templ.Component {
 	})
 }
 
-// recipientShort is who a message is for where there is little room: the name, with the number in its title, or the number.
-func recipientShort(m puntuale.MessageDetail) templ.Component {
+// RecipientShort is who a message is for where there is little room: the name, with the number in its title, or the number.
+func RecipientShort(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -182,7 +182,7 @@ func recipientShort(m puntuale.MessageDetail) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var7 string
-			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.ResolveAttributeValue(shownPhone(ctx, m.Phone))
+			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.ResolveAttributeValue(ShownPhone(ctx, m.Phone))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `recipient.templ`, Line: 39, Col: 40}
 			}

@@ -74,8 +74,8 @@ func Summary(ctx context.Context, m puntuale.MessageDetail) string {
 	return "–"
 }
 
-// shownPhone is a recipient as people read it; one who was erased has none.
-func shownPhone(ctx context.Context, phone string) string {
+// ShownPhone is a recipient as people read it; one who was erased has none.
+func ShownPhone(ctx context.Context, phone string) string {
 	if phone == "" {
 		return T(ctx, "message.erased")
 	}
@@ -84,13 +84,13 @@ func shownPhone(ctx context.Context, phone string) string {
 
 // BubbleOf is a message as the recipient's phone shows it.
 func BubbleOf(m puntuale.MessageDetail) BubbleContent {
-	b := contentBubble(m.Content)
+	b := ContentBubble(m.Content)
 	b.At, b.In = m.Left(), true
 	return b
 }
 
-func contentBubble(c puntuale.Content) BubbleContent {
-	return BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: mediaKind(c)}
+func ContentBubble(c puntuale.Content) BubbleContent {
+	return BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c)}
 }
 
 // shownMedia is the name that media goes by: the one given, else the last part of its address.
@@ -105,28 +105,28 @@ func shownMedia(c puntuale.Content) string {
 	return path.Base(u.Path)
 }
 
-// broughtKind is what a message brings besides its text: image, video, audio, document, location; "" nothing.
-func broughtKind(m puntuale.MessageDetail) string {
+// BroughtKind is what a message brings besides its text: image, video, audio, document, location; "" nothing.
+func BroughtKind(m puntuale.MessageDetail) string {
 	switch c := m.Content; {
 	case m.Blanked:
 		return ""
 	case c.MediaURL != "":
-		return contentBubble(c).MediaKind
+		return ContentBubble(c).MediaKind
 	case c.Latitude != nil:
 		return "location"
 	}
 	return ""
 }
 
-func broughtIcon(kind string) string {
+func BroughtIcon(kind string) string {
 	if kind == "location" {
 		return "map-pin"
 	}
 	return mediaIcon(kind)
 }
 
-// dated writes a moment with its day, also today's: gio 20 nov, 10:30.
-func dated(ctx context.Context, t time.Time) string {
+// Dated writes a moment with its day, also today's: gio 20 nov, 10:30.
+func Dated(ctx context.Context, t time.Time) string {
 	t = t.In(Of(ctx).Zone)
 	l, day := Of(ctx).Language, puntuale.DateOf(t)
 	text := l.ShortDay(day)
@@ -142,4 +142,12 @@ func StateWords(ctx context.Context, m puntuale.MessageDetail) string {
 		return T(ctx, "reason.uncertain")
 	}
 	return T(ctx, "state."+strings.ToLower(m.State.String()))
+}
+
+// MediaKind is what a phone makes of a file.
+func MediaKind(c puntuale.Content) string {
+	if address, _, _ := strings.Cut(c.MediaURL, "?"); path.Ext(address) != "" {
+		return puntuale.MediaKind(address)
+	}
+	return puntuale.MediaKind(c.MediaName)
 }

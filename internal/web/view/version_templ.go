@@ -136,7 +136,7 @@ func Versioned(f *Form) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var8 string
-					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(or(d.Yours, "—"))
+					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(Or(d.Yours, "—"))
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `version.templ`, Line: 23, Col: 54}
 					}
@@ -162,7 +162,7 @@ func Versioned(f *Form) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var10 string
-					templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(or(d.Stored, "—"))
+					templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(Or(d.Stored, "—"))
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `version.templ`, Line: 27, Col: 55}
 					}

@@ -1,0 +1,375 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"puntuale/internal/web/view"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// CampaignList is a page of the list of campaigns.
+type CampaignList struct {
+	Rows         []puntuale.Campaign
+	Cursor, Next string
+}
+
+// active reports whether the list renews itself.
+func (l CampaignList) active() bool {
+	return slices.ContainsFunc(l.Rows, func(c puntuale.Campaign) bool { return works(c.State) })
+}
+
+// works reports a state in which a campaign changes by itself.
+func works(s puntuale.CampaignState) bool {
+	return s == puntuale.CampaignChecking || s >= puntuale.CampaignRunning && s <= puntuale.CampaignCancelling
+}
+
+// CampaignPage is how far one campaign is, and a page of its list.
+type CampaignPage struct {
+	puntuale.Campaign
+	Counts        puntuale.CampaignCounts
+	What, Session string // names; "" one message, and no session yet
+	PerMinute     int    // messages that ended in a minute lately
+	Moving        bool   // PerMinute is known
+	Bill          *Bill  // nil: the network takes nothing
+
+	Recipients     []puntuale.Recipient
+	Filter, Reason string
+	After, Next    string
+
+	now time.Time
+}
+
+// Measure reckons the rate from how many messages had ended at a moment, in milliseconds.
+func (p *CampaignPage) Measure(now time.Time, was int, since int64) {
+	p.now = now
+	past := now.Sub(time.UnixMilli(since))
+	if since == 0 || past < time.Second || past > time.Minute || p.ended() < was {
+		return
+	}
+	p.PerMinute, p.Moving = int(float64(p.ended()-was)*float64(time.Minute)/float64(past)), true
+}
+
+func (p *CampaignPage) ended() int { return p.Counts.Total() - p.Counts.Pending }
+
+// size is how many recipients are not refused.
+func (p *CampaignPage) size() int { return p.Feed.Waiting + p.Feed.Fed }
+
+// end is about when the last message leaves; zero where nobody can tell.
+func (p *CampaignPage) end() time.Time {
+	planned := p.Checked.Last
+	if p.State != puntuale.CampaignRunning || planned.IsZero() {
+		return time.Time{}
+	}
+	at := planned
+	if !p.Resumed.IsZero() && p.Resumed.After(p.Paused) && p.Paused.After(p.Started) {
+		at = at.Add(p.Resumed.Sub(p.Paused))
+	}
+	if per := p.Frozen.PerMinute; per > 0 && p.Feed.Waiting > 0 {
+		if byPace := p.Feed.Next.Add(time.Duration(p.Feed.Waiting) * time.Minute / time.Duration(per)); byPace.After(at) {
+			at = byPace
+		}
+	}
+	if p.Moving && p.PerMinute > 0 {
+		left := p.Feed.Waiting + p.Counts.Pending
+		if byRate := p.now.Add(time.Duration(left) * time.Minute / time.Duration(p.PerMinute)); at.Before(p.now) {
+			at = byRate
+		}
+	}
+	if at.Before(p.now) {
+		return time.Time{}
+	}
+	return at
+}
+
+// every is how often the page asks again, which a large campaign makes dear.
+func (p *CampaignPage) every() string {
+	if p.Counts.Total() > 50_000 {
+		return "every 10s"
+	}
+	return "every 2s"
+}
+
+// everyBelow is how often the rest of the page asks again.
+func (p *CampaignPage) everyBelow() string {
+	if p.Counts.Total() > 50_000 {
+		return "every 30s"
+	}
+	return "every 6s"
+}
+
+// partURL is a part of the page as it is now.
+func (p *CampaignPage) partURL(ctx context.Context, part string) string {
+	address, _, _ := strings.Cut(p.listURL(ctx, p.Filter, p.Reason), "#")
+	return view.WithQuery(view.WithQuery(address, "after", p.After), "part", part)
+}
+
+// Bill is what a campaign was to cost at its network, and what the network billed so far.
+type Bill struct {
+	Estimated *puntuale.CampaignCost // nil: the check said nothing
+	Reported  *puntuale.CampaignCost
+	Free      int // messages that it delivered for nothing
+}
+
+// billRow is one kind of messages; nil: there are none.
+type billRow struct {
+	kind                puntuale.MessageKind
+	estimated, reported *puntuale.CostRow
+}
+
+// rows are the kinds of both, those of the estimate first.
+func (b *Bill) rows() []billRow {
+	var all []billRow
+	if b.Estimated != nil {
+		for i, r := range b.Estimated.Rows {
+			all = append(all, billRow{kind: r.MessageKind, estimated: &b.Estimated.Rows[i]})
+		}
+	}
+	for i, r := range b.Reported.Rows {
+		at := slices.IndexFunc(all, func(known billRow) bool { return known.kind == r.MessageKind })
+		if at < 0 {
+			at = len(all)
+			all = append(all, billRow{kind: r.MessageKind})
+		}
+		all[at].reported = &b.Reported.Rows[i]
+	}
+	return all
+}
+
+// kindWords names a kind of messages, such as "IT · Marketing".
+func kindWords(ctx context.Context, k puntuale.MessageKind) string {
+	return view.Or(k.Country, "?") + " · " + view.Or(view.KnownWord(view.T(ctx, "campaign.category."+k.Category), k.Category), "?")
+}
+
+// dayWords is the date of a price table as people write it.
+func dayWords(ctx context.Context, day string) string {
+	d, err := puntuale.ParseDate(day)
+	if err != nil {
+		return day
+	}
+	return view.Of(ctx).Language.Day(d)
+}
+
+// money is an exact amount as people write it.
+func money(ctx context.Context, amount string) string {
+	return strings.ReplaceAll(amount, ".", view.T(ctx, "campaign.point"))
+}
+
+// summary says in a line how far a campaign is.
+func (p *CampaignPage) summary(ctx context.Context) string {
+	parts := []string{view.T(ctx, "campaign.fed_of", "N", p.Feed.Fed, "Of", view.Number(ctx, p.size()))}
+	if p.Feed.Waiting > 0 {
+		parts = append(parts, view.T(ctx, "campaign.left", "N", p.Feed.Waiting))
+	}
+	if p.State == puntuale.CampaignRunning && p.Moving && p.PerMinute > 0 {
+		parts = append(parts, view.T(ctx, "campaign.rate", "N", p.PerMinute))
+	}
+	if at := p.end(); !at.IsZero() {
+		parts = append(parts, view.T(ctx, "campaign.end", "When", view.Of(ctx).Language.Moment(at.In(view.Of(ctx).Zone), view.Of(ctx).Now)))
+	}
+	return strings.Join(parts, " · ")
+}
+
+func campaignTone(s puntuale.CampaignState) string {
+	switch s {
+	case puntuale.CampaignRunning:
+		return "wait"
+	case puntuale.CampaignDone:
+		return "ok"
+	case puntuale.CampaignPaused, puntuale.CampaignResuming, puntuale.CampaignCancelling:
+		return "warn"
+	case puntuale.CampaignFailed:
+		return "bad"
+	case puntuale.CampaignReady, puntuale.CampaignChecking:
+		return "info"
+	}
+	return "quiet"
+}
+
+func campaignURL(ctx context.Context, id puntuale.CampaignID, more string) string {
+	return view.Base(ctx) + "/campaigns/" + id.String() + more
+}
+
+// messagesOf is the list of a campaign's messages in a state.
+func messagesOf(ctx context.Context, id puntuale.CampaignID, state string) string {
+	return view.Base(ctx) + "/messages" + view.MessageSearch{State: state, Campaign: id.String()}.Query("")
+}
+
+// refusedOf are the reasons of refusal with their counts: those of the check, and what was refused later.
+func (p *CampaignPage) refusedOf() []puntuale.RefusedGroup {
+	all, known := slices.Clone(p.Checked.Refused), 0
+	for _, g := range all {
+		known += g.Count
+	}
+	if later := p.Feed.Refused - known; later > 0 {
+		all = append(all, puntuale.RefusedGroup{Count: later})
+	}
+	return all
+}
+
+// listURL is the page with another filter of recipients.
+func (p *CampaignPage) listURL(ctx context.Context, state, reason string) string {
+	q := url.Values{}
+	if state != "" {
+		q.Set("state", state)
+	}
+	if reason != "" {
+		q.Set("reason", reason)
+	}
+	address := campaignURL(ctx, p.ID, "")
+	if len(q) > 0 {
+		address += "?" + q.Encode()
+	}
+	return address + "#recipients"
+}
+
+func (p *CampaignPage) exportURL(ctx context.Context) string {
+	q := url.Values{}
+	if p.Filter != "" {
+		q.Set("state", p.Filter)
+	}
+	if p.Reason != "" {
+		q.Set("reason", p.Reason)
+	}
+	if len(q) == 0 {
+		return campaignURL(ctx, p.ID, "/export")
+	}
+	return campaignURL(ctx, p.ID, "/export?"+q.Encode())
+}
+
+// Wizard is where one is in making a campaign.
+type Wizard struct {
+	ID    puntuale.CampaignID // 0: not made yet
+	Name  string
+	Step  string // what, people, check, when, start
+	List  bool   // there are recipients
+	Ready bool   // the check holds
+}
+
+var wizardSteps = []string{"what", "people", "check", "when", "start"}
+
+func (w Wizard) number() int { return slices.Index(wizardSteps, w.Step) + 1 }
+
+// open reports whether a step can be gone to.
+func (w Wizard) open(step string) bool {
+	switch step {
+	case "what", "people":
+		return w.ID != 0
+	}
+	return w.ID != 0 && w.List
+}
+
+// WhatPage asks what is sent.
+type WhatPage struct {
+	Wizard
+	Form                           *view.Form
+	Sequences, Templates, Sessions []view.Option
+}
+
+// PeoplePage asks for the recipients.
+type PeoplePage struct {
+	Wizard
+	Form     *view.Form
+	Columned *view.Form // which column is which field
+	Faults   []view.LineFault
+	Size     int
+	Columns  []string
+	Mapping  map[string]int
+	Preview  [][]string
+	Fields   []string // that the texts name
+	Required []string // of them, those that stand for nothing else where they are missing
+	Missing  []string
+	Common   map[string]string
+}
+
+// asked are the fields that a column can fill: the number, then those that the texts name.
+func (p PeoplePage) asked() []string {
+	all := []string{"phone"}
+	for _, f := range p.Fields {
+		if f != "phone" {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func (p PeoplePage) columnOptions(ctx context.Context, field string) []view.Option {
+	none := view.T(ctx, "campaign.no_column")
+	if common := p.Common[field]; common != "" {
+		none = view.T(ctx, "campaign.common_column", "Text", common)
+	}
+	all := []view.Option{{Text: none}}
+	for i, name := range p.Columns {
+		all = append(all, view.Option{Value: strconv.Itoa(i + 1), Text: view.Or(name, fmt.Sprint(i+1))})
+	}
+	return all
+}
+
+// reads is what a row of the preview has for a field.
+func (p PeoplePage) reads(row []string, field string) string {
+	if at, ok := p.Mapping[field]; ok && at < len(row) && row[at] != "" {
+		return row[at]
+	}
+	return p.Common[field]
+}
+
+func (p PeoplePage) missing(field string) bool { return slices.Contains(p.Missing, field) }
+
+// needs reports a field without which nobody gets the message.
+func (p PeoplePage) needs(field string) bool {
+	return field == "phone" || slices.Contains(p.Required, field) && p.Common[field] == ""
+}
+
+func columnLabel(ctx context.Context, field string) string {
+	if field == "phone" {
+		return view.T(ctx, "campaign.phone")
+	}
+	return view.FieldName(field)
+}
+
+// CheckPage shows what a check found.
+type CheckPage struct {
+	Wizard
+	Campaign      puntuale.Campaign
+	Check         puntuale.CampaignCheck
+	What, Session string
+	Left          *int64     // credits; nil: any number
+	Form          *view.Form // of the start
+}
+
+func (p CheckPage) short() bool { return p.Left != nil && *p.Left < int64(p.Check.Messages) }
+
+// WhenPage asks when.
+type WhenPage struct {
+	Wizard
+	Form       *view.Form
+	OfSequence bool
+}
+
+// windowOr says when recipients have their moment.
+func windowOr(ctx context.Context, w *puntuale.Window) string {
+	return view.Or(view.WindowWords(ctx, w), view.T(ctx, "campaign.any_time"))
+}
+
+func (p PeoplePage) uploadHeading(ctx context.Context) string {
+	if p.Size == 0 {
+		return view.T(ctx, "campaign.upload_heading")
+	}
+	return view.T(ctx, "campaign.other_list")
+}
+
+// windowed reports whether something stands in the fields of the window.
+func (p WhenPage) windowed() bool {
+	return p.Form.Value("window.weekdays")+p.Form.Value("window.from")+p.Form.Value("window.to")+p.Form.Value("window.holidays") != ""
+}
+
+// nextURL is the next page of recipients.
+func (p *CampaignPage) nextURL(ctx context.Context) string {
+	address, part, _ := strings.Cut(p.listURL(ctx, p.Filter, p.Reason), "#")
+	return view.WithQuery(address, "after", p.Next) + "#" + part
+}

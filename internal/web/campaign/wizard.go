@@ -1,0 +1,547 @@
+package campaign
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// The wizard's steps are pages of one draft, which the server keeps: message, recipients, check, moment, start. So a reload loses
+// nothing, and somebody else can go on.
+
+// campaignDraft reads the campaign of the path for a step of the wizard. It leads away from one that has started.
+func campaignDraft(v *page.Request) (found control.Campaign, answered bool, err error) {
+	if found, err = v.Client.Campaign(v.Ctx(), v.Path("id")); err != nil {
+		return found, false, err
+	}
+	if wizardStep(found.Campaign) == "" {
+		return found, true, v.Redirect(campaignAddress(v, found.ID, ""))
+	}
+	return found, false, nil
+}
+
+func wizard(c control.Campaign, step string) Wizard {
+	return Wizard{ID: c.ID, Name: c.Name, Step: step, List: c.List != 0 && c.Feed.Waiting+c.Feed.Refused > 0, Ready: c.Checked.Digest != ""}
+}
+
+// What is sent.
+
+func newCampaign(v *page.Request) error {
+	f := view.NewForm("what", "text")
+	if id := v.Query("sequence"); id != "" {
+		f = view.NewForm("what", "sequence", "sequence", id)
+	}
+	p, err := whatPage(v, Wizard{Step: "what"}, f)
+	if err != nil {
+		return err
+	}
+	return v.Show(CampaignWhat(p))
+}
+
+func whatPage(v *page.Request, w Wizard, f *view.Form) (p WhatPage, err error) {
+	p = WhatPage{Wizard: w, Form: f}
+	if p.Sequences, err = page.SequenceChoices(v, f.Value("sequence")); err != nil {
+		return p, err
+	}
+	templates, _, err := v.Client.Templates(v.Ctx(), request.Page{Limit: page.MostChoices})
+	if err != nil {
+		return p, err
+	}
+	for _, t := range templates {
+		p.Templates = append(p.Templates, view.Option{Value: t.Name, Text: t.Name})
+	}
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	for _, x := range sessions {
+		p.Sessions = append(p.Sessions, view.Option{Value: x.ID.String(), Text: x.Name})
+	}
+	return p, err
+}
+
+// what are the fields of the first step.
+var whatFields = []string{"name", "purpose", "what", "text", "template", "sequence", "id_sessione"}
+
+// readWhat puts what the first step says into a call.
+func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
+	call.Name, call.Purpose, call.Session, call.Faults = f.Value("name"), f.Value("purpose"), f.Value("id_sessione"), nil
+	before := call.Step
+	call.Sequence, call.Step = "", nil
+	if call.Purpose == "" {
+		call.Faults = append(call.Faults, puntuale.Fault{Location: "body.purpose", Code: puntuale.FaultRequired})
+	}
+	need := func(name string) {
+		if strings.TrimSpace(f.Value(name)) == "" {
+			call.Faults = append(call.Faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultRequired})
+		}
+	}
+	switch f.Value("what") {
+	case "sequence":
+		need("sequence")
+		call.Sequence = f.Value("sequence")
+	case "template":
+		need("template")
+		call.Step = &puntuale.Step{Template: f.Value("template")}
+	default:
+		need("text")
+		call.Step = &puntuale.Step{}
+		if before != nil && before.Template == "" { // media and place, which a program gave
+			*call.Step = *before
+		}
+		call.Step.Text = f.Value("text")
+	}
+	if call.Sequence == "" && call.Step == nil {
+		call.Step = &puntuale.Step{}
+	}
+	return call
+}
+
+// whatErr gives faults the names that they have in the form; a fault says one thing once.
+func whatErr(err error, f *view.Form) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return err
+	}
+	named := *e
+	named.Faults = nil
+	seen := map[string]bool{}
+	for _, fault := range e.Faults {
+		if rest, ok := strings.CutPrefix(fault.Location, "body.content"); ok {
+			fault.Location = "body." + strings.TrimPrefix(rest, ".")
+			if rest == "" {
+				fault.Location = "body.text"
+			}
+		}
+		if fault.Location == "body.sequence" && f.Value("what") != "sequence" {
+			fault.Location = "body." + f.Value("what")
+		}
+		if !seen[fault.Location] {
+			seen[fault.Location] = true
+			named.Faults = append(named.Faults, fault)
+		}
+	}
+	return &named
+}
+
+// draftCall is the call that would make a stored draft.
+func draftCall(c puntuale.Campaign, by puntuale.LoginID) control.NewCampaign {
+	d := c.Draft
+	call := control.NewCampaign{
+		Name: c.Name, Purpose: d.Purpose, Step: d.Step, Fields: d.Fields, PerMinute: d.PerMinute, Window: d.Window, IfRunning: string(d.IfRunning),
+		Canary: d.Canary, Timezone: d.Zone, By: by,
+	}
+	if c.Sequence != 0 {
+		call.Sequence = c.Sequence.String()
+	}
+	if c.Session != 0 {
+		call.Session = c.Session.String()
+	}
+	if !d.StartAt.IsZero() {
+		call.StartAt = d.StartAt.Format(time.RFC3339)
+	}
+	return call
+}
+
+func createCampaign(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	made, err := v.Client.CreateCampaign(v.Ctx(), readWhat(f, control.NewCampaign{By: v.Person.User().ID}), nil, control.Once[control.Campaign]{})
+	if err != nil {
+		return whatAgain(v, err, Wizard{Step: "what"}, f)
+	}
+	v.Did(made.ID.String())
+	return v.Redirect(campaignAddress(v, made.ID, "/people"))
+}
+
+func whatAgain(v *page.Request, err error, w Wizard, f *view.Form) error {
+	p, failed := whatPage(v, w, f)
+	if failed != nil {
+		return failed
+	}
+	return v.Again(whatErr(err, f), f, WhatForm(p), CampaignWhat(p), whatFields...)
+}
+
+func campaignWhat(v *page.Request) error {
+	found, answered, err := campaignDraft(v)
+	if err != nil || answered {
+		return err
+	}
+	call := draftCall(found.Campaign, 0)
+	f := view.NewForm("name", call.Name, "purpose", call.Purpose, "what", "text", "id_sessione", call.Session, "sequence", call.Sequence)
+	switch {
+	case call.Step == nil:
+		f.Values.Set("what", "sequence")
+	case call.Step.Template != "":
+		f.Values.Set("what", "template")
+		f.Values.Set("template", call.Step.Template)
+	default:
+		f.Values.Set("text", call.Step.Text)
+	}
+	p, err := whatPage(v, wizard(found, "what"), f)
+	if err != nil {
+		return err
+	}
+	return v.Show(CampaignWhat(p))
+}
+
+func changeWhat(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	found, answered, err := campaignDraft(v)
+	if err != nil || answered {
+		return err
+	}
+	changed, err := v.Client.UpdateCampaign(v.Ctx(), v.Path("id"), readWhat(f, draftCall(found.Campaign, v.Person.User().ID)))
+	if err != nil {
+		return whatAgain(v, err, wizard(found, "what"), f)
+	}
+	v.Did(changed.ID.String())
+	return v.Redirect(campaignAddress(v, changed.ID, "/people"))
+}
+
+// The recipients.
+
+func campaignPeople(v *page.Request) error {
+	p, answered, err := peoplePage(v, view.NewForm())
+	if err != nil || answered {
+		return err
+	}
+	return v.Show(CampaignPeople(p))
+}
+
+func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err error) {
+	found, answered, err := campaignDraft(v)
+	if err != nil || answered {
+		return p, answered, err
+	}
+	list, err := v.Client.RecipientsOf(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return p, false, err
+	}
+	p = PeoplePage{
+		Wizard: wizard(found, "people"), Form: f, Size: list.Size, Columns: list.Columns, Mapping: list.Mapping, Preview: list.Preview, Missing: list.Missing,
+		Common: found.Draft.Fields, Columned: view.NewForm(),
+	}
+	for _, field := range list.Fields {
+		p.Fields = append(p.Fields, field.Name)
+		if field.Required {
+			p.Required = append(p.Required, field.Name)
+		}
+	}
+	for name, at := range list.Mapping {
+		p.Columned.Values.Set("column."+name, strconv.Itoa(at+1))
+	}
+	return p, false, nil
+}
+
+// mostList bounds the form of an upload: the file and what stands around it.
+const mostList = 100<<20 + 1<<20
+
+// uploadPeople reads a list as it comes, from a file or as it was pasted: all of it, or nothing where a row is wrong.
+func uploadPeople(v *page.Request) error {
+	if err := httpkit.CheckLength(v.HTTP, mostList); err != nil {
+		return listRefused(v, err)
+	}
+	if _, answered, err := campaignDraft(v); err != nil || answered {
+		return err
+	}
+	v.Pass.Rest() // each of its transactions waits for its own place
+	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
+		io.Reader
+		io.Closer
+	}{httpkit.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, mostList)
+	parts, err := v.HTTP.MultipartReader()
+	if err != nil {
+		return page.Unreadable(err)
+	}
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return listRefused(v, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired}))
+		}
+		if err != nil {
+			return page.Unreadable(err)
+		}
+		content, kind := io.Reader(part), part.Header.Get("Content-Type")
+		switch part.FormName() {
+		case "file":
+			if part.FileName() == "" {
+				continue
+			}
+		case "pasted":
+			first := make([]byte, 1)
+			if n, _ := part.Read(first); n == 0 {
+				continue
+			}
+			content, kind = io.MultiReader(strings.NewReader(string(first)), part), "text/csv; charset=utf-8"
+		default:
+			continue
+		}
+		ctx := puntuale.WithPatience(v.Ctx(), puntuale.NewPatience(nil, false)) // how long the file takes says nothing of who waits here
+		_, err = v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "")
+		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
+			err = back
+		}
+		if err != nil {
+			return listRefused(v, err)
+		}
+		v.Did(v.Path("id"))
+		return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/people")
+	}
+}
+
+// listRefused shows the step again, with what is wrong with the file.
+func listRefused(v *page.Request, err error) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return err
+	}
+	p, answered, failed := peoplePage(v, view.NewForm())
+	if failed != nil || answered {
+		return failed
+	}
+	shown := *e
+	if e.Code == puntuale.CodeTooLarge {
+		shown.Code, shown.Faults = puntuale.CodeInvalid, nil
+	}
+	for _, fault := range e.Faults {
+		if text, ok := strings.CutPrefix(fault.Location, "body.line["); ok {
+			line, _ := strconv.Atoi(strings.TrimSuffix(text, "]"))
+			p.Faults = append(p.Faults, view.LineFault{Line: line, Says: v.Frame.Language.Fault(fault.Reason())})
+		}
+	}
+	if len(p.Faults) > 0 {
+		shown.Faults, shown.Reason = nil, puntuale.Because(puntuale.FaultListNothingAdded)
+	}
+	return v.Again(&shown, p.Form, PeopleUpload(p), CampaignPeople(p), "file")
+}
+
+// mapPeople takes which column is which field.
+func mapPeople(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	p, answered, err := peoplePage(v, view.NewForm())
+	if err != nil || answered {
+		return err
+	}
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		if field, ok := strings.CutPrefix(name, "column."); ok && f.Value(name) != "" {
+			pairs = append(pairs, field+":"+f.Value(name))
+		}
+	}
+	same := len(pairs) == len(p.Mapping)
+	for name, at := range p.Mapping {
+		same = same && slices.Contains(pairs, fmt.Sprintf("%s:%d", name, at+1))
+	}
+	if v.Quiet = same; !same {
+		p.Columned = f
+		if f.Value("column.phone") == "" {
+			err = puntuale.Invalid(puntuale.Fault{Location: "body.column.phone", Code: puntuale.FaultRequired})
+		} else {
+			_, err = v.Client.MapRecipients(v.Ctx(), v.Path("id"), strings.Join(pairs, ","))
+		}
+		if err != nil {
+			return v.Again(err, f, PeopleColumns(p), CampaignPeople(p), "column.phone")
+		}
+	}
+	v.Did(v.Path("id"))
+	next := "/check"
+	if f.Value("do") == "look" {
+		next = "/people"
+	}
+	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + next)
+}
+
+// The check.
+
+func campaignCheck(v *page.Request) error { return checkedPage(v, "check", CampaignChecked) }
+func campaignStart(v *page.Request) error { return checkedPage(v, "start", CampaignStart) }
+
+func checkedPage(v *page.Request, step string, show func(CheckPage) templ.Component) error {
+	found, answered, err := campaignDraft(v)
+	if err != nil || answered {
+		return err
+	}
+	w := wizard(found, step)
+	if !w.List {
+		return v.Redirect(campaignAddress(v, found.ID, "/people"))
+	}
+	p, err := checkPage(v, found, w)
+	if err != nil {
+		return err
+	}
+	return v.Show(show(p))
+}
+
+func checkPage(v *page.Request, found control.Campaign, w Wizard) (p CheckPage, err error) {
+	p = CheckPage{Wizard: w, Campaign: found.Campaign, Check: found.Checked, Left: v.Client.Account().Credits, Form: view.NewForm("digest", found.Checked.Digest)}
+	p.What, p.Session, err = campaignNames(v, found.Campaign)
+	return p, err
+}
+
+// checkCampaign checks the list, and leads to the page that asked for it. While a long check goes on, the page asks again.
+func checkCampaign(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	v.Quiet = true // the verb notes it
+	step := "check"
+	if f.Value("step") == "start" {
+		step = "start"
+	}
+	v.Pass.Rest()
+	check, err := v.Client.CheckCampaign(v.Ctx(), v.Path("id"))
+	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
+		err = back
+	}
+	if e, status := page.Refusal(err); e != nil {
+		return v.ShowAs(status, CheckFailed(v.Path("id"), v.Frame.Language.Fault(page.FirstFault(e))))
+	}
+	if err != nil {
+		return err
+	}
+	if check.Digest == "" && v.Partial() {
+		return v.Show(CheckGoesOn(v.Path("id"), step, check.Done))
+	}
+	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/" + step)
+}
+
+// When it is sent.
+
+var whenFields = []string{"begin", "start_at", "per_minute", "window.weekdays", "window.from", "window.to", "window.holidays", "if_running", "canary"}
+
+func campaignWhen(v *page.Request) error {
+	found, answered, err := campaignDraft(v)
+	if err != nil || answered {
+		return err
+	}
+	f := whenForm(v, found.Draft)
+	return v.Show(CampaignWhen(WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}))
+}
+
+// whenForm shows what a draft says of its moments.
+func whenForm(v *page.Request, d puntuale.CampaignDraft) *view.Form {
+	f := view.NewForm("begin", "now", "if_running", string(d.IfRunning), "canary", strconv.Itoa(d.CanarySize()))
+	if !d.StartAt.IsZero() {
+		f.Values.Set("begin", "date")
+		f.Values.Set("start_at", d.StartAt.In(v.Frame.Zone).Format("2006-01-02T15:04"))
+	}
+	if d.PerMinute > 0 {
+		f.Values.Set("per_minute", strconv.Itoa(d.PerMinute))
+	}
+	if w := d.Window; w != nil {
+		for _, day := range w.Weekdays {
+			f.Values.Add("window.weekdays", strconv.Itoa(day))
+		}
+		f.Values.Set("window.from", w.From)
+		f.Values.Set("window.to", w.To)
+		if w.Holidays != "" {
+			f.Values.Set("window.holidays", "on")
+		}
+	}
+	return f
+}
+
+func changeWhen(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	found, answered, err := campaignDraft(v)
+	if err != nil || answered {
+		return err
+	}
+	if sameWhen(f, whenForm(v, found.Draft)) {
+		v.Quiet = true
+		return v.Redirect(campaignAddress(v, found.ID, "/start"))
+	}
+	call := draftCall(found.Campaign, v.Person.User().ID)
+	call.Window, call.IfRunning, call.StartAt = page.ReadWindow(f, "window"), f.Value("if_running"), ""
+	if f.Value("begin") == "date" {
+		if call.StartAt = f.Value("start_at"); call.StartAt == "" {
+			call.Faults = append(call.Faults, puntuale.Fault{Location: "body.start_at", Code: puntuale.FaultRequired})
+		}
+	}
+	call.PerMinute = wholeOr(&call.Faults, f, "per_minute", 0, puntuale.MaxCampaignRate)
+	canary := wholeOr(&call.Faults, f, "canary", puntuale.CanaryRecipients, puntuale.CampaignAhead)
+	call.Canary = &canary
+	if _, err = v.Client.UpdateCampaign(v.Ctx(), v.Path("id"), call); err != nil {
+		p := WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}
+		return v.Again(page.Below(err, "pace"), f, WhenForm(p), CampaignWhen(p), whenFields...)
+	}
+	v.Did(v.Path("id"))
+	return v.Redirect(campaignAddress(v, found.ID, "/start"))
+}
+
+// sameWhen reports that the step changes nothing: the check still holds then.
+func sameWhen(f, before *view.Form) bool {
+	return !slices.ContainsFunc(whenFields, func(name string) bool {
+		if f.Value("begin") == "now" && name == "start_at" || name == "if_running" && f.Values[name] == nil {
+			return false
+		}
+		return strings.Join(f.Values[name], ",") != strings.Join(before.Values[name], ",")
+	})
+}
+
+// wholeOr reads a whole number from 1 (or 0) to most; an empty field is the other.
+func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most int) int {
+	text := strings.TrimSpace(f.Value(name))
+	if text == "" {
+		return other
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		*faults = append(*faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultNotInRange, Args: []string{"0", strconv.Itoa(most)}})
+		return other
+	}
+	return n
+}
+
+// The start.
+
+func startCampaign(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	v.Quiet = true // the verb notes it
+	started, _, err := v.Client.StartCampaign(v.Ctx(), v.Path("id"), f.Value("digest"))
+	if err != nil {
+		found, answered, failed := campaignDraft(v)
+		if failed != nil || answered {
+			return failed
+		}
+		p, failed := checkPage(v, found, wizard(found, "start"))
+		if failed != nil {
+			return failed
+		}
+		if _, changed := errors.AsType[*control.Changed](err); changed {
+			err = puntuale.Conflict(puntuale.FaultCampaignChangedSinceCheck)
+		}
+		return v.Again(err, p.Form, CampaignStartForm(p), CampaignStart(p))
+	}
+	v.Say("campaign.said_started", "", "Name", started.Name)
+	return v.Redirect(campaignAddress(v, started.ID, ""))
+}

@@ -1,0 +1,141 @@
+package message
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"puntuale"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// bulkRoutes do something to all messages that a search finds: first a question, then part after part.
+var bulkRoutes = []page.Route{
+	page.Get("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, askAll),
+	page.Post("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, "message.all", doAll),
+}
+
+// bulkRows is how many messages one request does something to, bulkMost how far they are counted before, at most.
+const (
+	bulkRows = "200"
+	bulkMost = 10_000
+)
+
+// bulkVerb is what can be done to all messages in a state: "again", "cancel", or "" nothing.
+func bulkVerb(state string) string {
+	switch state {
+	case "PENDING":
+		return "cancel"
+	case "FAILED", "CANCELLED", "BLACKLISTED":
+		return "again"
+	}
+	return ""
+}
+
+func askAll(v *page.Request) error {
+	b := Bulk{Search: sought(v.Query), Form: view.NewForm("when", "now")}
+	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" {
+		return v.Redirect(v.Frame.Place.Base + "/messages")
+	}
+	b.Search.Cursor = ""
+	b.Sequence, b.Campaign = page.SequenceName(v, b.Search.Sequence), page.CampaignName(v, b.Search.Campaign)
+	q := queryOf(b.Search, "")
+	q.Brief = true
+	total, all, err := v.Client.CountMessages(v.Ctx(), q, bulkMost)
+	if err != nil {
+		return err
+	}
+	b.Total, b.More = total, !all
+	return v.Show(AskAll(b))
+}
+
+// doAll does the next part. What was done, and where it goes on, travels with the form.
+func doAll(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	b := Bulk{Search: sought(f.Value), Form: f, Total: number(f.Value("total")), More: f.Value("more") != "", Done: number(f.Value("done")), Left: number(f.Value("left")), Running: true}
+	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" || b.Verb != f.Value("verb") {
+		v.Quiet = true
+		return v.Redirect(v.Frame.Place.Base + "/messages")
+	}
+	rows, next, err := v.Client.Messages(v.Ctx(), queryOf(b.Search, bulkRows))
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID.String()
+	}
+	n, err := bulk(v, b.Verb, ids, f)
+	if err != nil {
+		b.Running = false
+		b.Sequence, b.Campaign = page.SequenceName(v, b.Search.Sequence), page.CampaignName(v, b.Search.Campaign)
+		return v.Again(err, f, BulkForm(b), AskAll(b), "date", "time")
+	}
+	b.Done, b.Left, b.Search.Cursor = b.Done+n, b.Left+len(ids)-n, next
+	v.Did(strings.ToLower(b.Verb) + " " + strings.ToLower(b.Search.State) + " " + strconv.Itoa(n))
+	v.Quiet = n == 0
+	if b.Running = next != ""; b.Running {
+		return v.Show(bulkPart(v, b))
+	}
+	done := v.T("bulk."+b.Verb+"_done", "N", b.Done)
+	if b.Left > 0 {
+		done += ". " + v.T("bulk.left", "N", b.Left)
+	}
+	v.Toast("ok", done, "")
+	return v.Redirect(v.Frame.Place.Base + "/messages" + b.Search.Query(""))
+}
+
+// bulkPart is the form alone to htmx.
+func bulkPart(v *page.Request, b Bulk) templ.Component {
+	if v.Partial() {
+		return BulkForm(b)
+	}
+	return AskAll(b)
+}
+
+// bulk does it to messages and returns how many it was. Those that changed meanwhile are left out.
+func bulk(v *page.Request, verb string, ids []string, f *view.Form) (int, error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	if verb == "cancel" {
+		cancelled, err := v.Client.CancelMessages(v.Ctx(), ids)
+		return len(cancelled), err
+	}
+	call := resendCall(f, ids...)
+	for range 3 {
+		resent, err := v.Client.Resend(v.Ctx(), call)
+		e, ok := errors.AsType[*puntuale.Error](err)
+		if !ok || e.Code != puntuale.CodeConflict && e.Code != puntuale.CodeNotFound || len(e.Faults) == 0 {
+			return len(resent.IDs), err
+		}
+		refused := map[string]bool{}
+		for _, fault := range e.Faults {
+			refused[strings.TrimSuffix(strings.TrimPrefix(fault.Location, "body.id["), "]")] = true
+		}
+		var rest []string
+		for i, id := range call.IDs {
+			if !refused[strconv.Itoa(i)] {
+				rest = append(rest, id)
+			}
+		}
+		if call.IDs = rest; len(rest) == 0 {
+			return 0, nil
+		}
+	}
+	return 0, nil
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
+}

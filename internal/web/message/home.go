@@ -1,0 +1,43 @@
+package message
+
+import (
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/page"
+)
+
+// homeRoutes is the first page of a client's dashboard.
+var homeRoutes = []page.Route{
+	page.Get("/c/{client}", page.ClientSide, puntuale.Reader, home),
+}
+
+// home is the first page of a client's dashboard: its day.
+func home(v *page.Request) error {
+	today, err := v.Client.Today(v.Ctx())
+	if err != nil {
+		return err
+	}
+	restored, err := v.Client.Restored(v.Ctx())
+	if err != nil {
+		return err
+	}
+	page := HomePage{Restored: restored, Account: v.Client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Uncertain: today.Uncertain, Partly: today.Partly, Upcoming: today.Upcoming, Next: today.Next}
+	if page.Unwanted, err = v.Client.Unwanted(v.Ctx(), today.Upcoming); err != nil {
+		return err
+	}
+	for _, f := range today.Failures {
+		page.Failures = append(page.Failures, Failure(f))
+	}
+	for _, x := range today.Sessions {
+		page.Sessions = append(page.Sessions, seen(x))
+	}
+	if v.Query("part") == "today" {
+		return v.Show(HomeToday(page))
+	}
+	return v.Show(Home(page))
+}
+
+// seen is a session as pages about messages show it.
+func seen(s control.Session) SeenSession {
+	return SeenSession{ID: s.ID, Name: s.Name, State: s.State, Number: s.Number, Hint: s.Hint, Sandbox: s.Sandbox}
+}

@@ -1,0 +1,340 @@
+package message
+
+import (
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// messageRoutes are the list of messages and each one's story.
+var messageRoutes = []page.Route{
+	page.Get("/c/{client}/messages", page.ClientSide, puntuale.Reader, messages),
+	page.Get("/c/{client}/messages/live", page.ClientSide, puntuale.Reader, liveMessages),
+	page.Get("/c/{client}/messages/export", page.ClientSide, puntuale.Reader, exportMessages),
+	page.Get("/c/{client}/messages/{id}", page.ClientSide, puntuale.Reader, message),
+	page.Post("/c/{client}/messages/{id}/cancel", page.ClientSide, puntuale.Staff, "message.cancel", cancelMessage),
+	page.Post("/c/{client}/messages/{id}/restore", page.ClientSide, puntuale.Staff, "message.restore", restoreMessage),
+	page.Post("/c/{client}/messages/{id}/again", page.ClientSide, puntuale.Staff, "message.again", sendAgain),
+	page.Post("/c/{client}/messages/{id}/move", page.ClientSide, puntuale.Staff, "message.move", moveMessage),
+	page.Post("/c/{client}/messages/{id}/back", page.ClientSide, puntuale.Staff, "message.back", moveBack),
+}
+
+// messageRows is the length of a page of the list.
+const messageRows = "50"
+
+// sought is what the list is asked for, from the address or a form.
+func sought(value func(string) string) view.MessageSearch {
+	search := view.MessageSearch{
+		State: value("state"), Text: strings.TrimSpace(value("text")), Origin: value("origin"), Sequence: value("sequence"), Campaign: value("campaign"),
+		Phone: strings.TrimSpace(value("phone")), From: value("from"), To: value("to"), Cursor: value("cursor"),
+	}
+	if search.Phone == "" && dialled.MatchString(search.Text) {
+		search.Phone, search.Text = search.Text, ""
+	}
+	return search
+}
+
+// dialled is what is a phone number where names, texts and numbers may be written.
+var dialled = regexp.MustCompile(`^\+?([ ()./-]*[0-9]){9,15}$`)
+
+func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
+	return control.MessageQuery{
+		State: s.State, Text: s.Text, Standing: s.State == "", Origin: s.Origin, Sequence: s.Sequence, Campaign: s.Campaign, Phone: s.Phone,
+		Period: request.Period{Start: []request.Bound{{Name: "from", Text: s.From}}, End: []request.Bound{{Name: "to", Text: s.To}}},
+		Page:   request.Page{Limit: limit, Cursor: s.Cursor},
+	}
+}
+
+// messageList reads a page of the list. A fault of the search stands beside its field.
+func messageList(v *page.Request) (MessageList, error) {
+	l := MessageList{Search: sought(v.Query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
+	var err error
+	if l.Version, err = v.Client.Version(v.Ctx()); err != nil { // before the rows: what changes meanwhile is shown twice, not never
+		return l, err
+	}
+	q := queryOf(l.Search, messageRows)
+	q.Brief = true
+	l.Rows, l.Next, err = v.Client.Messages(v.Ctx(), q)
+	e, _ := page.Refusal(err)
+	if e != nil && e.Code == puntuale.CodeInvalid {
+		l.Form.Take(v.Frame.Language, e, "text", "state", "origin", "sequence", "campaign", "phone", "from", "to")
+		return l, nil
+	}
+	if err != nil {
+		return l, err
+	}
+	l.Short = l.Search.Text != "" && l.Next != "" && len(l.Rows) > 0 && strconv.Itoa(len(l.Rows)) != messageRows
+	if l.Unwanted, err = v.Client.Unwanted(v.Ctx(), l.Rows); err != nil {
+		return l, err
+	}
+	var before []puntuale.MessageID
+	for i := range l.Rows {
+		if l.Rows[i].ResentFrom != 0 {
+			before = append(before, l.Rows[i].ResentFrom)
+		}
+	}
+	l.Before, err = v.Client.Before(v.Ctx(), before...)
+	return l, err
+}
+
+func messages(v *page.Request) error {
+	l, err := messageList(v)
+	if err != nil {
+		return err
+	}
+	if l.Sequences, err = page.SequenceChoices(v, l.Search.Sequence); err != nil {
+		return err
+	}
+	if l.Campaigns, err = page.CampaignChoices(v, l.Search.Campaign); err != nil {
+		return err
+	}
+	if l.Form.Bad() {
+		return v.ShowAs(http.StatusUnprocessableEntity, Messages(l))
+	}
+	return v.Show(Messages(l))
+}
+
+// liveMessages sends the first page of a list again whenever it has changed.
+func liveMessages(v *page.Request) error {
+	return v.Stream(func() (string, error) {
+		l, err := messageList(v)
+		if err != nil {
+			return "", err
+		}
+		return v.Rendered(MessageRows(l))
+	})
+}
+
+func message(v *page.Request) error {
+	p, err := messagePage(v)
+	if err != nil {
+		return err
+	}
+	if next := calendarPage(v, v.Query("next")); next != "" {
+		p.Move.Values.Set("next", next)
+	}
+	return v.Show(Message(p))
+}
+
+// messagePage is all of the message that the address names.
+func messagePage(v *page.Request) (MessagePage, error) {
+	story, err := v.Client.Story(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return MessagePage{}, err
+	}
+	unwanted, err := v.Client.Unwanted(v.Ctx(), []puntuale.MessageDetail{story.MessageDetail})
+	if err != nil {
+		return MessagePage{}, err
+	}
+	planned := story.Planned().In(v.Frame.Zone)
+	if planned.Before(v.Now()) {
+		planned = v.Now().In(v.Frame.Zone).Add(time.Hour).Truncate(15 * time.Minute)
+	}
+	date, at := planned.Format(time.DateOnly), planned.Format("15:04")
+	return MessagePage{Story: Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: seen(story.Session), Unwanted: unwanted}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
+}
+
+// messageAddress is the page of one message.
+func messageAddress(v *page.Request, id puntuale.MessageID) string {
+	return v.Frame.Place.Base + "/messages/" + id.String()
+}
+
+func cancelMessage(v *page.Request) error {
+	id := v.Path("id")
+	cancelled, err := v.Client.CancelMessages(v.Ctx(), []string{id})
+	if err != nil {
+		return err
+	}
+	v.Did(id)
+	address := v.Frame.Place.Base + "/messages/" + id
+	if len(cancelled) == 0 {
+		v.Quiet = true
+		v.Toast("bad", v.T("message.not_cancelled"), "")
+		return v.Redirect(address)
+	}
+	v.Say("message.cancelled", address+"/restore")
+	return v.Redirect(address)
+}
+
+func restoreMessage(v *page.Request) error {
+	moved, err := v.Client.Restore(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return err
+	}
+	v.Did(moved.ID.String())
+	v.Say("message.restored", "")
+	return v.Redirect(messageAddress(v, moved.ID))
+}
+
+func sendAgain(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	resent, err := v.Client.Resend(v.Ctx(), resendCall(f, v.Path("id")))
+	if err != nil {
+		p, missing := messagePage(v)
+		if missing != nil {
+			return missing
+		}
+		p.Again = f
+		return v.Again(err, f, AgainForm(p), Message(p), "date", "time")
+	}
+	v.Did(v.Path("id"))
+	v.Say("message.again_done", "")
+	return v.Redirect(messageAddress(v, resent.IDs[0]))
+}
+
+// resendCall is what a form asks for that sends messages again: now, or on a date.
+func resendCall(f *view.Form, ids ...string) control.ResendCall {
+	call := control.ResendCall{IDs: ids}
+	if f.Value("when") == "date" {
+		call.Date, call.Time = f.Value("date"), f.Value("time")
+		if call.Date == "" {
+			call.Faults = []puntuale.Fault{{Location: "body.date", Code: puntuale.FaultRequired}}
+		}
+	}
+	return call
+}
+
+func moveMessage(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	moved, err := v.Client.Move(v.Ctx(), v.Path("id"), f.Value("date"), f.Value("time"))
+	if err != nil {
+		if back := calendarPage(v, f.Value("next")); back != "" && f.Value("dragged") != "" { // there is no form to show it in
+			e, _ := page.Refusal(err)
+			if e == nil {
+				return err
+			}
+			v.Quiet = true
+			v.Toast("bad", v.T("message.not_moved", "Why", v.Frame.Language.Fault(page.FirstFault(e))), "")
+			return v.Redirect(back)
+		}
+		p, missing := messagePage(v)
+		if missing != nil {
+			return missing
+		}
+		p.Move = f
+		return v.Again(err, f, MoveForm(p), Message(p), "date", "time")
+	}
+	v.Did(moved.ID.String())
+	undo := url.Values{"at": {strconv.FormatInt(moved.Before.UnixMicro(), 10)}}
+	next := messageAddress(v, moved.ID)
+	if back := calendarPage(v, f.Value("next")); back != "" {
+		next = back
+		undo.Set("next", back)
+	}
+	v.Say("message.moved", messageAddress(v, moved.ID)+"/back?"+undo.Encode(), "When", v.Frame.Language.Moment(moved.Due.In(v.Frame.Zone), v.Now()))
+	return v.Redirect(next)
+}
+
+const faultNotMoment puntuale.ReasonCode = "fault.not_moment"
+
+// moveBack takes a move back.
+func moveBack(v *page.Request) error {
+	at, err := strconv.ParseInt(v.Query("at"), 10, 64)
+	if err != nil { // another's message is not there, whatever else is wrong
+		if _, missing := v.Client.Story(v.Ctx(), v.Path("id")); missing != nil {
+			return missing
+		}
+		return puntuale.Invalid(puntuale.Fault{Location: "query.at", Code: faultNotMoment})
+	}
+	moved, err := v.Client.MoveTo(v.Ctx(), v.Path("id"), time.UnixMicro(at))
+	if err != nil {
+		return err
+	}
+	v.Did(moved.ID.String())
+	v.Say("message.moved_back", "")
+	if back := calendarPage(v, v.Query("next")); back != "" {
+		return v.Redirect(back)
+	}
+	return v.Redirect(messageAddress(v, moved.ID))
+}
+
+// calendarPage is an address if it is one of the client's calendar, else "".
+func calendarPage(v *page.Request, address string) string {
+	if path, _, _ := strings.Cut(address, "?"); page.OwnAddress(address) && path == v.Frame.Place.Base+"/calendar" {
+		return address
+	}
+	return ""
+}
+
+// exportRows is how many messages are read at a time.
+const exportRows = "500"
+
+// exportMessages writes what a search finds as CSV, as it is read.
+func exportMessages(v *page.Request) error {
+	search := sought(v.Query)
+	search.Cursor = ""
+	rows, next, err := v.Client.Messages(v.Ctx(), queryOf(search, exportRows))
+	if err != nil {
+		return err
+	}
+	v.Answered = true
+	h := v.Writer.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="`+v.T("message.file")+"-"+v.Now().In(v.Frame.Zone).Format(time.DateOnly)+`.csv"`)
+	_, _ = v.Writer.Write([]byte("\uFEFF")) // by which spreadsheets know UTF-8
+	out := csv.NewWriter(v.Writer)
+	if v.Frame.Language.Code == "it" {
+		out.Comma = ';' // where the comma parts decimals
+	}
+	out.UseCRLF = true
+	_ = out.Write(strings.Split(v.T("message.columns"), "|"))
+	connection := http.NewResponseController(v.Writer)
+	for {
+		v.Pass.Rest()                                                     // a slow reader needs no place
+		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // as far as the connection has one
+		for i := range rows {
+			_ = out.Write(exportedMessage(v, &rows[i]))
+		}
+		out.Flush()
+		if next == "" || out.Error() != nil {
+			return nil //nolint:nilerr // a reader who is gone needs no answer
+		}
+		_ = connection.Flush()
+		search.Cursor = next
+		rows = nil
+		if err = v.ReadOn(); err == nil {
+			rows, next, err = v.Client.Messages(v.Ctx(), queryOf(search, exportRows))
+		}
+		if err != nil {
+			v.BreakOff(err)
+		}
+	}
+}
+
+// exportedMessage is a message as a row of the file.
+func exportedMessage(v *page.Request, m *puntuale.MessageDetail) []string {
+	moment := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.In(v.Frame.Zone).Format("2006-01-02 15:04:05")
+	}
+	c, ctx := m.Content, view.With(v.Ctx(), v.Frame)
+	name := view.CalledName(*m)
+	if name == "" {
+		name = m.RunName
+	}
+	row := []string{m.ID.String(), view.StateWords(ctx, *m), m.Phone, m.SequenceName, name, string(m.Origin),
+		moment(m.Received), moment(m.Planned()), moment(m.Left()), moment(m.Delivered), moment(m.Read),
+		view.Reason(ctx, m.Response()), view.Says(ctx, m.Detail), c.Text, c.MediaURL}
+	for i, cell := range row {
+		row[i] = page.Inert(cell)
+	}
+	return row
+}

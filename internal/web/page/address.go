@@ -1,0 +1,71 @@
+package page
+
+import (
+	"cmp"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"puntuale/internal/control/account"
+	"puntuale/internal/httpkit"
+	"strings"
+	"unicode"
+)
+
+// DoorCookie names the partner whose sign-in page somebody came in by, so that they are led back to that one.
+const DoorCookie = "door"
+
+// SignInAddress is the address of the sign-in page that somebody knows: their partner's, where they came in by it. At a partner's
+// own host name it is its page anyway.
+func (v *Request) SignInAddress() string {
+	if slug := httpkit.SlugIn(v.HTTP, DoorCookie); slug != "" {
+		return "/p/" + slug
+	}
+	return "/login"
+}
+
+func (v *Request) KeepSlug(slug string) {
+	http.SetCookie(v.Writer, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
+}
+
+// OwnAddress reports whether an address is a path of ours, so that nobody is led elsewhere. It has no control characters:
+// it goes into a header.
+func OwnAddress(text string) bool {
+	return len(text) > 1 && text[0] == '/' && text[1] != '/' && !strings.Contains(text, `\`) && strings.IndexFunc(text, unicode.IsControl) < 0
+}
+
+// InvitationAddress is the link that is handed on.
+func (v *Request) InvitationAddress(i account.Invitation) string {
+	return v.SiteAddress() + "/invitation?" + url.Values{"t": {i.Secret}}.Encode()
+}
+
+// SiteAddress is the address of the partner's pages: at its confirmed host name, where it has one.
+func (v *Request) SiteAddress() string {
+	if b := v.Person.Host().Brand; b.Confirmed {
+		return "https://" + b.Host
+	}
+	return cmp.Or(v.Site.Control.Public(), ReadAt(v.HTTP))
+}
+
+// ReadAt is the address at which the reader's browser reads a page.
+func ReadAt(r *http.Request) string {
+	if httpkit.CallerOf(r).Secure {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// Reachable reports whether an address is one that somebody on the internet may reach, and is encrypted. What is behind a
+// name nobody can tell from here.
+func Reachable(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" {
+		return false
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return ip.IsGlobalUnicast() && !ip.IsPrivate()
+	}
+	return strings.Contains(strings.TrimSuffix(u.Hostname(), "."), ".")
+}
+
+// AssistedPath is where the app is. It is the scope of its service worker, too.
+const AssistedPath = "/phone"

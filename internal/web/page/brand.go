@@ -1,0 +1,150 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+
+	"puntuale"
+)
+
+// BrandRoutes are what a browser loads of a partner's looks. Their addresses change with them, so they are kept for good.
+var BrandRoutes = []Route{
+	Get("/brand/{partner}/{mark}/style.css", Anyone, 0, sendBrandStyle),
+	Get("/brand/{partner}/{mark}/logo", Anyone, 0, sendBrandLogo),
+}
+
+func BrandOf(v *Request) (puntuale.Host, error) {
+	id, err := puntuale.ParseID[puntuale.PartnerID](v.Path("partner"))
+	if err != nil {
+		return puntuale.Host{}, ErrNoPage
+	}
+	h, err := v.Site.Accounts.Brand(v.Ctx(), id)
+	if err == nil && h.Brand.Mark != v.Path("mark") {
+		err = ErrNoPage
+	}
+	return h, err
+}
+
+func ServeForGood(v *Request, kind string, content []byte) error {
+	if err := v.Memory.Take(int64(len(content))); err != nil {
+		return err
+	}
+	v.Pass.Rest() // a slow reader needs no place
+	v.Answered = true
+	h := v.Writer.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(len(content)))
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	v.Writer.WriteHeader(http.StatusOK)
+	_, _ = v.Writer.Write(content) // fails only when the reader is gone
+	return nil
+}
+
+func sendBrandStyle(v *Request) error {
+	h, err := BrandOf(v)
+	if err != nil {
+		return err
+	}
+	return ServeForGood(v, "text/css; charset=utf-8", []byte(brandStyle(h.Brand.Colour)))
+}
+
+func sendBrandLogo(v *Request) error {
+	h, err := BrandOf(v)
+	if err != nil {
+		return err
+	}
+	logo, kind, err := v.Site.Accounts.Logo(v.Ctx(), h.Partner.ID)
+	if err == nil && logo == nil {
+		err = ErrNoPage
+	}
+	if err != nil {
+		return err
+	}
+	return ServeForGood(v, kind, logo)
+}
+
+// paper is what a partner's colour is read on, as app.css has it: the page, its cards, and these with a wash of the colour.
+type paper struct {
+	Page, card string
+	wash       float64 // how much of the colour
+}
+
+var (
+	LightPaper = paper{"#f5f6f3", "#ffffff", 0.09}
+	darkPaper  = paper{"#13181c", "#1b2227", 0.13}
+)
+
+// legible is the contrast asked for, a little over the 4.5 of WCAG AA.
+const legible = 4.6
+
+// worst is the least contrast that a colour has on a paper.
+func (p paper) worst(c RGB) float64 {
+	card, washed := ParseColour(p.card), RGB{}
+	for i := range c {
+		washed[i] = c[i]*p.wash + card[i]*(1-p.wash)
+	}
+	return min(contrast(c, ParseColour(p.Page)), contrast(c, card), contrast(c, washed))
+}
+
+// brandStyle makes a style of a partner's colour. Text in the colour, and on it, can be read. To that end the colour is
+// darkened for light pages and lightened for dark ones.
+func brandStyle(colour string) string {
+	light, dark := readable(colour, LightPaper, 0), readable(colour, darkPaper, 1)
+	return fmt.Sprintf(":root{--brand:%s;--brand-ink:%s;--brand-dark:%s;--brand-dark-ink:%s}\n", light, InkOn(light), dark, InkOn(dark))
+}
+
+type RGB [3]float64 // 0 to 1
+
+func ParseColour(text string) RGB {
+	n, err := strconv.ParseUint(text[min(1, len(text)):], 16, 32)
+	if err != nil || len(text) != 7 {
+		n = 0x0b6e63
+	}
+	return RGB{float64(n>>16&255) / 255, float64(n>>8&255) / 255, float64(n&255) / 255}
+}
+
+func (c RGB) String() string {
+	return fmt.Sprintf("#%02x%02x%02x", int(math.Round(c[0]*255)), int(math.Round(c[1]*255)), int(math.Round(c[2]*255)))
+}
+
+// luminance is WCAG's.
+func (c RGB) luminance() float64 {
+	part := func(v float64) float64 {
+		if v <= 0.04045 {
+			return v / 12.92
+		}
+		return math.Pow((v+0.055)/1.055, 2.4)
+	}
+	return 0.2126*part(c[0]) + 0.7152*part(c[1]) + 0.0722*part(c[2])
+}
+
+func contrast(a, b RGB) float64 {
+	x, y := a.luminance(), b.luminance()
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+// readable moves a colour towards black (0) or white (1) until it can be read on the paper.
+func readable(colour string, on paper, towards float64) string {
+	c := ParseColour(colour)
+	for range 100 {
+		if on.worst(c) >= legible {
+			break
+		}
+		for i := range c {
+			c[i] += (towards - c[i]) * 0.05
+		}
+	}
+	return c.String()
+}
+
+// InkOn is white or almost black, whichever is read better on the colour.
+func InkOn(colour string) string {
+	c := ParseColour(colour)
+	if contrast(c, RGB{1, 1, 1}) >= contrast(c, ParseColour("#10181a")) {
+		return "#ffffff"
+	}
+	return "#10181a"
+}

@@ -1,0 +1,81 @@
+package page
+
+import (
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/web/view"
+	"slices"
+)
+
+// RowsOfPage is how many rows a list shows at once.
+const RowsOfPage = "50"
+
+// MostChoices is how many entries a choice offers.
+const MostChoices = "1000"
+
+// mostSequences is how many sequences the list of messages may be narrowed to, besides the one that it is narrowed to: the
+// newest ones. Each is read with all its steps.
+const mostSequences = "200"
+
+// SequenceChoices are the newest sequences and the chosen one.
+func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
+	found, _, err := v.Client.Sequences(v.Ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostSequences}})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]view.Option, 0, len(found)+1)
+	for _, q := range found {
+		all = append(all, view.Option{Value: q.ID.String(), Text: q.Name})
+	}
+	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
+		return all, nil
+	}
+	if name := SequenceName(v, chosen); name != "" {
+		all = append(all, view.Option{Value: chosen, Text: name})
+	}
+	return all, nil
+}
+
+// CampaignChoices are the newest campaigns, and the chosen one; none where the client has none.
+func CampaignChoices(v *Request, chosen string) (all []view.Option, err error) {
+	found, _, err := v.Client.Campaigns(v.Ctx(), request.Page{Limit: mostSequences})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range found {
+		if !c.Started.IsZero() {
+			all = append(all, view.Option{Value: c.ID.String(), Text: c.Name})
+		}
+	}
+	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
+		return all, nil
+	}
+	if name := CampaignName(v, chosen); name != "" {
+		all = append(all, view.Option{Value: chosen, Text: name})
+	}
+	return all, nil
+}
+
+// SequenceName is what a search's sequence is called; "" where it asks for none, or it is gone.
+func SequenceName(v *Request, id string) string {
+	if id == "" {
+		return ""
+	}
+	q, err := v.Client.Sequence(v.Ctx(), id)
+	if err != nil {
+		return ""
+	}
+	return q.Name
+}
+
+// CampaignName is what a search's campaign is called; "" where it asks for none, or it is not there.
+func CampaignName(v *Request, id string) string {
+	if id == "" {
+		return ""
+	}
+	c, err := v.Client.Campaign(v.Ctx(), id)
+	if err != nil {
+		return ""
+	}
+	return c.Name
+}

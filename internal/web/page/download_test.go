@@ -1,0 +1,29 @@
+package page
+
+import "testing"
+
+// TestInert: no line of a cell is a formula to a spreadsheet, also behind white space; other texts stay as they are.
+func TestInert(t *testing.T) {
+	t.Parallel()
+	for cell, want := range map[string]string{
+		"":                  "",
+		"Ciao, a = b":       "Ciao, a = b",
+		"due\nrighe":        "due\nrighe",
+		"=1":                "'=1",
+		" =1":               "' =1",
+		"\u00a0\ufeff=1":    "'\u00a0\ufeff=1",
+		"a\n=1":             "a\n'=1",
+		"a\r\n\t@SUM(A1)":   "a\r\n'\t@SUM(A1)",
+		"a\n\n +39 1\n-x":   "a\n\n' +39 1\n'-x",
+		"\tx":               "'\tx",
+		"\n":                "'\n",
+		"＝1":                "'＝1",
+		"+39 333 123 4567":  "'+39 333 123 4567",
+		"%0A|calc":          "'%0A|calc",
+		"https://x.it/?a=1": "https://x.it/?a=1",
+	} {
+		if got := Inert(cell); got != want {
+			t.Errorf("%q becomes %q, want %q", cell, got, want)
+		}
+	}
+}

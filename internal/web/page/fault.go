@@ -1,0 +1,231 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/account"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/view"
+)
+
+// Faults of this file.
+const (
+	faultCallerRole     puntuale.ReasonCode = "caller.role"
+	faultFormCrossSite  puntuale.ReasonCode = "form.cross_site"
+	faultFormTooLarge   puntuale.ReasonCode = "form.too_large"
+	faultFormUnreadable puntuale.ReasonCode = "form.unreadable"
+)
+
+// What only pages refuse.
+var (
+	ErrSignIn = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(puntuale.FaultSigninNobody)}
+	errRole   = &puntuale.Error{Code: puntuale.CodeForbidden, Reason: puntuale.Because(faultCallerRole)}
+	errCross  = &puntuale.Error{Code: puntuale.CodeForbidden, Reason: puntuale.Because(faultFormCrossSite)}
+	ErrNoPage = puntuale.NotFound(puntuale.NoPage)
+	errMethod = &puntuale.Error{Code: httpkit.CodeMethod, Reason: puntuale.Because(puntuale.FaultCallMethod)}
+)
+
+func Unreadable(err error) error {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultFormTooLarge), Err: err}
+	}
+	return &puntuale.Error{Code: puntuale.CodeUnreadable, Reason: puntuale.Because(faultFormUnreadable), Err: err}
+}
+
+// Refusal returns an error that a form can show, with its status; nil for any other.
+func Refusal(err error) (*puntuale.Error, int) {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return nil, 0
+	}
+	switch e.Code {
+	case puntuale.CodeInvalid, puntuale.CodeConflict, puntuale.CodeBusy, puntuale.CodeQuotaReached, puntuale.CodeCapReached, puntuale.CodeRateLimited:
+		return e, httpkit.Status(e.Code)
+	case puntuale.CodePrecondition: // a form has no such header
+		return e, http.StatusConflict
+	case puntuale.CodeForbidden:
+		if !errors.Is(err, errRole) && !errors.Is(err, errCross) {
+			return e, httpkit.Status(e.Code)
+		}
+	}
+	return nil, 0
+}
+
+// Below takes a member out of the locations of an error's faults, where a form has no such part: "body.pace.per_day" becomes
+// "body.per_day".
+func Below(err error, member string) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok || len(e.Faults) == 0 {
+		return err
+	}
+	moved := *e
+	moved.Faults = slices.Clone(e.Faults)
+	for i := range moved.Faults {
+		moved.Faults[i].Location = strings.Replace(moved.Faults[i].Location, "."+member+".", ".", 1)
+	}
+	return &moved
+}
+
+// fail ends a request with an error. The page says what went wrong and what to do, in the reader's language. A missing thing
+// and another client's thing give the same page.
+func (v *Request) fail(err error) {
+	if v.Answered {
+		v.Site.logger.ErrorContext(v.Ctx(), "an answer broke off", "request_id", v.Frame.Request, "error", err)
+		return
+	}
+	if v.Ctx().Err() != nil { // the reader is gone
+		httpkit.NewProblem(v.Ctx(), v.Site.logger, err).Write(v.Writer)
+		return
+	}
+	if errors.Is(err, ErrSignIn) {
+		v.toSignIn()
+		return
+	}
+	if errors.Is(err, account.ErrOver) {
+		v.Toast("bad", v.T("login.over"), "")
+		_ = v.Redirect(v.SignInAddress()) // only sets headers
+		return
+	}
+	if errors.Is(err, account.ErrSuspended) && !v.Partial() {
+		err = v.ShowAs(http.StatusForbidden, view.Suspended(v.Person.Host().Partner.Name))
+		if err == nil {
+			return
+		}
+	}
+	p := httpkit.NewProblem(v.Ctx(), v.Site.logger, err) // logs what somebody must act on
+	if after := p.GetHeaders().Get("Retry-After"); after != "" {
+		v.Writer.Header().Set("Retry-After", after)
+	}
+	kind, detail := errorKind(p.Status), ""
+	e, _ := errors.AsType[*puntuale.Error](err)
+	if e != nil && (kind == "422" || kind == "409") {
+		detail, kind = v.Frame.Language.Fault(FirstFault(e)), "409"
+	}
+	if errors.Is(err, errCross) {
+		kind = "cross"
+	} else if e != nil && e.Code == puntuale.CodeForbidden && !errors.Is(err, errRole) {
+		detail = v.Frame.Language.Fault(e.Reason)
+	}
+	if v.Partial() { // the page stays, and says it
+		text := v.T("error." + kind + ".heading")
+		if detail != "" {
+			text = detail
+		}
+		v.Writer.Header().Set("HX-Reswap", "none")
+		v.trigger("toast", map[string]string{"text": text, "tone": "bad"})
+		v.Answered = true
+		v.Writer.WriteHeader(p.Status)
+		return
+	}
+	if p.Status < http.StatusInternalServerError {
+		v.orient()
+	}
+	if err := v.ShowAs(p.Status, view.ErrorPage(kind, strconv.Itoa(p.Status), detail)); err != nil {
+		if v.Ctx().Err() == nil { // else the caller has left
+			v.Site.logger.ErrorContext(v.Ctx(), "an error page could not be shown", "request_id", v.Frame.Request, "error", err)
+		}
+		p.Write(v.Writer)
+	}
+}
+
+// orient gives an error page the navigation of where one is: the client of the path, where one may be, else one's home.
+func (v *Request) orient() {
+	if v.Person == nil || v.Frame.Nav != nil {
+		return
+	}
+	if v.Client == nil && v.Partner == nil {
+		v.Client = v.nearest()
+	}
+	v.route = nil // a missing page and another client's page look the same
+	v.settle()
+}
+
+// nearest is the client whose pages one was among; nil: none, or one that one has not entered.
+func (v *Request) nearest() *control.Client {
+	own := v.Person.User().Client
+	id := own.String()
+	if own == 0 {
+		rest, ok := strings.CutPrefix(v.HTTP.URL.Path, "/c/")
+		if !ok {
+			return nil
+		}
+		id, _, _ = strings.Cut(rest, "/")
+	}
+	c, err := v.Person.Client(v.Ctx(), id)
+	if err != nil || own == 0 && !v.Entered(c.ID()) {
+		return nil
+	}
+	return c
+}
+
+// errorKind is the page for a status.
+func errorKind(status int) string {
+	switch status {
+	case http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusRequestEntityTooLarge,
+		http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return strconv.Itoa(status)
+	case http.StatusBadRequest:
+		return "400"
+	}
+	return "500"
+}
+
+// toSignIn leads to the login page, and from there back.
+func (v *Request) toSignIn() {
+	address := v.SignInAddress()
+	if v.HTTP.Method == http.MethodGet && !v.Partial() && v.HTTP.URL.Path != "/" {
+		address += "?" + url.Values{"next": {v.HTTP.URL.RequestURI()}}.Encode()
+	} else if from := v.cameFrom(); from != "" {
+		address += "?" + url.Values{"next": {from}}.Encode()
+	}
+	_ = v.Redirect(address) // only sets headers
+}
+
+// cameFrom is the page of ours on which something was done, as the browser says; "" where it is none.
+func (v *Request) cameFrom() string {
+	u, err := url.Parse(v.HTTP.Referer())
+	if err != nil || u.Host == "" || u.Host != v.HTTP.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {
+		return ""
+	}
+	if from := u.RequestURI(); OwnAddress(from) {
+		return from
+	}
+	return ""
+}
+
+// recovered answers what panicked.
+func (v *Request) recovered() {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if reason == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+		panic(reason)
+	}
+	v.fail(fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
+}
+
+// FirstFault is the first that is wrong.
+func FirstFault(e *puntuale.Error) puntuale.Reason {
+	if len(e.Faults) > 0 {
+		return e.Faults[0].Reason()
+	}
+	return e.Reason
+}
+
+// Lost makes of an address that somebody changed by hand a page that is not there.
+func Lost(err error) error {
+	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
+		return errors.Join(ErrNoPage, err)
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package page
+
+import (
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/web/view"
+)
+
+// item is a page that may stand in the navigation. It does so for its readers once the table of routes has it.
+type item struct {
+	group, title, icon string
+	path               string              // of the route; for a client's pages with {client}
+	first              bool                // also in a phone's bar, which has room for four
+	also               string              // another route that is the same place to its reader
+	has                func(*Request) bool // nil: everybody has it
+}
+
+// items are the navigations, in order.
+var items = []item{
+	{title: "nav.clients", icon: "users", path: "/partner", first: true},
+	{title: "nav.expiries", icon: "calendar-due", path: "/partner/expiries", first: true},
+	{title: "nav.totals", icon: "chart-bar", path: "/partner/totals", first: true},
+	{group: "nav.group.partner", title: "nav.users", icon: "user", path: "/partner/users"},
+	{group: "nav.group.partner", title: "nav.keys", icon: "key", path: "/partner/keys"},
+	{group: "nav.group.partner", title: "nav.brand", icon: "palette", path: "/partner/brand"},
+	{group: "nav.group.partner", title: "nav.audit", icon: "history", path: "/partner/audit"},
+
+	{title: "nav.home", icon: "home", path: "/c/{client}", first: true},
+	{title: "nav.sequences", icon: "list", path: "/c/{client}/sequences", first: true, also: "/c/{client}/start"},
+	{title: "nav.campaigns", icon: "users", path: "/c/{client}/campaigns"},
+	{title: "nav.messages", icon: "messages", path: "/c/{client}/messages", first: true},
+	{title: "nav.calendar", icon: "calendar", path: "/c/{client}/calendar", first: true},
+	{group: "nav.group.content", title: "nav.templates", icon: "template", path: "/c/{client}/templates"},
+	{group: "nav.group.content", title: "nav.blacklist", icon: "ban", path: "/c/{client}/blacklist"},
+	{group: "nav.group.sending", title: "nav.sessions", icon: "device-mobile", path: "/c/{client}/sessions"},
+	{group: "nav.group.sending", title: "nav.phone", icon: "message-circle", path: "/c/{client}/phone", also: "/c/{client}/sessions/{id}/phone", has: (*Request).simulates},
+	{group: "nav.group.sending", title: "nav.usage", icon: "chart-bar", path: "/c/{client}/usage"},
+	{group: "nav.group.account", title: "nav.keys", icon: "key", path: "/c/{client}/keys"},
+	{group: "nav.group.account", title: "nav.users", icon: "users", path: "/c/{client}/users"},
+	{group: "nav.group.account", title: "nav.audit", icon: "history", path: "/c/{client}/audit"},
+}
+
+// navigation is what a person may reach from where they are. A person's own pages have the navigation of their home.
+func (s *Site) navigation(v *Request) []view.Group {
+	base, which := "", PartnerSide
+	switch {
+	case v.Client != nil:
+		base, which = "/c/"+v.Client.ID().String(), ClientSide
+	case v.Person.User().Client != 0:
+		base, which = "/c/"+v.Person.User().Client.String(), ClientSide
+	}
+	role := v.Person.User().Role
+	var groups []view.Group
+	best := -1 // the item whose path is the longest beginning of the page's
+	var active *view.Item
+	for _, p := range items {
+		if !s.hasPage(p.path, which, role) || p.has != nil && !p.has(v) {
+			continue
+		}
+		address := strings.Replace(p.path, "/c/{client}", base, 1)
+		if len(groups) == 0 || groups[len(groups)-1].Title != p.group {
+			groups = append(groups, view.Group{Title: p.group, Items: make([]view.Item, 0, len(items))})
+		}
+		g := &groups[len(groups)-1]
+		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first})
+		if v.route == nil { // a page that is not there is nowhere
+			continue
+		}
+		length := len(address)
+		if p.also != "" && p.also == v.route.Path() {
+			length = len(v.Frame.Path)
+		} else if !Within(v.Frame.Path, address) {
+			continue
+		}
+		if length > best {
+			best, active = length, &g.Items[len(g.Items)-1]
+		}
+	}
+	if active != nil {
+		active.Active = true
+	}
+	return groups
+}
+
+func (s *Site) hasPage(path string, which Side, role puntuale.Role) bool {
+	for i := range s.routes {
+		if r := &s.routes[i]; r.Side == which && r.Method() == "GET" && r.Path() == path && role >= r.Role {
+			return true
+		}
+	}
+	return false
+}
+
+func Within(path, page string) bool { return path == page || strings.HasPrefix(path, page+"/") }
+
+// Sandboxes are the simulated sessions of the client whose pages one sees, the default one first.
+func (v *Request) Sandboxes() (found []control.Session, err error) {
+	c := v.Client
+	if c == nil { // a person's own pages
+		if c, err = v.Person.Client(v.Ctx(), v.Person.User().Client.String()); err != nil {
+			return nil, err
+		}
+	}
+	all, _, err := c.Sessions(v.Ctx(), request.Page{})
+	for _, s := range all {
+		switch {
+		case s.Sandbox && s.Default:
+			found = slices.Insert(found, 0, s)
+		case s.Sandbox:
+			found = append(found, s)
+		}
+	}
+	return found, err
+}
+
+// simulates reports whether there is a phone to look at. Where that cannot be told the menu is without it: the page says why.
+func (v *Request) simulates() bool {
+	if v.Partial() { // which has no menu
+		return false
+	}
+	found, err := v.Sandboxes()
+	return err == nil && len(found) > 0
+}

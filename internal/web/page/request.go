@@ -1,0 +1,384 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/alexedwards/scs/v2"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/account"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/language"
+	"puntuale/internal/web/static"
+	"puntuale/internal/web/view"
+)
+
+// Request is one request for a page, and what is known of who makes it.
+type Request struct {
+	Site    *Site
+	Writer  http.ResponseWriter
+	HTTP    *http.Request
+	Visits  *scs.SessionManager
+	route   *Route
+	Person  *account.Person  // nil: nobody is signed in
+	Partner *account.Partner // on the partner's side
+	Client  *control.Client  // on the client's side
+	Frame   *view.Frame
+	Pass    *httpkit.Pass
+	Memory  *httpkit.Account // of what the request takes in memory
+
+	target   string // what was done it to, for the audit log
+	Quiet    bool   // nothing was done
+	Answered bool
+	bare     bool // nothing was read of the visit: it was turned away before
+}
+
+type requestKey struct{}
+
+func withRequest(ctx context.Context, v *Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, v)
+}
+
+func requestOf(ctx context.Context) *Request {
+	v, _ := ctx.Value(requestKey{}).(*Request)
+	return v
+}
+
+// homeZone is the zone of pages that belong to no client.
+var homeZone = func() *time.Location {
+	zone, err := time.LoadLocation("Europe/Rome")
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}()
+
+func (s *Site) newRequest(w http.ResponseWriter, r *http.Request) *Request {
+	f := &view.Frame{
+		Language: asked(r), Zone: homeZone, Now: s.Control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
+		Look: view.Look{Name: "Puntuale"},
+	}
+	if back := r.URL.Query()["back"]; len(back) <= view.MostBack {
+		f.Back = back
+	}
+	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
+		f.Theme = c.Value
+	}
+	return &Request{Site: s, Writer: w, HTTP: r, Visits: s.visits(r), Frame: f}
+}
+
+// asked is the language of a reader who has not signed in.
+func asked(r *http.Request) *language.Language {
+	if c, err := r.Cookie("language"); err == nil {
+		if l := language.Named(c.Value); l != nil {
+			return l
+		}
+	}
+	return language.Asked(r.Header.Get("Accept-Language"))
+}
+
+func (v *Request) Ctx() context.Context { return v.HTTP.Context() }
+func (v *Request) Now() time.Time       { return v.Frame.Now }
+
+// Caller is where the request comes from.
+func (v *Request) Caller() httpkit.Caller { return httpkit.CallerOf(v.HTTP) }
+
+// Path returns a part of the path, query a parameter of the address.
+func (v *Request) Path(name string) string  { return v.HTTP.PathValue(name) }
+func (v *Request) Query(name string) string { return v.HTTP.URL.Query().Get(name) }
+
+// T returns a text in the reader's language.
+func (v *Request) T(key string, pairs ...any) string { return v.Frame.Language.T(key, pairs...) }
+
+// Partial reports whether htmx asks, which wants a part of a page.
+func (v *Request) Partial() bool { return v.HTTP.Header.Get("HX-Request") == "true" }
+
+// What may be sent by somebody who has not signed in, and how long it may take; and how many fields a form may have.
+const (
+	strangerBody   = 16 << 10 // bytes
+	strangerWithin = 10 * time.Second
+	mostFields     = 10_000
+)
+
+// body reads what was sent. Others may have the place meanwhile; who has not signed in gets none again, for a sign-in waits
+// in a queue of its own. Codes: too_large, unreadable, overloaded, rate_limited.
+func (v *Request) body() (content []byte, err error) {
+	most := int64(httpkit.MaxBody)
+	if v.Person == nil {
+		most = strangerBody
+		defer httpkit.ReadWithin(v.Writer, v.HTTP, strangerWithin)()
+	}
+	v.Pass.Rest()
+	if content, err = httpkit.ReadBody(v.Writer, v.HTTP, most, v.Memory); err != nil {
+		return nil, err
+	}
+	if v.Person != nil {
+		_, err = v.Pass.Return(v.Ctx())
+	}
+	return content, err
+}
+
+const faultFormTooManyFields puntuale.ReasonCode = "form.too_many_fields"
+
+// Form reads what was sent. Codes: as body.
+func (v *Request) Form() (*view.Form, error) {
+	content, err := v.body()
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Count(content, []byte("&")) >= mostFields {
+		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(faultFormTooManyFields)}
+	}
+	v.HTTP.Body = io.NopCloser(bytes.NewReader(content))
+	if strings.HasPrefix(v.HTTP.Header.Get("Content-Type"), "multipart/form-data") {
+		err = v.HTTP.ParseMultipartForm(httpkit.MaxBody)
+	} else {
+		err = v.HTTP.ParseForm()
+	}
+	if err != nil {
+		return nil, Unreadable(err)
+	}
+	return &view.Form{Values: clean(v.HTTP.PostForm)}, nil
+}
+
+// File returns a file of a form, nil where none was chosen. A file that is too large has one byte too many, so that the
+// caller can see it.
+func (v *Request) File(name string, limit int64) ([]byte, error) {
+	part, _, err := v.HTTP.FormFile(name)
+	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, Unreadable(err)
+	}
+	defer part.Close()
+	content, err := io.ReadAll(io.LimitReader(part, limit+1))
+	if err != nil {
+		return nil, Unreadable(err)
+	}
+	if len(content) == 0 {
+		return nil, nil
+	}
+	return content, nil
+}
+
+// clean puts right what a person typed: lines end as everywhere, and anything that is not text is dropped.
+func clean(values url.Values) url.Values {
+	for name, all := range values {
+		for i, text := range all {
+			values[name][i] = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
+		}
+	}
+	return values
+}
+
+// Show answers with a page, or with a part of one.
+func (v *Request) Show(c templ.Component) error { return v.ShowAs(http.StatusOK, c) }
+
+// Whole answers a form with a page in the place of the one that it is on.
+func (v *Request) Whole(c templ.Component) error {
+	if v.Partial() {
+		v.Writer.Header().Set("HX-Retarget", "#main")
+		v.Writer.Header().Set("HX-Reselect", "#main")
+		v.Writer.Header().Set("HX-Reswap", "outerHTML show:window:top")
+	}
+	return v.Show(c)
+}
+
+// buffers are used again: a page is written at once, so that what goes wrong in its middle shows as an error.
+var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
+
+// putBuffer keeps a buffer for the next page, unless it is one of the few that are large.
+func putBuffer(b *bytes.Buffer) {
+	if b.Cap() <= 256<<10 {
+		buffers.Put(b)
+	}
+}
+
+func (v *Request) ShowAs(status int, c templ.Component) error {
+	b := buffers.Get().(*bytes.Buffer)
+	defer putBuffer(b)
+	b.Reset()
+	if !v.Partial() && !v.bare {
+		v.Frame.Toasts = append(v.Frame.Toasts, v.toasts()...)
+	}
+	if err := c.Render(view.With(v.Ctx(), v.Frame), b); err != nil {
+		return err
+	}
+	if status < http.StatusBadRequest { // a refusal is short, and must be said
+		if err := v.Memory.Take(2 * int64(b.Len())); err != nil {
+			return err
+		}
+	}
+	v.Pass.Rest() // a slow reader needs no place
+	v.Answered = true
+	h := v.Writer.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	content := b.Bytes()
+	h.Add("Vary", "Accept-Encoding")
+	if b.Len() > 1400 && static.TakesGzip(v.HTTP) {
+		h.Set("Content-Encoding", "gzip")
+		squeezed := buffers.Get().(*bytes.Buffer)
+		defer putBuffer(squeezed)
+		squeezed.Reset()
+		z := zippers.Get().(*gzip.Writer)
+		defer zippers.Put(z)
+		z.Reset(squeezed)
+		_, _ = z.Write(content) // writing to memory does not fail
+		_ = z.Close()
+		content = squeezed.Bytes()
+	}
+	h.Set("Content-Length", strconv.Itoa(len(content)))
+	v.Writer.WriteHeader(status)
+	_, _ = v.Writer.Write(content) // fails only when the reader is gone
+	return nil
+}
+
+var zippers = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }}
+
+// Again answers a form whose faults are in err: with its part to htmx, else with the whole page. fields are the form's;
+// see [view.Form.Take]. Any other error is returned.
+func (v *Request) Again(err error, f *view.Form, part, page templ.Component, fields ...string) error {
+	e, status := Refusal(err)
+	if e == nil {
+		return err
+	}
+	v.Quiet = true
+	f.Take(v.Frame.Language, e, fields...)
+	if e.Code == puntuale.CodeRateLimited {
+		v.Writer.Header().Set("Retry-After", httpkit.RetryAfter(e.RetryAfter))
+		f.Message = v.T("form.wait", "Time", v.Frame.Language.Span(e.RetryAfter.Round(time.Second)))
+	}
+	if v.Partial() {
+		return v.ShowAs(status, part)
+	}
+	return v.ShowAs(status, page)
+}
+
+// to leads on to another page.
+func (v *Request) Redirect(address string) error {
+	v.Answered = true
+	if v.Partial() {
+		v.Writer.Header().Set("HX-Redirect", address)
+		v.Writer.WriteHeader(http.StatusOK)
+		return nil
+	}
+	http.Redirect(v.Writer, v.HTTP, address, http.StatusSeeOther)
+	return nil
+}
+
+// Did names what something was done to, for the audit log: an identifier or a name, never a phone number, a text or a key.
+func (v *Request) Did(target string) { v.target = target }
+
+// note tells the audit log, unless nothing was done.
+func (v *Request) note() {
+	if v.route.Audit == "" || v.route.Audit == Unaudited || v.Quiet || v.Person == nil {
+		return
+	}
+	var client puntuale.ClientID
+	if v.Client != nil {
+		client = v.Client.ID()
+	} else {
+		client = v.Person.User().Client
+	}
+	// The action stays done, also when the reader went away meanwhile.
+	if err := v.Person.Note(context.WithoutCancel(v.Ctx()), client, v.route.Audit, v.target, v.Caller().Address); err != nil {
+		v.Site.logger.ErrorContext(v.Ctx(), "what was done in a dashboard could not be noted", "request_id", v.Frame.Request, "action", v.route.Audit, "error", err)
+	}
+}
+
+// Say puts a text on the next page, about the action just done. A post to the address undo takes the action back; "" if that
+// cannot be.
+func (v *Request) Say(key, undo string, pairs ...any) { v.Toast("ok", v.T(key, pairs...), undo) }
+
+func (v *Request) Toast(tone, text, undo string) {
+	all := append(v.waiting(), view.Toast{Text: text, Tone: tone, Undo: undo})
+	content, err := json.Marshal(all)
+	if err == nil {
+		v.Visits.Put(v.Ctx(), keyToasts, string(content))
+	}
+}
+
+func (v *Request) waiting() (all []view.Toast) {
+	_ = json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), keyToasts)), &all) // nothing there is nothing to say
+	return all
+}
+
+// toasts takes what is to be said.
+func (v *Request) toasts() []view.Toast {
+	all := v.waiting()
+	if len(all) > 0 {
+		v.Visits.Remove(v.Ctx(), keyToasts)
+	}
+	return all
+}
+
+// trigger lets the page that htmx asks for know of something: an event on its body, with a value.
+func (v *Request) trigger(event string, value any) {
+	text, err := json.Marshal(map[string]any{event: value})
+	if err == nil {
+		v.Writer.Header().Set("HX-Trigger", string(text))
+	}
+}
+
+// dress makes the frame the person's.
+func (v *Request) dress() {
+	u, f := v.Person.User(), v.Frame
+	if l := language.Named(u.Language); l != nil {
+		f.Language = l
+	}
+	who := view.Who{ID: u.ID.String(), Name: u.Name, Email: u.Email, Role: u.Role, Side: puntuale.PartnerSide}
+	if who.Name == "" {
+		who.Name = u.Email
+	}
+	if u.Client != 0 {
+		who.Side = puntuale.ClientSide
+	}
+	f.Who = &who
+	f.Look = LookOf(v.Person.Host())
+}
+
+// look is how a partner's pages look.
+func LookOf(h puntuale.Host) view.Look {
+	l := view.Look{Name: h.Brand.Name}
+	if l.Name == "" {
+		l.Name = h.Partner.Name
+	}
+	base := "/brand/" + strconv.FormatInt(int64(h.Partner.ID), 10) + "/" + h.Brand.Mark
+	if h.Brand.LogoKind != "" {
+		l.Logo = base + "/logo"
+	}
+	if h.Brand.Colour != "" {
+		l.Style = base + "/style.css"
+	}
+	return l
+}
+
+// settle fills the frame with the place where the reader is.
+func (v *Request) settle() {
+	f := v.Frame
+	if v.Client != nil {
+		account := v.Client.Account()
+		f.Place = &view.Place{
+			Base: "/c/" + account.ID.String(), Name: account.Name, Entered: v.Person.User().Client == 0, Suspended: account.Suspended,
+			Expired: !account.ExpiresAt.IsZero() && !v.Now().Before(account.ExpiresAt),
+		}
+		if zone, err := time.LoadLocation(account.Zone); err == nil {
+			f.Zone = zone
+		}
+	}
+	f.Nav = v.Site.navigation(v)
+}

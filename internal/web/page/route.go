@@ -1,0 +1,145 @@
+package page
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/view"
+)
+
+// Side says who has a page.
+type Side int8
+
+const (
+	Anyone      Side = iota // also who has not signed in
+	SignedIn                // who has signed in
+	PartnerSide             // a partner's users; to a client's user there is no such page
+	ClientSide              // a client's users, and the partner's who entered; the path begins with /c/{client}
+)
+
+// Unaudited says of a POST that it changes nothing that anybody but its sender notices.
+const Unaudited = "-"
+
+// Route is a page, or something to do. What it says of sides and roles is enforced by
+// [Site.serve] and nowhere else.
+type Route struct {
+	Pattern string // of net/http: "POST /c/{client}/sequences"
+	Side    Side
+	Role    puntuale.Role // the least that one must have
+	Audit   string        // what the audit log says was done, "sequence.create"; needed for every POST
+	do      func(*Request) error
+}
+
+// Get is a page.
+func Get(path string, who Side, role puntuale.Role, do func(*Request) error) Route {
+	return Route{http.MethodGet + " " + path, who, role, "", do}
+}
+
+// Post is something to do, and what the audit log says of it.
+func Post(path string, who Side, role puntuale.Role, audit string, do func(*Request) error) Route {
+	return Route{http.MethodPost + " " + path, who, role, audit, do}
+}
+
+// serve finds out who somebody is and what they may reach, and calls the handler.
+func (s *Site) serve(r *Route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		v := requestOf(req.Context())
+		v.Writer, v.HTTP, v.route = w, req, r
+		err := s.admit(v)
+		if err == nil && !v.Answered {
+			if err = r.do(v); err == nil {
+				v.note()
+			}
+		}
+		if err != nil {
+			v.fail(err)
+		}
+	})
+}
+
+// admit enforces a route's side and role.
+func (s *Site) admit(v *Request) error {
+	if err := v.identify(); err != nil {
+		return err
+	}
+	if v.Person == nil && v.route.counted() {
+		if err := s.admits.Unknown(v.HTTP); err != nil {
+			httpkit.Quieten(v.Ctx())
+			return err
+		}
+	}
+	if v.route.Side == Anyone {
+		return nil
+	}
+	if v.Person == nil {
+		return ErrSignIn
+	}
+	var err error
+	switch v.route.Side {
+	case PartnerSide:
+		v.Partner, err = v.Person.Partner()
+	case ClientSide:
+		err = s.enter(v)
+	}
+	if err != nil || v.Answered {
+		return err
+	}
+	if v.Person.User().Role < v.route.Role {
+		return errRole
+	}
+	v.settle()
+	return nil
+}
+
+// enter finds the client of a path. A partner's user must have entered its dashboard, which the audit log notes.
+func (s *Site) enter(v *Request) (err error) {
+	id := v.Path("client")
+	if v.Client, err = v.Person.Client(v.Ctx(), id); err != nil {
+		return err
+	}
+	v.Client.At(v.Caller().Address)
+	if v.Person.User().Client != 0 || v.Entered(v.Client.ID()) {
+		return nil
+	}
+	if v.HTTP.Method != http.MethodGet {
+		return errRole
+	}
+	return s.askToEnter(v)
+}
+
+// preventing are actions that keep messages from being sent, by their names in the audit log. They go before other requests,
+// as in the API.
+var preventing = []string{
+	"message.cancel", "message.all", "campaign.paused", "campaign.cancelling", "blacklist.add", "blacklist.import", "session.unlink", "session.unlink_device", "client.suspend", "client.delete",
+	"key.revoke", "sequence.delete", "session.delete",
+}
+
+// lane is how the gate treats requests for the route.
+func (r *Route) lane() httpkit.Lane {
+	switch {
+	case slices.Contains(preventing, r.Audit):
+		return httpkit.LanePrevent
+	case r.Method() == http.MethodGet:
+		return httpkit.LaneRead
+	}
+	return httpkit.LaneWrite
+}
+
+// counted reports whether a request counts towards the limit of one address, if nobody has signed in. What a sign-in page
+// loads does not count.
+func (r *Route) counted() bool { return !strings.HasPrefix(r.Path(), "/brand/") }
+
+// Method is the pattern's method, path the rest.
+func (r *Route) Method() string { m, _, _ := strings.Cut(r.Pattern, " "); return m }
+func (r *Route) Path() string   { _, p, _ := strings.Cut(r.Pattern, " "); return p }
+
+// askToEnter shows the partner's user that a page is in a client's dashboard, which is entered knowingly.
+func (s *Site) askToEnter(v *Request) error {
+	account := v.Client.Account()
+	v.Client = nil
+	v.Frame.Nav = s.navigation(v)
+	return v.Show(view.Enter(account, v.HTTP.URL.RequestURI()))
+}

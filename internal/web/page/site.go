@@ -1,0 +1,164 @@
+package page
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/account"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/static"
+)
+
+// Config is what [NewHandler] needs; all but Observe must be set. Accounts must have its SignIn stores, and both a Vault.
+type Config struct {
+	Control  *control.Control
+	Accounts *account.Accounts
+	Logger   *slog.Logger
+	Now      func() time.Time                                   // for the access log
+	Observe  func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
+	Proxies  httpkit.Proxies                                    // nil: httpkit.DefaultProxies
+	Admit    httpkit.Admission                                  // shared with the API and the webhooks
+}
+
+// Site is what all pages share.
+type Site struct {
+	Control  *control.Control
+	Accounts *account.Accounts
+	logger   *slog.Logger
+	plain    *scs.SessionManager // visits by http, as on one's own machine
+	secure   *scs.SessionManager // visits by https
+	mux      *http.ServeMux
+	routes   []Route
+	cross    *http.CrossOriginProtection
+	admits   httpkit.Admission
+	lanes    map[string]httpkit.Lane // by pattern
+}
+
+// NewHandler returns the handler of all pages.
+func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
+	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
+	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
+	for i := range s.routes {
+		r := &s.routes[i]
+		if err := r.check(); err != nil {
+			return nil, err
+		}
+		s.mux.Handle(r.Pattern, s.serve(r))
+		s.lanes[r.Pattern] = r.lane()
+	}
+	assets := static.Handler()
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, static.Path) {
+			httpkit.Matched(r.Context(), static.Path)
+			assets.ServeHTTP(w, r)
+			return
+		}
+		s.page(w, r)
+	})
+	return httpkit.Wrap(pages, httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe, Proxies: cfg.Proxies}), nil
+}
+
+// Takes reports whether a request is for a page rather than for a program. The path tells it. Where no program has an
+// answer, the Accept header does.
+func Takes(r *http.Request) bool {
+	if r.URL.Path == "/" || r.URL.Path == "/favicon.ico" {
+		return true
+	}
+	first, _, _ := strings.Cut(r.URL.Path[min(1, len(r.URL.Path)):], "/")
+	switch {
+	case slices.Contains(ownPaths(), first):
+		return true
+	case first == "api" || first == "docs" || strings.HasPrefix(first, "openapi"):
+		return false
+	}
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// ownPaths are the first parts of the pages' paths.
+func ownPaths() []string {
+	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "phone"}
+}
+
+// Policy lets a page load what it is made of from here, and nothing from anywhere else. No script or style is written
+// into a page itself.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+	"manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// page answers a request for a page.
+func (s *Site) page(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", Policy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Add("Vary", "Cookie, HX-Request")
+	_, pattern := s.mux.Handler(r)
+	lane, known := s.lanes[pattern]
+	if !known {
+		lane = httpkit.LaneRead
+	}
+	// A page waits for the store as long as it takes: only the wait for a place is bounded.
+	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.From(r), lane)
+	if err != nil {
+		httpkit.Quieten(r.Context())
+		v := s.newRequest(w, r)
+		v.bare = true
+		v.fail(err)
+		return
+	}
+	defer pass.Leave()
+	account := s.admits.Budget.Open(httpkit.From(r))
+	defer account.Close()
+	s.visits(r).LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := s.newRequest(w, r)
+		v.Pass, v.Memory = pass, account
+		defer v.recovered()
+		if err := s.cross.Check(r); err != nil {
+			v.fail(errCross)
+			return
+		}
+		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect, with all that is in the address
+			_ = v.identify() // for its looks only
+			v.fail(s.unmatched(r))
+			return
+		}
+		httpkit.Matched(r.Context(), pattern)
+		s.mux.ServeHTTP(w, r.WithContext(withRequest(r.Context(), v)))
+	})).ServeHTTP(w, r.WithContext(puntuale.WithRoom(r.Context(), account)))
+}
+
+// unmatched tells a path that there is not from one that does not take the method.
+func (s *Site) unmatched(r *http.Request) error {
+	if path.Clean(r.URL.Path) != r.URL.Path {
+		return ErrNoPage
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := s.mux.Handler(other); pattern != "" && method != r.Method {
+			return errMethod
+		}
+	}
+	return ErrNoPage
+}
+
+func (r *Route) check() error {
+	method, _, _ := strings.Cut(r.Pattern, " ")
+	switch {
+	case method == http.MethodPost && r.Audit == "":
+		return fmt.Errorf("route %s: it says nothing to the audit log", r.Pattern)
+	case r.Side != Anyone && r.Role == 0:
+		return fmt.Errorf("route %s: it names no role", r.Pattern)
+	}
+	return nil
+}

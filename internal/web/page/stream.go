@@ -1,0 +1,108 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"puntuale/internal/clock"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/view"
+)
+
+// streamLife is how long one stream of events lasts. The browser then asks again, by which it is also seen whether it still
+// may; a server that stops waits no longer.
+const streamLife = 25 * time.Second
+
+// streamAllows is how long one event may take to be sent.
+const streamAllows = 10 * time.Second
+
+// streamBytes is the memory of one stream that waits.
+const streamBytes = 64 << 10
+
+// Stream sends a part of a page whenever the client's messages have changed since the version that the browser has. A
+// request that does not ask for events gets none.
+func (v *Request) Stream(part func() (string, error)) error {
+	if !v.WantsEvents() {
+		return v.Redirect(v.Frame.Place.Base)
+	}
+	following, err := v.Client.Follow(v.KnownVersion("version"))
+	if err != nil {
+		return err
+	}
+	defer following.Stop()
+	return v.Events(func(ctx context.Context) (version, content string, err error) {
+		if version, err = following.Next(ctx); err != nil {
+			return "", "", err
+		}
+		v.Memory.Close() // what the part before took
+		if err = v.Memory.Take(streamBytes); err != nil {
+			return "", "", err
+		}
+		if _, err = v.Pass.Return(ctx); err != nil {
+			return "", "", err
+		}
+		defer v.Pass.Rest()
+		v.Frame.Now = v.Site.Control.Now()
+		content, err = part()
+		return version, content, err
+	})
+}
+
+func (v *Request) WantsEvents() bool {
+	return strings.Contains(v.HTTP.Header.Get("Accept"), "text/event-stream")
+}
+
+// KnownVersion is the version that the browser has: of the last event, or the one that its page named in the query.
+func (v *Request) KnownVersion(name string) string {
+	if last := v.HTTP.Header.Get("Last-Event-ID"); last != "" {
+		return last
+	}
+	return v.Query(name)
+}
+
+// Events sends what next returns, again and again, each with the version that makes the next one wait. Once next fails the
+// browser asks anew, and is told what is wrong.
+func (v *Request) Events(next func(ctx context.Context) (version, content string, err error)) error {
+	httpkit.Quieten(v.Ctx())
+	if err := v.Memory.Take(streamBytes); err != nil {
+		return err
+	}
+	v.Pass.Rest()
+	v.Answered = true
+	h := v.Writer.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	connection := http.NewResponseController(v.Writer)
+	ctx, end := context.WithTimeout(v.Ctx(), streamLife)
+	defer end()
+	event := ": here\n\n"
+	for {
+		_ = connection.SetWriteDeadline(Deadline(streamAllows))
+		if _, err := v.Writer.Write([]byte(event)); err != nil {
+			return nil // the browser is gone
+		}
+		_ = connection.Flush()
+		_ = connection.SetWriteDeadline(Deadline(streamLife + streamAllows))
+		version, content, err := next(ctx)
+		if err != nil {
+			return nil // its time is over, or something is wrong: the browser asks again
+		}
+		event = "id: " + version + "\ndata: " + strings.Join(strings.Split(strings.ReplaceAll(content, "\r", ""), "\n"), "\ndata: ") + "\n\n"
+	}
+}
+
+// Rendered is a component as text.
+func (v *Request) Rendered(c templ.Component) (string, error) {
+	var b bytes.Buffer
+	err := c.Render(view.With(v.Ctx(), v.Frame), &b)
+	return b.String(), err
+}
+
+// Deadline is the moment that lies so far ahead by the machine's clock, which is the one that connections go by.
+func Deadline(d time.Duration) time.Time { return clock.System().Now().Add(d) }

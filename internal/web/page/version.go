@@ -1,0 +1,41 @@
+package page
+
+import (
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/web/view"
+)
+
+// A form of something that others edit, too, holds the version that it was filled with. If another version is stored by now,
+// nothing is saved. The form comes back with both: what the reader wrote, beside what is stored. It then holds the stored
+// version, so a second save is meant.
+
+// Versions are the versions that a form was filled with; none where it holds none.
+func Versions(f *view.Form) []puntuale.Version {
+	if v := f.Value(view.Version); v != "" {
+		return []puntuale.Version{puntuale.Version(v)}
+	}
+	return nil
+}
+
+// Label is a field of a form, and the key of its name for people.
+type Label struct{ Name, Key string }
+
+// Compare reports whether a form was refused for its version. Then it gives the form the stored version, and the address
+// that shows what is stored.
+func (v *Request) Compare(err error, f *view.Form, version puntuale.Version, fresh string) bool {
+	if puntuale.CodeOf(err) != puntuale.CodePrecondition {
+		return false
+	}
+	f.Values.Set(view.Version, string(version))
+	f.Fresh = fresh
+	return true
+}
+
+// Differ notes which fields of a form are stored otherwise now.
+func (v *Request) Differ(f, stored *view.Form, labels ...Label) {
+	for _, l := range labels {
+		f.Differ(v.T(l.Key), strings.TrimSpace(f.Value(l.Name)), strings.TrimSpace(stored.Value(l.Name)))
+	}
+}

@@ -1,0 +1,187 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"puntuale"
+	"puntuale/internal/control/account"
+	"puntuale/internal/httpkit"
+)
+
+// How long somebody stays signed in: without coming by, and at most. Both are measured by the service's own clock.
+const (
+	idleLife  = 24 * time.Hour
+	wholeLife = 14 * 24 * time.Hour
+	touch     = 5 * time.Minute // how exactly it is noted when somebody came by
+)
+
+// Names of what is kept of a visit.
+const (
+	keyUser    = "user"    // who is signed in
+	keyStamp   = "stamp"   // of the user, when they signed in
+	keyBegun   = "begun"   // seconds
+	keySeen    = "seen"    // seconds
+	KeyEntered = "entered" // clients whose dashboards a partner's user entered
+	keyToasts  = "toasts"  // to be said on the next page
+	KeyPending = "pending" // sign-ins that wait for a choice or a code: JSON of []puntuale.Unfinished
+	KeyNext    = "next"    // where they wanted to go
+	KeySecret  = "secret"  // of a second factor that is being set up: JSON of secondStep
+)
+
+// newVisits makes the manager of visits. The token that a browser holds is hashed before it is stored.
+func (s *Site) newVisits(secure bool) *scs.SessionManager {
+	m := scs.New()
+	m.Store = visitStore{s.Accounts}
+	m.Lifetime = wholeLife
+	m.HashTokenInStore = true
+	m.Cookie.Name = "puntuale"
+	if secure {
+		m.Cookie.Name = "__Host-puntuale"
+	}
+	m.Cookie.Secure, m.Cookie.HttpOnly, m.Cookie.SameSite, m.Cookie.Path, m.Cookie.Persist = secure, true, http.SameSiteLaxMode, "/", true
+	m.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
+		s.newRequest(w, r).fail(err)
+	}
+	return m
+}
+
+// visits is the manager for a request.
+func (s *Site) visits(r *http.Request) *scs.SessionManager {
+	if httpkit.CallerOf(r).Secure {
+		return s.secure
+	}
+	return s.plain
+}
+
+// visitStore keeps visits in the service's store.
+type visitStore struct{ accounts *account.Accounts }
+
+var _ scs.CtxStore = visitStore{}
+
+func (v visitStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	return v.accounts.Visit(ctx, token)
+}
+
+func (v visitStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
+	// A browser that went away has what it did kept all the same.
+	return v.accounts.KeepVisit(context.WithoutCancel(ctx), token, data, wholeLife)
+}
+
+func (v visitStore) DeleteCtx(ctx context.Context, token string) error {
+	return v.accounts.EndVisit(context.WithoutCancel(ctx), token)
+}
+
+// The older half of the interface is never called.
+func (v visitStore) Find(token string) ([]byte, bool, error) {
+	return v.FindCtx(context.Background(), token)
+}
+func (v visitStore) Commit(token string, data []byte, expires time.Time) error {
+	return v.CommitCtx(context.Background(), token, data, expires)
+}
+func (v visitStore) Delete(token string) error { return v.DeleteCtx(context.Background(), token) }
+
+// identify finds out who is signed in, if anybody is, and ends a visit whose time is over.
+func (v *Request) identify() error {
+	m, ctx := v.Visits, v.Ctx()
+	id := m.GetInt64(ctx, keyUser)
+	if id == 0 {
+		return nil
+	}
+	now := v.Now()
+	begun, seen := time.Unix(m.GetInt64(ctx, keyBegun), 0), time.Unix(m.GetInt64(ctx, keySeen), 0)
+	if now.Sub(begun) >= wholeLife || now.Sub(seen) >= idleLife {
+		return m.Destroy(ctx)
+	}
+	p, err := v.Site.Accounts.Person(ctx, puntuale.LoginID(id), m.GetInt64(ctx, keyStamp))
+	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
+		return m.Destroy(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if now.Sub(seen) >= touch {
+		m.Put(ctx, keySeen, now.Unix())
+	}
+	v.Person = p
+	v.dress()
+	return nil
+}
+
+// Begin signs a person in under a new token: the old token, which others may know, is worth nothing.
+func (v *Request) Begin(p *account.Person) error {
+	m, ctx := v.Visits, v.Ctx()
+	if err := m.RenewToken(ctx); err != nil {
+		return err
+	}
+	for _, key := range []string{KeyPending, KeyEntered, KeySecret} {
+		m.Remove(ctx, key)
+	}
+	u := p.User()
+	m.Put(ctx, keyUser, int64(u.ID))
+	m.Put(ctx, keyStamp, u.Stamp)
+	m.Put(ctx, keyBegun, v.Now().Unix())
+	m.Put(ctx, keySeen, v.Now().Unix())
+	v.Person = p
+	if err := p.Arrived(ctx); err != nil {
+		return err
+	}
+	if err := v.keepDevice(); err != nil {
+		return err
+	}
+	return p.Note(ctx, u.Client, "signin", "", v.Caller().Address)
+}
+
+// Restamp goes on with a visit after everything else that the person had open was ended.
+func (v *Request) Restamp(stamp int64) error {
+	if err := v.Visits.RenewToken(v.Ctx()); err != nil {
+		return err
+	}
+	v.Visits.Put(v.Ctx(), keyStamp, stamp)
+	return v.keepDevice()
+}
+
+// deviceCookie says which users signed in at this browser; see [account.Person.Browser].
+func (v *Request) deviceCookie() string {
+	if v.Caller().Secure {
+		return "__Host-device"
+	}
+	return "device"
+}
+
+// Device is what the browser keeps of itself; "" nothing.
+func (v *Request) Device() string {
+	c, err := v.HTTP.Cookie(v.deviceCookie())
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// keepDevice lets the browser know the next time that the person signed in here.
+func (v *Request) keepDevice() error {
+	value, err := v.Person.Browser(v.Device())
+	if err != nil {
+		return err
+	}
+	http.SetCookie(v.Writer, &http.Cookie{Name: v.deviceCookie(), Value: value, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.Caller().Secure}) //nolint:gosec // behind plain http there is no other way
+	return nil
+}
+
+// Entered reports whether the partner's user is in the client's dashboard.
+func (v *Request) Entered(id puntuale.ClientID) bool {
+	for _, e := range v.EnteredList() {
+		if e == int64(id) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *Request) EnteredList() []int64 {
+	all, _ := v.Visits.Get(v.Ctx(), KeyEntered).([]int64)
+	return all
+}

@@ -1,0 +1,279 @@
+package partner
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// auditRoutes are what a client reads of the audit log.
+var auditRoutes = []page.Route{
+	page.Get("/c/{client}/audit", page.ClientSide, puntuale.Owner, clientAudit),
+}
+
+// partnerAudit is what was done in the partner's dashboard and in those of its clients.
+func partnerAudit(v *page.Request) error {
+	rows, next, err := v.Partner.Audit(v.Ctx(), request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")})
+	if err != nil {
+		return page.Lost(err)
+	}
+	return audit(v, rows, "/partner/audit", next)
+}
+
+// clientAudit is what was done in the client's dashboard.
+func clientAudit(v *page.Request) error {
+	rows, next, err := v.Client.Audit(v.Ctx(), request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")})
+	if err != nil {
+		return page.Lost(err)
+	}
+	return audit(v, rows, v.Frame.Place.Base+"/audit", next)
+}
+
+func audit(v *page.Request, entries []puntuale.AuditEntry, url, next string) error {
+	rows, err := (&namer{v: v, names: map[string]string{}, deleted: map[string]string{}, clients: map[puntuale.ClientID]*control.Client{}}).rows(entries)
+	if err != nil {
+		return err
+	}
+	return v.Show(Audit(rows, url, v.Query("cursor"), next))
+}
+
+// namer finds the names of what the log has identifiers of, each once. The log itself keeps identifiers: they stay right
+// when something is renamed, and say nothing of anybody who was erased.
+type namer struct {
+	v       *page.Request
+	names   map[string]string
+	deleted map[string]string                     // what was deleted, by the name it had
+	clients map[puntuale.ClientID]*control.Client // nil: gone
+}
+
+func (n *namer) rows(entries []puntuale.AuditEntry) ([]AuditRow, error) {
+	rows := make([]AuditRow, len(entries))
+	for i, e := range entries {
+		row := AuditRow{AuditEntry: e}
+		var err error
+		if e.User == 0 && strings.HasPrefix(e.Action, "campaign.") {
+			row.User = n.v.T(map[bool]string{true: "audit.by_key", false: "audit.by_itself"}[e.Who == puntuale.ActorKey])
+			row.Who = row.User
+		} else if row.User, err = n.user(e); err != nil {
+			return nil, err
+		}
+		if e.Client != 0 && n.v.Client == nil {
+			if row.Client, err = n.account(e.Client.String()); err != nil {
+				return nil, err
+			}
+		}
+		if err = n.what(&row); err != nil {
+			return nil, err
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}
+
+// what names what an entry's action was done to. Its target begins with the identifier; the name that something had when
+// it was deleted, or what of it was meant, may follow. What has a name keeps its identifier for who points at it.
+func (n *namer) what(row *AuditRow) (err error) {
+	noun, verb, _ := strings.Cut(row.Action, ".")
+	id, rest, _ := strings.Cut(row.Target, " ")
+	if id == "" {
+		return nil
+	}
+	if row.Action == puntuale.FailedSignIn {
+		row.Kept = n.v.T("audit.wrong." + row.Target)
+		if row.Times > 1 {
+			row.Kept += " · " + n.v.T("audit.times", "N", int(row.Times))
+		}
+		return nil
+	}
+	if row.AuditEntry.Client == 0 {
+		switch noun {
+		case "client", "key":
+			if row.What, err = n.account(id); row.What != "" {
+				row.URL = "/partner/clients/" + id
+			}
+		case "user":
+			row.Kept = row.Target // its address is its name
+			return nil
+		}
+	} else if row.What, err = n.inside(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.Client != nil {
+		row.URL = n.page(noun, verb, id)
+	}
+	if row.Action == "message.all" || row.Action == "blacklist.import" { // of many there is no identifier
+		if row.What == "" {
+			row.Kept = row.Target
+		}
+		return err
+	}
+	key := row.AuditEntry.Client.String() + " " + noun + " " + id
+	if verb == "delete" && rest != "" {
+		n.deleted[key] = rest
+	} else {
+		row.Kept = rest
+	}
+	if key := "campaign.reason." + rest; noun == "campaign" && rest != "" && n.v.Frame.Language.Has(key) {
+		row.Kept = n.v.T(key)
+	}
+	if row.Action == "client.credits" {
+		if credits, err := strconv.ParseInt(rest, 10, 64); err == nil {
+			row.Kept = n.v.T("audit.credits", "Change", n.v.Frame.Language.Number(credits))
+		}
+	}
+	row.What = cmp.Or(row.What, n.deleted[key])
+	n.identify(row, id)
+	return err
+}
+
+// identify keeps an identifier aside where there is a name, and shows it where there is none.
+func (n *namer) identify(row *AuditRow, id string) {
+	shown := id
+	if _, err := strconv.ParseInt(id, 10, 64); err == nil {
+		shown = n.v.T("audit.identifier", "ID", id)
+		if row.What != "" {
+			row.ID = shown
+			return
+		}
+	}
+	if row.Kept != "" {
+		shown += " · " + row.Kept
+	}
+	row.Kept = shown
+}
+
+// page is where one finds a client's things.
+func (n *namer) page(noun, verb, id string) string {
+	base := n.v.Frame.Place.Base
+	switch noun {
+	case "sequence", "session", "template", "campaign":
+		return base + "/" + noun + "s/" + id
+	case "message":
+		if verb != "all" {
+			return base + "/messages/" + id
+		}
+	}
+	return ""
+}
+
+// inside names a client's own things.
+func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (string, error) {
+	c, err := n.client(client)
+	if c == nil {
+		return "", err
+	}
+	id, _, _ := strings.Cut(target, " ")
+	switch noun {
+	case "sequence":
+		return n.once(client, noun, id, func() (string, error) { q, err := c.Sequence(n.v.Ctx(), id); return q.Name, err })
+	case "session":
+		return n.once(client, noun, id, func() (string, error) { s, err := c.Session(n.v.Ctx(), id); return s.Name, err })
+	case "campaign":
+		return n.once(client, noun, id, func() (string, error) { k, err := c.Campaign(n.v.Ctx(), id); return k.Name, err })
+	case "template":
+		return n.once(client, noun, id, func() (string, error) { t, err := c.Template(n.v.Ctx(), id); return t.Name, err })
+	case "key":
+		return n.once(client, noun, id, func() (string, error) { return keyName(c, n.v, id) })
+	case "message":
+		if verb == "all" {
+			return n.many(target), nil
+		}
+		return n.once(client, noun, id, func() (string, error) {
+			found, err := c.Details(n.v.Ctx(), []string{id})
+			if err != nil || len(found) == 0 {
+				return "", err
+			}
+			return cmp.Or(found[0].SequenceName, n.v.T("audit.no_sequence")), nil
+		})
+	case "blacklist":
+		if count, err := strconv.Atoi(target); err == nil && verb == "import" {
+			return n.v.T("audit.numbers", "N", count), nil
+		}
+		return n.once(client, noun, id, func() (string, error) { b, err := c.BlacklistEntry(n.v.Ctx(), id); return view.Grouped(b.Phone), err })
+	}
+	return "", nil
+}
+
+// many says what was done to many messages at once: "cancel pending 12".
+func (n *namer) many(target string) string {
+	parts := strings.Fields(target)
+	if len(parts) != 3 {
+		return ""
+	}
+	count, err := strconv.Atoi(parts[2])
+	key := "bulk." + parts[0] + "_done"
+	if err != nil || !n.v.Frame.Language.Has(key) {
+		return ""
+	}
+	return n.v.T(key, "N", count)
+}
+
+// keyName finds a key by its identifier or its beginning.
+func keyName(c *control.Client, v *page.Request, id string) (string, error) {
+	keys, err := v.Site.Accounts.KeysOf(c).List(v.Ctx())
+	for _, k := range keys {
+		if k.Prefix == id || k.ID.String() == id {
+			return k.Name, nil
+		}
+	}
+	return "", err
+}
+
+// account is the name of a client.
+func (n *namer) account(id string) (string, error) {
+	return n.once(0, "client", id, func() (string, error) { c, err := n.v.Partner.Account(n.v.Ctx(), id); return c.Name, err })
+}
+
+// user is the name of the person who did it; "" if the reader may not see that person any more.
+func (n *namer) user(e puntuale.AuditEntry) (string, error) {
+	id := strconv.FormatInt(int64(e.User), 10)
+	if e.Client == 0 || e.Entry {
+		if n.v.Partner == nil {
+			return "", nil // a client sees the address of who came in, as it was noted
+		}
+		return n.once(0, "user", id, func() (string, error) { u, err := n.v.Partner.Team().User(n.v.Ctx(), id); return u.Name, err })
+	}
+	c, err := n.client(e.Client)
+	if c == nil {
+		return "", err
+	}
+	return n.once(e.Client, "user", id, func() (string, error) { u, err := n.v.Site.Accounts.TeamOf(c).User(n.v.Ctx(), id); return u.Name, err })
+}
+
+// client returns one whose dashboard the log tells of; nil where it is gone.
+func (n *namer) client(id puntuale.ClientID) (*control.Client, error) {
+	if n.v.Client != nil && n.v.Client.ID() == id {
+		return n.v.Client, nil
+	}
+	if c, known := n.clients[id]; known {
+		return c, nil
+	}
+	c, err := n.v.Person.Client(n.v.Ctx(), id.String())
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		c, err = nil, nil
+	}
+	if err == nil {
+		n.clients[id] = c
+	}
+	return c, err
+}
+
+// once reads a name at most once; "" where there is no such thing, or not any more.
+func (n *namer) once(client puntuale.ClientID, noun, id string, read func() (string, error)) (string, error) {
+	key := client.String() + " " + noun + " " + id
+	if name, known := n.names[key]; known {
+		return name, nil
+	}
+	name, err := read()
+	switch puntuale.CodeOf(err) {
+	case puntuale.CodeNotFound, puntuale.CodeInvalid:
+		name, err = "", nil
+	}
+	if err == nil {
+		n.names[key] = name
+	}
+	return name, err
+}

@@ -1,0 +1,10 @@
+// Package partner is the pages of the agency's side: clients and their accounts, brand, teams, API keys, the audit log and usage. Teams, keys, the audit log
+// and usage are pages of a client, too.
+package partner
+
+import (
+	"slices"
+)
+
+// Routes are all pages of the package.
+var Routes = slices.Concat(partnerRoutes, accountRoutes, teamRoutes, auditRoutes, keyRoutes, usageRoutes)

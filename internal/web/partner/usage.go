@@ -1,0 +1,23 @@
+package partner
+
+import (
+	"puntuale"
+	"puntuale/internal/web/page"
+)
+
+// usageRoutes are what the client used, and has left.
+var usageRoutes = []page.Route{
+	page.Get("/c/{client}/usage", page.ClientSide, puntuale.Reader, usage),
+}
+
+func usage(v *page.Request) error {
+	pulse, err := v.Client.Pulse(v.Ctx())
+	if err != nil {
+		return err
+	}
+	days, err := v.Client.Totals(v.Ctx(), daysBack, daysAhead)
+	if err != nil {
+		return err
+	}
+	return v.Show(Usage(v.Client.Account(), pulse, days))
+}

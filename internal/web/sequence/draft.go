@@ -1,0 +1,387 @@
+package sequence
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// A sequence's form has its steps as "steps[2].text". The names are the places at which control finds faults. The person of
+// the trial is in "phone" and "fields.nome". The functions below change such a form and read it.
+
+// stepParts are the fields of one step, in the order in which faults get the focus.
+var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template",
+	".timing", ".timing.offset.direction", ".timing.offset.amount", ".timing.offset.unit", ".timing.anchor", ".timing.anchor_new", ".timing.at",
+	".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.jitter_unit",
+	".timing.if_past", ".timing.valid_for.amount", ".timing.valid_for.unit", ".on_uncertain"}
+
+// draftFields names every field that a sequence's form has.
+func draftFields(f *view.Form) []string {
+	all := []string{"name", "id_sessione", "if_running", "stop_on_reply", "steps"}
+	for i := range stepCount(f) {
+		for _, part := range stepParts {
+			all = append(all, stepName(i)+part)
+		}
+	}
+	for name := range f.Values {
+		if strings.HasPrefix(name, "fields.") {
+			all = append(all, name)
+		}
+	}
+	return append(all, "phone")
+}
+
+func stepName(i int) string { return fmt.Sprintf("steps[%d]", i) }
+
+// stepCount is how many steps a form has.
+func stepCount(f *view.Form) int {
+	n, err := strconv.Atoi(f.Value("count"))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return min(n, puntuale.MaxSteps)
+}
+
+// draftForm shows a sequence in a form.
+func draftForm(s puntuale.Sequence) *view.Form {
+	f := view.NewForm("name", s.Name, "if_running", string(s.IfRunning), "count", strconv.Itoa(len(s.Steps)))
+	if s.Session != 0 {
+		f.Values.Set("id_sessione", s.Session.String())
+	}
+	if s.StopOnReply {
+		f.Values.Set("stop_on_reply", "on")
+	}
+	for i, step := range s.Steps {
+		fillStep(f, i, step)
+	}
+	return f
+}
+
+func fillStep(f *view.Form, i int, s puntuale.Step) {
+	set := func(part, value string) {
+		if value != "" {
+			f.Values.Set(stepName(i)+part, value)
+		}
+	}
+	set(".kind", kindOf(s))
+	set(".text", s.Text)
+	set(".media", s.Media)
+	set(".media_name", s.MediaName)
+	set(".latitude", degrees(s.Latitude))
+	set(".longitude", degrees(s.Longitude))
+	set(".template", s.Template)
+	set(".on_uncertain", string(s.OnUncertain))
+	t := s.Timing
+	direction, amount, unit := string(t.Offset.Direction), strconv.Itoa(t.Offset.Amount), string(t.Offset.Unit)
+	if t.Offset.Amount == 0 {
+		direction, amount, unit = "at", "", or(unit, string(puntuale.Days))
+		if t.At != "" && (t.Anchor == puntuale.AnchorStart || t.Anchor == "") { // a time on the very day of the start
+			direction, amount = string(puntuale.After), "0"
+		} else if t.Anchor == puntuale.AnchorStart || t.Anchor == "" {
+			direction = "now"
+		} else if t.Offset.Direction == puntuale.Before { // which keeps it ahead of its date
+			direction, amount = string(puntuale.Before), "0"
+		}
+	}
+	set(".timing.offset.direction", or(direction, string(puntuale.After)))
+	set(".timing.offset.amount", amount)
+	set(".timing.offset.unit", unit)
+	set(".timing.anchor", or(t.Anchor, puntuale.AnchorStart))
+	set(".timing.at", t.At)
+	if t.IfPast != puntuale.PastSkip { // which goes without saying
+		set(".timing.if_past", string(t.IfPast))
+	}
+	if w := t.Window; w != nil {
+		for _, day := range w.Weekdays {
+			f.Values.Add(stepName(i)+".timing.window.weekdays", strconv.Itoa(day))
+		}
+		set(".timing.window.from", w.From)
+		set(".timing.window.to", w.To)
+		if w.Holidays == puntuale.HolidaysAvoid {
+			set(".timing.window.holidays", "on")
+		}
+	}
+	if t.Jitter > 0 {
+		n, unit := t.Jitter, puntuale.Seconds
+		if n%60 == 0 {
+			n, unit = n/60, puntuale.Minutes
+		}
+		set(".timing.jitter", strconv.Itoa(n))
+		set(".timing.jitter_unit", string(unit))
+	}
+	if v := t.ValidFor; v != nil {
+		set(".timing.valid_for.amount", strconv.Itoa(v.Amount))
+		set(".timing.valid_for.unit", string(v.Unit))
+	}
+}
+
+// kindOf is what a form calls a step's content.
+func kindOf(s puntuale.Step) string {
+	switch {
+	case s.Template != "":
+		return "template"
+	case s.Media != "":
+		return "media"
+	case s.Latitude != nil || s.Longitude != nil:
+		return "location"
+	}
+	return "text"
+}
+
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+func degrees(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*x, 'f', -1, 64)
+}
+
+// readDraft reads a sequence from its form. What cannot be read is among its faults.
+func readDraft(f *view.Form) control.NewSequence {
+	r := control.NewSequence{Name: strings.TrimSpace(f.Value("name")), Session: f.Value("id_sessione"), IfRunning: f.Value("if_running"), StopOnReply: f.Is("stop_on_reply", "on")}
+	for i := range stepCount(f) {
+		s := stepReader{f: f, at: stepName(i), faults: &r.Faults}
+		r.Steps = append(r.Steps, s.step())
+	}
+	return r
+}
+
+// stepReader reads one step of a form.
+type stepReader struct {
+	f      *view.Form
+	at     string
+	faults *[]puntuale.Fault
+}
+
+func (s stepReader) text(part string) string { return s.f.Value(s.at + part) }
+func (s stepReader) word(part string) string { return strings.TrimSpace(s.text(part)) }
+
+func (s stepReader) refuse(part string, code puntuale.ReasonCode) {
+	*s.faults = append(*s.faults, puntuale.Fault{Location: "body." + s.at + part, Code: code})
+}
+
+func (s stepReader) number(part string) int {
+	text := s.word(part)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		s.refuse(part, puntuale.FaultNotWhole)
+	}
+	return n
+}
+
+const faultNotNumber puntuale.ReasonCode = "fault.not_number"
+
+func (s stepReader) degrees(part string) *float64 {
+	text := strings.Replace(s.word(part), ",", ".", 1)
+	if text == "" {
+		return nil
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		s.refuse(part, faultNotNumber)
+	}
+	return &x
+}
+
+// bothDegrees is a place as maps copy it: "45.07031, 7.68657".
+var bothDegrees = regexp.MustCompile(`^\s*(-?\d+\.\d+)\s*[,;]\s*(-?\d+\.\d+)\s*$`)
+
+func (s stepReader) step() puntuale.Step {
+	step := puntuale.Step{OnUncertain: puntuale.OnUncertain(s.word(".on_uncertain"))}
+	kind := s.word(".kind")
+	if kind != "template" {
+		step.Text = s.text(".text")
+	}
+	switch kind {
+	case "media":
+		step.Media, step.MediaName = s.media(".")
+	case "location":
+		step.Latitude, step.Longitude = s.location(".")
+	case "template":
+		if step.Template = s.word(".template"); step.Template == "" {
+			s.refuse(".template", puntuale.FaultRequired)
+		}
+	}
+	step.Timing = s.timing()
+	return step
+}
+
+// media reads a file's address and name; before stands before the names of its fields.
+func (s stepReader) media(before string) (address, name string) {
+	if address = s.word(before + "media"); address == "" {
+		s.refuse(before+"media", puntuale.FaultRequired)
+	}
+	return address, s.word(before + "media_name")
+}
+
+// location reads a place, as it is or as maps copy it, of which its fields become what is meant.
+func (s stepReader) location(before string) (latitude, longitude *float64) {
+	if m := bothDegrees.FindStringSubmatch(s.text(before + "latitude")); m != nil {
+		s.f.Values.Set(s.at+before+"latitude", m[1])
+		s.f.Values.Set(s.at+before+"longitude", m[2])
+	}
+	latitude, longitude = s.degrees(before+"latitude"), s.degrees(before+"longitude")
+	if latitude == nil && longitude == nil {
+		s.refuse(before+"latitude", puntuale.FaultRequired)
+	}
+	return latitude, longitude
+}
+
+func (s stepReader) timing() puntuale.Timing {
+	t := puntuale.Timing{Anchor: puntuale.AnchorStart, IfPast: puntuale.IfPast(s.word(".timing.if_past")), Window: s.window()}
+	unit, direction := puntuale.Unit(s.word(".timing.offset.unit")), s.word(".timing.offset.direction")
+	if direction == "now" {
+		return s.rest(t)
+	}
+	t.Anchor = s.anchor()
+	if direction == "at" || direction == "" {
+		if t.Anchor == puntuale.AnchorStart {
+			return s.rest(t)
+		}
+		t.Offset = puntuale.Offset{Unit: puntuale.Days, Direction: puntuale.After}
+	} else {
+		t.Offset = puntuale.Offset{Amount: s.number(".timing.offset.amount"), Unit: unit, Direction: puntuale.Direction(direction)}
+		if s.word(".timing.offset.amount") == "" {
+			s.refuse(".timing.offset.amount", puntuale.FaultRequired)
+		}
+	}
+	switch t.Offset.Unit {
+	case puntuale.Days, puntuale.Weeks, puntuale.Months: // with the others the time of day is not shown
+		t.At = s.word(".timing.at")
+	}
+	return s.rest(t)
+}
+
+// rest reads what comes after a step's moment.
+func (s stepReader) rest(t puntuale.Timing) puntuale.Timing {
+	t.Jitter = s.number(".timing.jitter")
+	if puntuale.Unit(s.word(".timing.jitter_unit")) == puntuale.Minutes && t.Jitter >= 0 && t.Jitter < puntuale.MaxJitter {
+		t.Jitter *= 60
+	}
+	if s.word(".timing.valid_for.amount") != "" {
+		t.ValidFor = &puntuale.Validity{Amount: s.number(".timing.valid_for.amount"), Unit: puntuale.Unit(s.word(".timing.valid_for.unit"))}
+	}
+	return t
+}
+
+// anchor is what the step is reckoned from; "+" is a field that is named beside.
+func (s stepReader) anchor() string {
+	anchor := s.word(".timing.anchor")
+	if anchor != "+" {
+		return or(anchor, puntuale.AnchorStart)
+	}
+	name := strings.Trim(s.word(".timing.anchor_new"), "{} ")
+	if name == "" {
+		s.refuse(".timing.anchor_new", puntuale.FaultRequired)
+		return puntuale.AnchorStart
+	}
+	return name
+}
+
+func (s stepReader) window() *puntuale.Window { return page.ReadWindow(s.f, s.at+".timing.window") }
+
+// A step that was removed stays in the form as view.Gone, so that it can be had back.
+const (
+	fresh    = -1 // a new step in an order of steps
+	restored = -2 // the one that was removed
+)
+
+// change does to a form's steps what a button says: "add", "remove:2", "restore", "copy:2", "move:2:0". It returns the step
+// that is to have the focus, -1 for none.
+func change(f *view.Form, do string) int {
+	verb, rest, _ := strings.Cut(do, ":")
+	first, second, _ := strings.Cut(rest, ":")
+	n := stepCount(f)
+	from, err := strconv.Atoi(first)
+	to, errTo := strconv.Atoi(second)
+	order := make([]int, 0, n+1)
+	for i := range n {
+		order = append(order, i)
+	}
+	at := -1
+	switch {
+	case verb == "add" && n < puntuale.MaxSteps:
+		at = n
+		order = append(order, fresh)
+	case verb == "restore" && n < puntuale.MaxSteps && f.Value(Gone) != "":
+		place, err := strconv.Atoi(f.Value(Gone))
+		if err != nil {
+			return -1
+		}
+		at = min(max(place, 0), n)
+		order = slices.Insert(order, at, restored)
+	case err != nil || from < 0 || from >= n:
+		return -1
+	case verb == "remove":
+		order = slices.Delete(order, from, from+1)
+		f.Values.Set(Gone, strconv.Itoa(from))
+		for _, part := range stepParts[1:] {
+			f.Values[Gone+part] = f.Values[stepName(from)+part]
+		}
+		at = min(from, n-2)
+	case verb == "copy" && n < puntuale.MaxSteps:
+		at = from + 1
+		order = slices.Insert(order, at, from)
+	case verb == "move" && errTo == nil && to >= 0 && to < n:
+		at = to
+		order = slices.Insert(slices.Delete(order, from, from+1), to, from)
+	}
+	arrange(f, order)
+	return at
+}
+
+// arrange puts a form's steps into another order.
+func arrange(f *view.Form, order []int) {
+	old := f.Values
+	back := slices.Contains(order, restored)
+	f.Values = url.Values{}
+	for name, values := range old {
+		if !strings.HasPrefix(name, "steps[") && (!back || !strings.HasPrefix(name, Gone)) {
+			f.Values[name] = values
+		}
+	}
+	f.Values.Set("count", strconv.Itoa(len(order)))
+	for i, from := range order {
+		if from == fresh {
+			fillStep(f, i, puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}}})
+			continue
+		}
+		source := Gone
+		if from != restored {
+			source = stepName(from)
+		}
+		for _, part := range stepParts[1:] {
+			if values := old[source+part]; len(values) > 0 {
+				f.Values[stepName(i)+part] = slices.Clone(values)
+			}
+		}
+	}
+}
+
+// samples are the fields of the person of the trial.
+func samples(values url.Values) map[string]string {
+	fields := map[string]string{}
+	for name, all := range values {
+		if name, ok := strings.CutPrefix(name, "fields."); ok && len(all) > 0 {
+			fields[name] = picked(all[0])
+		}
+	}
+	return fields
+}

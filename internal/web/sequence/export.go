@@ -1,0 +1,139 @@
+package sequence
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// exportRoutes bring sequences out as files and in again.
+var exportRoutes = []page.Route{
+	page.Get("/c/{client}/sequences/{id}/export", page.ClientSide, puntuale.Reader, exportSequence),
+	page.Get("/c/{client}/sequences/import", page.ClientSide, puntuale.Staff, importPage),
+	page.Post("/c/{client}/sequences/import", page.ClientSide, puntuale.Staff, "sequence.import", importSequence),
+}
+
+// exported is a sequence as a file: what POST /api/sequences takes.
+type exported struct {
+	Name        string          `json:"name"`
+	Session     string          `json:"id_sessione,omitempty"` // taken in, never written: another account has others
+	IfRunning   string          `json:"if_running,omitempty"`
+	StopOnReply bool            `json:"stop_on_reply,omitempty"`
+	Steps       []puntuale.Step `json:"steps"`
+}
+
+func exportSequence(v *page.Request) error {
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(exported{Name: found.Name, IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Steps: found.Steps}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write sequence %d: %w", found.ID, err)
+	}
+	if err := v.Memory.Take(2 * int64(len(text))); err != nil {
+		return err
+	}
+	v.Pass.Rest() // a slow reader needs no place
+	h := v.Writer.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="sequence-`+found.ID.String()+`.json"`)
+	v.Answered = true
+	v.Writer.WriteHeader(http.StatusOK)
+	_, _ = v.Writer.Write(append(text, '\n')) // fails only when the reader is gone
+	return nil
+}
+
+// importSequence makes a sequence of a file's content.
+func importSequence(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	text := f.Value("content")
+	if uploaded, err := v.File("file", httpkit.MaxBody); err != nil {
+		return err
+	} else if len(uploaded) > 0 {
+		text = string(uploaded)
+		f.Values.Set("content", text)
+	}
+	made, err := takeIn(v.Ctx(), v.Client, text)
+	if err != nil {
+		if e, _ := page.Refusal(err); e != nil && slices.ContainsFunc(e.Faults, func(g puntuale.Fault) bool { return g.Location != "body.content" }) {
+			v.Quiet = true
+			return mend(v, text, e)
+		}
+		return v.Again(err, f, SequenceImport(f), SequenceImportPage(f), "content")
+	}
+	v.Did(made.ID.String())
+	v.Say("sequence.imported", "")
+	return v.Redirect(sequenceAddress(v, made.ID))
+}
+
+const faultSequenceNotExported puntuale.ReasonCode = "sequence.not_exported"
+
+// readExported reads a file that an export wrote. It refuses members that it does not know. A step must say when it leaves:
+// else a slip of a pen would send at once.
+func readExported(text string) (in exported, faults []puntuale.Fault, err error) {
+	text = strings.TrimPrefix(strings.TrimSpace(text), "\uFEFF")
+	if text == "" {
+		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Code: puntuale.FaultRequired})
+	}
+	if httpkit.TooManyValues([]byte(text)) {
+		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Code: faultSequenceNotExported})
+	}
+	var raw struct {
+		Steps []map[string]json.RawMessage `json:"steps"`
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if d.Decode(&in) != nil || d.More() || json.Unmarshal([]byte(text), &raw) != nil {
+		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Code: faultSequenceNotExported})
+	}
+	if len(in.Steps) > puntuale.MaxSteps {
+		return in, nil, nil // their number is what is refused
+	}
+	for i := range in.Steps {
+		in.Steps[i].Timing.Anchor = or(in.Steps[i].Timing.Anchor, puntuale.AnchorStart)
+		if _, says := raw.Steps[i]["timing"]; !says {
+			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].timing", i), Code: puntuale.FaultRequired})
+		}
+	}
+	return in, faults, nil
+}
+
+func takeIn(ctx context.Context, c *control.Client, text string) (control.Sequence, error) {
+	in, faults, err := readExported(text)
+	if err != nil {
+		return control.Sequence{}, err
+	}
+	return c.CreateSequence(ctx, control.NewSequence{Name: in.Name, Session: in.Session, IfRunning: in.IfRunning, StopOnReply: in.StopOnReply, Steps: in.Steps, Faults: faults}, control.Once[control.Sequence]{})
+}
+
+// mend opens the editor with a sequence that was taken in, where something is wrong with it.
+func mend(v *page.Request, text string, refused *puntuale.Error) error {
+	in, _, err := readExported(text)
+	if err != nil {
+		return err
+	}
+	f := draftForm(puntuale.Sequence{Name: in.Name, IfRunning: puntuale.IfRunning(in.IfRunning), StopOnReply: in.StopOnReply, Steps: in.Steps[:min(len(in.Steps), puntuale.MaxSteps)]})
+	e, err := editor(v, f, -1)
+	if err != nil {
+		return err
+	}
+	f.Take(v.Frame.Language, refused, draftFields(f)...)
+	return v.Whole(SequenceEdit(e))
+}
+
+func importPage(v *page.Request) error {
+	return v.Show(SequenceImportPage(view.NewForm()))
+}

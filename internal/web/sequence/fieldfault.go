@@ -1,0 +1,47 @@
+package sequence
+
+import (
+	"context"
+	"puntuale/internal/web/view"
+	"slices"
+	"unicode/utf8"
+
+	"puntuale"
+)
+
+// unfinished reports a fault of what nobody has written yet, which is said when the sequence is saved and not while it is
+// being written.
+func unfinished(f puntuale.Fault) bool {
+	switch f.Code {
+	case puntuale.FaultRequired, puntuale.FaultSequenceNothingToShow, puntuale.FaultSequenceNothingToShowOrTemplate:
+		return true
+	case puntuale.FaultSequenceNotField:
+		return slices.Equal(f.Args, []string{""}) // {{}}
+	}
+	return false
+}
+
+// stepLabels are the labels of a step's fields.
+var stepLabels = map[string]string{
+	".text": "step.words", ".media": "step.media_url", ".media_name": "step.media_name", ".latitude": "step.latitude", ".longitude": "step.longitude",
+	".template": "step.template", ".timing.at": "timing.clock_label", ".timing.offset.amount": "timing.amount", ".timing.anchor": "timing.anchor",
+	".timing.anchor_new": "timing.anchor_new", ".timing.jitter": "timing.jitter", ".timing.valid_for": "timing.valid_for", ".timing.valid_for.amount": "timing.valid_for",
+}
+
+// explained is a fault of a step with the name of its field. A text that is too long says by how much.
+func (t Try) explained(ctx context.Context, step int, part, says string) string {
+	if key := stepLabels[part]; key != "" {
+		says = view.T(ctx, key) + ": " + says
+	}
+	if part != ".text" || step >= len(t.Steps) {
+		return says
+	}
+	most := puntuale.MaxText
+	if t.Steps[step].Media != "" {
+		most = puntuale.MaxCaption
+	}
+	if over := utf8.RuneCountInString(t.Steps[step].Text) - most; over > 0 {
+		says += " (" + view.T(ctx, "preview.over", "N", over) + ")"
+	}
+	return says
+}

@@ -1,0 +1,75 @@
+package sequence
+
+import (
+	"errors"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/web/page"
+)
+
+// tryFile says what the address of a step's file leads to, while the step is being written.
+func tryFile(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	address := strings.TrimSpace(f.Value(f.Value("at")))
+	note := FileNote{Tone: "info"}
+	switch {
+	case address == "" || !v.Client.CanTryFiles():
+		return v.Show(FileFacts(FileNote{}))
+	case strings.Contains(address, "{{"):
+		note.Says = v.T("file.fields")
+		return v.Show(FileFacts(note))
+	}
+	facts, err := v.Client.TryFile(v.Ctx(), address)
+	if e, _ := page.Refusal(err); e != nil && e.Code == puntuale.CodeInvalid {
+		note.Tone, note.Says = "warn", v.Frame.Language.Fault(page.FirstFault(e))
+	} else if refused, ok := errors.AsType[*puntuale.SendError](err); ok {
+		note.Tone, note.Says = "warn", fileRefusal(v, refused)
+	} else if puntuale.CodeOf(err) == puntuale.CodeRateLimited {
+		note.Says = v.T("file.wait")
+	} else if err != nil {
+		return err
+	} else {
+		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.T("file.found", "Kind", facts.Kind, "Size", size(v, facts.Size))
+		if most := officialMost(facts.Kind); facts.Size > most {
+			note.Tone, note.Says = "warn", note.Says+" "+v.T("file.large", "Most", size(v, most))
+		}
+	}
+	return v.Show(FileFacts(note))
+}
+
+// fileRefusal is why a file cannot be sent, and for an address that nobody else can reach what would be needed.
+func fileRefusal(v *page.Request, e *puntuale.SendError) string {
+	says := v.Frame.Language.Says(e.Reason)
+	if e.Reason.Code == puntuale.ReasonFileAddress {
+		says += ". " + v.T("file.public")
+	}
+	return says
+}
+
+// officialMost is how large a file of a kind WhatsApp takes from an Official number, in bytes; linked numbers may send more.
+// (Meta, business-phone-numbers/media.)
+func officialMost(kind string) int64 {
+	switch family, _, _ := strings.Cut(kind, "/"); family {
+	case "image":
+		return 5 << 20
+	case "video", "audio":
+		return 16 << 20
+	}
+	return 100 << 20
+}
+
+// size writes a number of bytes as people read it.
+func size(v *page.Request, n int64) string {
+	switch {
+	case n >= 1<<20:
+		tenths := (n*10 + 1<<19) >> 20
+		return v.T("file.megabytes", "Whole", v.Frame.Language.Number(tenths/10), "Tenths", tenths%10)
+	case n >= 1<<10:
+		return v.T("file.kilobytes", "N", (n+512)>>10)
+	}
+	return v.T("file.bytes", "N", n)
+}

@@ -1,0 +1,83 @@
+package sequence
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale/internal/control"
+)
+
+// previewToken stands for a preview that somebody looked at: which messages would go to which number, and when. It goes with
+// the form, so that nothing is started that was not on the screen. It guards against a slip and not against its sender, who
+// may start anything: so it needs no seal.
+type previewToken struct {
+	what string // hash of all but the moments
+	at   time.Time
+	due  []time.Time
+}
+
+// tokenOf is what a preview shows. Who is in the blacklist belongs to it; what is running does not, so that a form that is
+// sent twice is answered twice.
+func tokenOf(call control.StartCall, p control.Preview, standing control.Standing, now time.Time) previewToken {
+	s := previewToken{at: now}
+	steps := []any{call.Sequence, call.Phone, string(call.Body), standing.Blacklisted}
+	for _, m := range p.Messages {
+		steps = append(steps, m.Step, m.Content, m.Window)
+		s.due = append(s.due, m.Due)
+	}
+	for _, skipped := range p.Skipped {
+		steps = append(steps, "skipped", skipped.Step)
+	}
+	content, _ := json.Marshal(steps) // texts and numbers are always written
+	sum := sha256.Sum256(content)
+	s.what = base64.RawURLEncoding.EncodeToString(sum[:])
+	return s
+}
+
+// String is what the form holds: the hash, the moment of the preview, and each message's.
+func (s previewToken) String() string {
+	parts := []string{s.what, strconv.FormatInt(s.at.Unix(), 10)}
+	for _, due := range s.due {
+		parts = append(parts, strconv.FormatInt(due.Unix(), 10))
+	}
+	return strings.Join(parts, ".")
+}
+
+// mostRead is how long a preview stays good.
+const mostRead = time.Hour
+
+// shownBy reports whether a preview that a form names is this one. A message that counts from the start may be later by the
+// time that the reader took, and no more. Where a day or the hours of sending ended meanwhile, it is another preview.
+func (s previewToken) shownBy(text string) bool {
+	parts := strings.Split(text, ".")
+	if len(parts) != len(s.due)+2 || parts[0] != s.what {
+		return false
+	}
+	moments := make([]int64, 0, len(s.due)+1)
+	for _, part := range parts[1:] {
+		n, err := strconv.ParseInt(part, 10, 64)
+		if err != nil {
+			return false
+		}
+		moments = append(moments, n)
+	}
+	took := s.at.Unix() - moments[0]
+	if took < 0 || took > int64(mostRead/time.Second) {
+		return false
+	}
+	return s.within(moments[1:], took)
+}
+
+// within reports whether every message is where it was, or later by at most so many seconds.
+func (s previewToken) within(was []int64, took int64) bool {
+	for i, due := range s.due {
+		if later := due.Unix() - was[i]; later < 0 || later > took {
+			return false
+		}
+	}
+	return true
+}

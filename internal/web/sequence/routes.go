@@ -1,0 +1,9 @@
+// Package sequence is the pages of sequences: the list, the editor, previews, starting by hand, templates, examples of calls, import and export.
+package sequence
+
+import (
+	"slices"
+)
+
+// Routes are all pages of the package.
+var Routes = slices.Concat(whichRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes)

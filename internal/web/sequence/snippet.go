@@ -1,0 +1,112 @@
+package sequence
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"puntuale/internal/control"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// snippets show how a program starts exactly this sequence, with the values of the example.
+func snippets(v *page.Request, s control.Sequence, f *view.Form) []Snippet {
+	c := call{address: apiAddress(v) + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
+	for _, field := range s.Fields {
+		c.names = append(c.names, field.Name)
+		c.values = append(c.values, f.Value("fields."+field.Name))
+	}
+	return []Snippet{{Name: "curl", Text: c.curl()}, {Name: "JavaScript", Text: c.script()}, {Name: "PHP", Text: c.php()}, {Name: "Python", Text: c.python()}}
+}
+
+// apiAddress is where the client's programs call: at the partner's own host name where it has one. Every reader of the page
+// gets the same address.
+func apiAddress(v *page.Request) string {
+	if host := v.Person.Host().Brand.Host; host != "" {
+		return "https://" + host
+	}
+	return cmp.Or(v.Site.Control.Public(), page.ReadAt(v.HTTP))
+}
+
+// call is a start as it is written in languages of programs. Addresses hold no quotes: hosts and ids have none.
+type call struct {
+	address       string
+	names, values []string
+}
+
+// literal writes a text in double quotes, as JSON, JavaScript and Python read it.
+func literal(text string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil {
+		return `""`
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// members writes the body's members, one a line.
+func (c call) members(indent string) string {
+	lines := make([]string, len(c.names))
+	for i, name := range c.names {
+		lines[i] = indent + literal(name) + ": " + literal(c.values[i])
+	}
+	return strings.Join(lines, ",\n")
+}
+
+func (c call) curl() string {
+	body := strings.ReplaceAll("{\n"+c.members("  ")+"\n}", "'", `'\''`)
+	return "curl -X POST '" + strings.ReplaceAll(c.address, "'", "%27") + "' \\\n" +
+		"  -H \"Authorization: Bearer $API_KEY\" \\\n" +
+		"  -H 'Content-Type: application/json' \\\n" +
+		"  -d '" + body + "'"
+}
+
+func (c call) script() string {
+	return "const response = await fetch(" + literal(c.address) + ", {\n" +
+		"  method: \"POST\",\n" +
+		"  headers: {\n" +
+		"    \"Authorization\": `Bearer ${process.env.API_KEY}`,\n" +
+		"    \"Content-Type\": \"application/json\",\n" +
+		"  },\n" +
+		"  body: JSON.stringify({\n" + c.members("    ") + "\n  }),\n" +
+		"});\n" +
+		"console.log(await response.json());"
+}
+
+func (c call) php() string {
+	quote := func(text string) string {
+		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+	}
+	lines := make([]string, len(c.names))
+	for i, name := range c.names {
+		lines[i] = "    " + quote(name) + " => " + quote(c.values[i]) + ","
+	}
+	return "<?php\n" +
+		"$curl = curl_init(" + quote(c.address) + ");\n" +
+		"curl_setopt_array($curl, [\n" +
+		"  CURLOPT_POST => true,\n" +
+		"  CURLOPT_RETURNTRANSFER => true,\n" +
+		"  CURLOPT_HTTPHEADER => [\n" +
+		"    'Authorization: Bearer ' . getenv('API_KEY'),\n" +
+		"    'Content-Type: application/json',\n" +
+		"  ],\n" +
+		"  CURLOPT_POSTFIELDS => json_encode([\n" + strings.Join(lines, "\n") + "\n  ]),\n" +
+		"]);\n" +
+		"print_r(json_decode(curl_exec($curl), true));"
+}
+
+func (c call) python() string {
+	return "import json, os, urllib.request\n\n" +
+		"request = urllib.request.Request(\n" +
+		"    " + literal(c.address) + ",\n" +
+		"    data=json.dumps({\n" + c.members("        ") + "\n    }).encode(),\n" +
+		"    headers={\n" +
+		"        \"Authorization\": \"Bearer \" + os.environ[\"API_KEY\"],\n" +
+		"        \"Content-Type\": \"application/json\",\n" +
+		"    },\n" +
+		")\n" +
+		"print(json.load(urllib.request.urlopen(request)))"
+}

@@ -1,0 +1,205 @@
+package sequence
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// startRoutes start a sequence by hand, for one number.
+var startRoutes = []page.Route{
+	page.Get("/c/{client}/sequences/{id}/start", page.ClientSide, puntuale.Staff, startPage),
+	page.Post("/c/{client}/sequences/{id}/start", page.ClientSide, puntuale.Staff, "sequence.start", startByHand),
+	page.Get("/c/{client}/sequences/{id}/started", page.ClientSide, puntuale.Staff, startedPage),
+}
+
+// startPage asks for the recipient of a start.
+func startPage(v *page.Request) error {
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return err
+	}
+	f := view.NewForm()
+	for name, values := range v.HTTP.URL.Query() {
+		f.Values[name] = values
+	}
+	return v.Show(SequenceStart(Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
+}
+
+// startByHand shows what a start would do, and does it once that was seen. The form that is posted names the preview on the
+// screen. If it names another one, the new one is shown first.
+func startByHand(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return err
+	}
+	do := f.Value("do")
+	v.Quiet = do != "start"
+	call := startCall(found, f)
+	page := Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}
+	fields := startFields(found)
+	planned, err := v.Client.Preview(v.Ctx(), call)
+	if err != nil && do == "look" {
+		return notYet(v, err, page, fields)
+	}
+	if err != nil {
+		return v.Again(fielded(err), f, StartForm(page), SequenceStart(page), fields...)
+	}
+	standing, err := v.Client.Standing(v.Ctx(), call.Sequence, call.Phone)
+	if err != nil {
+		return err
+	}
+	page.Try = &Try{Steps: found.Steps, Messages: planned.Messages, Skipped: planned.Skipped, Fields: found.Fields, Now: v.Now()}
+	page.Blacklisted, page.Running = standing.Blacklisted, standing.Running
+	now := tokenOf(call, planned, standing, v.Now())
+	page.Seen = now.String()
+	switch {
+	case do == "look":
+		return v.Show(StartPreview(page))
+	case do == "start" && now.shownBy(f.Value("seen")):
+		return start(v, found, call, page, standing)
+	case do == "start":
+		v.Quiet, page.Changed = true, true
+	}
+	if v.Partial() {
+		return v.Show(StartForm(page))
+	}
+	return v.Show(SequenceStart(page))
+}
+
+// start starts what was seen, and leads to a page that can be loaded again.
+func start(v *page.Request, found control.Sequence, call control.StartCall, page Starting, standing control.Standing) error {
+	started, err := v.Client.Start(v.Ctx(), call)
+	if err != nil {
+		return v.Again(fielded(err), page.Form, StartForm(page), SequenceStart(page), startFields(found)...)
+	}
+	v.Did(found.ID.String())
+	query := url.Values{}
+	for _, id := range started.IDs {
+		query.Add("m", id.String())
+	}
+	for _, step := range started.Skipped {
+		query.Add("skipped", strconv.Itoa(step.Step+1))
+	}
+	if standing.Running && !started.Replayed {
+		query.Set("running", string(found.IfRunning))
+	}
+	return v.Redirect(sequenceAddress(v, found.ID) + "/started?" + query.Encode())
+}
+
+// startedPage says what became of each message of a start.
+func startedPage(v *page.Request) error {
+	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return err
+	}
+	query := v.HTTP.URL.Query()
+	page := Started{Sequence: found.Sequence, Running: query.Get("running")}
+	for _, text := range query["skipped"] {
+		if n, err := strconv.Atoi(text); err == nil && n > 0 && n <= len(found.Steps) {
+			page.Skipped = append(page.Skipped, n)
+		}
+	}
+	if ids := query["m"]; len(ids) > 0 {
+		if page.Messages, err = v.Client.Details(v.Ctx(), ids); err != nil {
+			return err
+		}
+	}
+	if len(page.Messages) == 0 {
+		return v.Show(SequenceStarted(page))
+	}
+	first := page.Messages[0]
+	if first.Phone != "" {
+		standing, err := v.Client.Standing(v.Ctx(), v.Path("id"), first.Phone)
+		if err != nil {
+			return err
+		}
+		page.Blacklisted = standing.Blacklisted
+	}
+	session, err := v.Client.Session(v.Ctx(), first.Session.String())
+	if err == nil && session.Sandbox {
+		page.Phone = v.Frame.Place.Base + "/sessions/" + session.ID.String() + "/phone?" + url.Values{"phone": {first.Phone}}.Encode()
+	}
+	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		return err
+	}
+	return v.Show(SequenceStarted(page))
+}
+
+// notYet is the preview of a form that is not filled in yet. It names wrong and missing fields; none is red.
+func notYet(v *page.Request, err error, starting Starting, fields []string) error {
+	e, _ := page.Refusal(err)
+	if e == nil {
+		return err
+	}
+	faults := view.NewForm()
+	if named, ok := errors.AsType[*puntuale.Error](fielded(err)); ok {
+		faults.Take(v.Frame.Language, named, fields...)
+		starting.Wrong = !slices.ContainsFunc(named.Faults, func(f puntuale.Fault) bool { return f.Code == puntuale.FaultRequired })
+	}
+	starting.NotYet = faults
+	return v.Show(StartPreview(starting))
+}
+
+func startFields(s control.Sequence) []string {
+	fields := []string{"phone"}
+	for _, field := range s.Fields {
+		fields = append(fields, "fields."+field.Name)
+	}
+	return fields
+}
+
+// startCall is the call of a form, as a program would make it.
+func startCall(s control.Sequence, f *view.Form) control.StartCall {
+	body := map[string]json.RawMessage{}
+	put := func(name, text string) {
+		if raw, err := json.Marshal(text); err == nil {
+			body[name] = raw
+		}
+	}
+	put("phone", f.Value("phone"))
+	for name, text := range samples(f.Values) {
+		put(name, text)
+	}
+	whole, _ := json.Marshal(body) // strings are always written
+	id := s.ID.String()
+	return control.StartCall{Sequence: id, Phone: f.Value("phone"), Fields: body, Body: whole, Scope: "POST /api/start/" + id, Key: f.Value("key")}
+}
+
+// picked is a day and a time as browsers give them, which the service's callers write the way people do.
+func picked(text string) string {
+	at, err := time.Parse("2006-01-02T15:04", text)
+	if err != nil {
+		return text
+	}
+	return at.Format("02/01/2006 15:04")
+}
+
+// fielded gives the faults of fields the names that they have in a form.
+func fielded(err error) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok || puntuale.CodeOf(err) != puntuale.CodeInvalid {
+		return err
+	}
+	named := *e
+	named.Faults = slices.Clone(e.Faults)
+	for i, f := range named.Faults {
+		if name, ok := strings.CutPrefix(f.Location, "body."); ok && name != "phone" {
+			named.Faults[i].Location = "body.fields." + name
+		}
+	}
+	return &named
+}

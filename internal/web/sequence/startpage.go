@@ -1,0 +1,109 @@
+package sequence
+
+import (
+	"context"
+	"puntuale/internal/web/view"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// picker is a day and a time as browsers give and take them.
+const picker = "2006-01-02T15:04"
+
+// pickedForms are those that a picker can show: day first as people write it here, and year first.
+var pickedForms = []string{picker, "2006-01-02 15:04", "02/01/2006 15:04", "2/1/2006 15:04"}
+
+// dateKind is the kind of input for a field: a picker for a date, but for what a picker cannot show, which stays text.
+func dateKind(f puntuale.Field, value string) string {
+	if f.Kind != puntuale.FieldDate {
+		return "text"
+	}
+	if value = strings.TrimSpace(value); value == "" || asPicked("datetime-local", value) != value {
+		return "datetime-local"
+	}
+	if _, err := time.Parse(picker, value); err == nil {
+		return "datetime-local"
+	}
+	return "text"
+}
+
+// asPicked writes a value the way that an input of the kind takes it.
+func asPicked(kind, value string) string {
+	if kind != "datetime-local" {
+		return value
+	}
+	for _, form := range pickedForms {
+		if at, err := time.Parse(form, strings.TrimSpace(value)); err == nil {
+			return at.Format(picker)
+		}
+	}
+	return value
+}
+
+// fieldLabel is the name of a field of the start's form.
+func fieldLabel(ctx context.Context, name string) string {
+	if field, ok := strings.CutPrefix(name, "fields."); ok {
+		return view.FieldName(field)
+	}
+	return view.T(ctx, "start.phone")
+}
+
+// nothing is why a timeline is empty. Only what is said above it can be mended; what nobody has written yet is no fault.
+func (t Try) nothing(ctx context.Context) string {
+	switch {
+	case slices.ContainsFunc(t.notes(ctx), func(n note) bool { return n.tone == "bad" }):
+		return "preview.none_faulty"
+	case len(t.Skipped) > 0:
+		return "preview.none_past"
+	}
+	return "preview.none"
+}
+
+// notYet is the key of why there is no preview.
+func (s Starting) notYet() string {
+	if s.Wrong {
+		return "preview.none_faulty"
+	}
+	return "start.not_yet"
+}
+
+// heading says in a word what a start did.
+func (s Started) heading() string {
+	switch {
+	case s.Running == "skip":
+		return "start.nothing_new"
+	case len(s.Messages) == 0:
+		return "start.nothing_planned"
+	}
+	return "start.done"
+}
+
+// unwanted are the numbers of a start that are in the blacklist: one, or none.
+func (s Started) unwanted() map[string]bool {
+	if !s.Blacklisted || len(s.Messages) == 0 {
+		return nil
+	}
+	return map[string]bool{s.Messages[0].Phone: true}
+}
+
+func (s Started) summary(ctx context.Context) string {
+	if len(s.Messages) == 0 {
+		return view.T(ctx, "start.all_past")
+	}
+	phone := view.ShownPhone(ctx, s.Messages[0].Phone)
+	if s.Running == "skip" {
+		return view.T(ctx, "start.was_running.skip", "Phone", phone)
+	}
+	return view.T(ctx, "start.done_text", "N", len(s.Messages), "Phone", phone)
+}
+
+// outcome is why a message did not leave; zero where nothing is to be said.
+func outcome(m puntuale.MessageDetail) puntuale.Reason {
+	if m.State == puntuale.Failed {
+		return m.Reason
+	}
+	return puntuale.Reason{}
+}

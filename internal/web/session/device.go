@@ -1,0 +1,153 @@
+package session
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/url"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// deviceRoutes unlink one of the phones and programs that take a session's messages.
+var deviceRoutes = []page.Route{
+	page.Get("/c/{client}/sessions/{id}/devices/{device}/unlink", page.ClientSide, puntuale.Staff, askToUnlinkDevice),
+	page.Post("/c/{client}/sessions/{id}/devices/{device}/unlink", page.ClientSide, puntuale.Staff, "session.unlink_device", unlinkDevice),
+	page.Post("/c/{client}/sessions/{id}/try", page.ClientSide, puntuale.Staff, "session.try", tryDevices),
+}
+
+// createByDevices creates a session whose messages devices take, and offers the first code at once.
+func createByDevices(v *page.Request, f *view.Form) error {
+	sandbox := false
+	made, err := v.Client.CreateSession(v.Ctx(), control.NewSession{Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Devices: true}, control.Once[control.Session]{})
+	if err != nil {
+		return v.Again(err, f, NewSessionForm(f), NewSession(f), "name", "kind")
+	}
+	v.Did(made.ID.String())
+	if _, err := v.Client.Pair(v.Ctx(), made.ID.String(), control.Pairing{}); err != nil {
+		return err
+	}
+	v.Say("session.created", "")
+	return v.Redirect(sessionURL(v, made.ID))
+}
+
+// devicesOf is what the page of a session shows of its devices; nil where it has none by its kind.
+func devicesOf(v *page.Request, s control.Session) (*DeviceSide, error) {
+	if !s.ByDevice() {
+		return nil, nil
+	}
+	all, err := v.Client.Devices(v.Ctx(), s.ID.String())
+	if err != nil {
+		return nil, err
+	}
+	side := &DeviceSide{Devices: all, App: phoneApp(v, "")}
+	if s.Code != nil && v.Person.User().Role >= puntuale.Staff {
+		here := phoneApp(v, s.Code.Text)
+		side.Here, side.Elsewhere = here, v.SiteAddress()+here
+	}
+	return side, nil
+}
+
+// phoneApp is the path of the phone app, which links with a code where one is given. What follows # stays in the browser.
+func phoneApp(v *page.Request, code string) string {
+	path, h := page.AssistedPath, v.Person.Host()
+	if !h.Brand.Confirmed && h.Partner.Slug != "" {
+		path += "?" + url.Values{"p": {h.Partner.Slug}}.Encode()
+	}
+	if code != "" {
+		path += "#" + url.Values{"code": {code}}.Encode()
+	}
+	return path
+}
+
+// offerDevice offers a code that links a device. Who has the phone in hand goes on there.
+func offerDevice(v *page.Request, s control.Session, f *view.Form) error {
+	offered, err := v.Client.Pair(v.Ctx(), s.ID.String(), control.Pairing{})
+	if err != nil {
+		o, missing := oneSession(v, s.ID.String())
+		if missing != nil {
+			return missing
+		}
+		o.PairForm = f
+		return v.Again(err, f, LinkPhoneForm(o), Session(o))
+	}
+	v.Did(offered.ID.String())
+	if f.Value("here") != "" && offered.Code != nil {
+		return v.Redirect(phoneApp(v, offered.Code.Text))
+	}
+	return v.Redirect(sessionURL(v, offered.ID))
+}
+
+// tryDevices has one message due now, to a number that the person names: their own, to see how it is done.
+func tryDevices(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
+	if err == nil && !found.ByDevice() {
+		err = page.ErrNoPage
+	}
+	if err != nil {
+		return err
+	}
+	text, _ := json.Marshal(v.T("device.try_words", "Name", v.Frame.Look.Name)) // strings are always written
+	fields := map[string]json.RawMessage{"text": text}
+	body, _ := json.Marshal(map[string]any{"phone": f.Value("phone"), "text": text})
+	if _, err = v.Client.Send(v.Ctx(), control.SingleCall{Phone: f.Value("phone"), Session: found.ID.String(), Fields: fields, Body: body}); err != nil {
+		o, missing := oneSession(v, v.Path("id"))
+		if missing != nil {
+			return missing
+		}
+		o.Devices.Try = f
+		return v.Again(err, f, TryForm(o), Session(o), "phone")
+	}
+	v.Did(found.ID.String())
+	v.Say("device.tried", "")
+	return v.Redirect(sessionURL(v, found.ID))
+}
+
+// aDevice finds the one of the path.
+func aDevice(v *page.Request) (control.Session, puntuale.Device, error) {
+	s, err := v.Client.Session(v.Ctx(), v.Path("id"))
+	if err == nil && !s.ByDevice() {
+		err = page.ErrNoPage
+	}
+	if err != nil {
+		return s, puntuale.Device{}, err
+	}
+	all, err := v.Client.Devices(v.Ctx(), s.ID.String())
+	if err != nil {
+		return s, puntuale.Device{}, err
+	}
+	id, _ := puntuale.ParseID[puntuale.DeviceID](v.Path("device")) // a text that is no id is no device's
+	for _, d := range all {
+		if d.ID == id {
+			return s, d, nil
+		}
+	}
+	return s, puntuale.Device{}, page.ErrNoPage
+}
+
+func askToUnlinkDevice(v *page.Request) error {
+	found, d, err := aDevice(v)
+	if err != nil {
+		return err
+	}
+	return v.Show(UnlinkDevice(sender(v, found), d))
+}
+
+func unlinkDevice(v *page.Request) error {
+	found, d, err := aDevice(v)
+	if err != nil {
+		return err
+	}
+	if err := v.Client.UnlinkDevice(v.Ctx(), found.ID.String(), v.Path("device")); err != nil {
+		return err
+	}
+	v.Did(found.ID.String() + " " + d.Name)
+	v.Say("device.unlinked", "", "Name", cmp.Or(d.Name, v.Path("device")))
+	return v.Redirect(sessionURL(v, found.ID))
+}

@@ -1,0 +1,93 @@
+package session
+
+import (
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// gatewayRoutes are what a session that sends through a gateway has besides: its keys. It is tested like all sessions.
+var gatewayRoutes = []page.Route{
+	page.Get("/c/{client}/sessions/{id}/gateway", page.ClientSide, puntuale.Owner, gatewayKeys),
+	page.Post("/c/{client}/sessions/{id}/gateway", page.ClientSide, puntuale.Owner, "session.gateway", setGateway),
+}
+
+// gatewayFields are the fields of the forms that take a gateway's keys.
+var gatewayFields = []string{"name", "access_token", "base_url", "instance_id"}
+
+func readGateway(f *view.Form) control.NewGateway {
+	return control.NewGateway{BaseURL: f.Value("base_url"), AccessToken: f.Value("access_token"), InstanceID: f.Value("instance_id")}
+}
+
+// createGateway creates a session that sends through a gateway. The choice of this kind leads to a form for the keys.
+func createGateway(v *page.Request, f *view.Form) error {
+	if !f.Values.Has("access_token") {
+		return v.Whole(NewGateway(view.NewForm("name", f.Value("name"))))
+	}
+	sandbox, gateway := false, readGateway(f)
+	made, err := v.Client.CreateSession(v.Ctx(), control.NewSession{
+		Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Gateway: &gateway,
+	}, control.Once[control.Session]{})
+	if err != nil {
+		return v.Again(page.Below(err, "gateway"), f, NewGatewayForm(f), NewGateway(f), gatewayFields...)
+	}
+	v.Did(made.ID.String())
+	v.Say("session.created", "")
+	return v.Redirect(sessionURL(v, made.ID))
+}
+
+// gateway returns a session that sends through a gateway.
+func gateway(v *page.Request) (Sender, error) {
+	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
+	s := sender(v, found)
+	if err == nil && !s.ToGateway() {
+		err = page.ErrNoPage
+	}
+	return s, err
+}
+
+// gatewayKeys takes other keys. Those that are stored are never shown, and stay where nothing else is given.
+func gatewayKeys(v *page.Request) error {
+	of, err := gateway(v)
+	if err != nil {
+		return err
+	}
+	return v.Show(GatewayKeys(view.NewForm(), of))
+}
+
+func setGateway(v *page.Request) error {
+	of, err := gateway(v)
+	if err != nil {
+		return err
+	}
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	if _, err := v.Client.SetGateway(v.Ctx(), of.ID.String(), readGateway(f)); err != nil {
+		return v.Again(err, f, GatewayKeysForm(f, of), GatewayKeys(f, of), gatewayFields...)
+	}
+	v.Did(of.ID.String())
+	v.Say("gateway.saved", "")
+	return v.Redirect(sessionURL(v, of.ID))
+}
+
+// testGateway asks the gateway about the number, and says what came of it on the session's page.
+func testGateway(v *page.Request, f *view.Form, of Sender) error {
+	tried, err := v.Client.TestSession(v.Ctx(), of.ID.String())
+	if err != nil {
+		o, missing := oneSession(v, of.ID.String())
+		if missing != nil {
+			return missing
+		}
+		return v.Again(err, f, GatewayTest(f, o), Session(o))
+	}
+	v.Did(of.ID.String())
+	tone := "bad"
+	if tried.OK {
+		tone = "ok"
+	}
+	v.Toast(tone, v.Frame.Language.Says(tried.Message), "")
+	return v.Redirect(sessionURL(v, of.ID))
+}

@@ -1,0 +1,98 @@
+package session
+
+import (
+	"bytes"
+	"cmp"
+	"image"
+	"image/color"
+	_ "image/jpeg" // a logo's form
+	"image/png"
+	"math"
+	"puntuale/internal/web/page"
+	"slices"
+)
+
+// iconSizes are the sides of an app's icon, in pixels, that browsers want before they offer to install it.
+var iconSizes = []int{192, 512}
+
+func isIconSize(size int) bool { return slices.Contains(iconSizes, size) }
+
+// iconMemory is what it takes at most to draw an icon, in bytes.
+func iconMemory(logo []byte, size int) int64 {
+	config, _, err := image.DecodeConfig(bytes.NewReader(logo))
+	if err != nil {
+		config = image.Config{}
+	}
+	return int64(config.Width)*int64(config.Height)*8 + int64(size)*int64(size)*8
+}
+
+// drawIcon is a partner's logo on white, or a clock on its colour, as a PNG. What matters stays within the middle four
+// fifths: phones cut icons to circles.
+func drawIcon(size int, colour string, logo []byte) []byte {
+	icon := image.NewNRGBA(image.Rect(0, 0, size, size))
+	picture, _, err := image.Decode(bytes.NewReader(logo))
+	if err == nil && !picture.Bounds().Empty() {
+		drawLogo(icon, picture)
+	} else {
+		drawClock(icon, page.ParseColour(cmp.Or(colour, "#0b6e63")))
+	}
+	var b bytes.Buffer
+	_ = png.Encode(&b, icon) // writing to memory does not fail
+	return b.Bytes()
+}
+
+// drawLogo draws a picture as large as fits into the middle, on white. Each pixel is the mean of what it covers.
+func drawLogo(icon *image.NRGBA, picture image.Image) {
+	side, from := icon.Rect.Dx(), picture.Bounds()
+	scale := 0.66 * float64(side) / float64(max(from.Dx(), from.Dy())) // the diagonal of a square logo stays within the circle
+	left, top := (float64(side)-float64(from.Dx())*scale)/2, (float64(side)-float64(from.Dy())*scale)/2
+	for y := range side {
+		for x := range side {
+			icon.Set(x, y, mean(picture, (float64(x)-left)/scale, (float64(y)-top)/scale, 1/scale))
+		}
+	}
+}
+
+// mean is the colour, on white, of the square of a picture that begins at x and y. At least one pixel of it is looked at.
+func mean(picture image.Image, x, y, side float64) color.Color {
+	from := picture.Bounds()
+	var r, g, b, n float64
+	for v := int(math.Floor(y)); v == int(math.Floor(y)) || float64(v) < y+side; v++ {
+		for u := int(math.Floor(x)); u == int(math.Floor(x)) || float64(u) < x+side; u++ {
+			n++
+			at := image.Pt(from.Min.X+u, from.Min.Y+v)
+			if !at.In(from) {
+				r, g, b = r+0xffff, g+0xffff, b+0xffff
+				continue
+			}
+			pr, pg, pb, pa := picture.At(at.X, at.Y).RGBA()
+			r, g, b = r+float64(pr+0xffff-pa), g+float64(pg+0xffff-pa), b+float64(pb+0xffff-pa)
+		}
+	}
+	return color.NRGBA64{uint16(r / n), uint16(g / n), uint16(b / n), 0xffff}
+}
+
+// drawClock draws the product's mark: a ring and two hands, in the ink that is read on the colour.
+func drawClock(icon *image.NRGBA, ground page.RGB) {
+	ink, side := page.ParseColour(page.InkOn(ground.String())), float64(icon.Rect.Dx())
+	const thick = 0.03 // half of a stroke, as part of the side
+	for y := range icon.Rect.Dy() {
+		for x := range icon.Rect.Dx() {
+			px, py := (float64(x)+0.5)/side-0.5, (float64(y)+0.5)/side-0.5
+			away := math.Abs(math.Hypot(px, py) - 0.27)
+			away = min(away, toLine(px, py, 0, -0.16), toLine(px, py, 0.11, 0.08))
+			share := max(0, min(1, (thick-away)*side+0.5)) // the edge is one pixel soft
+			var c [3]uint8
+			for i := range c {
+				c[i] = uint8(math.Round(255 * (ground[i] + (ink[i]-ground[i])*share)))
+			}
+			icon.SetNRGBA(x, y, color.NRGBA{c[0], c[1], c[2], 255})
+		}
+	}
+}
+
+// toLine is how far a point lies from the line between the middle and an end.
+func toLine(x, y, endX, endY float64) float64 {
+	along := max(0, min(1, (x*endX+y*endY)/(endX*endX+endY*endY)))
+	return math.Hypot(x-along*endX, y-along*endY)
+}

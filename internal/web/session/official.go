@@ -1,0 +1,161 @@
+package session
+
+import (
+	"crypto/rand"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// officialRoutes are what a session of the type Official has besides: its keys, its test, its templates.
+var officialRoutes = []page.Route{
+	page.Get("/c/{client}/sessions/{id}/official", page.ClientSide, puntuale.Owner, officialSetup),
+	page.Post("/c/{client}/sessions/{id}/official", page.ClientSide, puntuale.Owner, "session.official", setOfficial),
+	page.Post("/c/{client}/sessions/{id}/test", page.ClientSide, puntuale.Staff, "session.test", testSession),
+	page.Get("/c/{client}/sessions/{id}/templates", page.ClientSide, puntuale.Reader, networkTemplates),
+	page.Post("/c/{client}/sessions/{id}/templates", page.ClientSide, puntuale.Staff, "session.templates", syncTemplates),
+}
+
+// metaSide is what an Official session is to Meta.
+func metaSide(v *page.Request, s control.Session) (*MetaSide, error) {
+	about, err := v.Client.NetworkTemplates(v.Ctx(), s.ID.String(), request.Page{Limit: "1"})
+	if err != nil {
+		return nil, err
+	}
+	m := &MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook}
+	if m.Webhook == "" {
+		m.Webhook = page.ReadAt(v.HTTP) + s.ID.WebhookPath()
+	}
+	m.Reachable = page.Reachable(m.Webhook)
+	return m, nil
+}
+
+// official returns a session that speaks with Meta.
+func official(v *page.Request) (control.Session, error) {
+	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
+	if err == nil && !sender(v, found).ToMeta() {
+		err = page.ErrNoPage
+	}
+	return found, err
+}
+
+// officialSetup takes the keys. A stored key is never shown again. It stays where nothing else is given.
+func officialSetup(v *page.Request) error {
+	found, err := official(v)
+	if err != nil {
+		return err
+	}
+	about, err := metaSide(v, found)
+	if err != nil {
+		return err
+	}
+	f := view.NewForm("phone_number_id", about.Number, "business_account_id", about.Account)
+	replaces := about.Number != ""
+	if !replaces {
+		f.Values.Set("verify_token", rand.Text()[:20])
+	}
+	return v.Show(OfficialSetup(f, sender(v, found), replaces))
+}
+
+func setOfficial(v *page.Request) error {
+	found, err := official(v)
+	if err != nil {
+		return err
+	}
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	keys := puntuale.OfficialKeys{
+		PhoneNumberID: f.Value("phone_number_id"), AccessToken: f.Value("access_token"), AppSecret: f.Value("app_secret"), VerifyToken: f.Value("verify_token"),
+		BusinessAccountID: f.Value("business_account_id"), GroupsAPI: f.Is("groups_api", "on"),
+	}
+	before, err := metaSide(v, found)
+	if err != nil {
+		return err
+	}
+	replaces := before.Number != ""
+	asked := control.NewKeys{OfficialKeys: keys, NoAccount: true, KeepGroups: replaces && f.Value("groups_api") == ""}
+	if _, err := v.Client.SetKeys(v.Ctx(), found.ID.String(), asked); err != nil {
+		shown := sender(v, found)
+		return v.Again(err, f, OfficialForm(f, shown, replaces), OfficialSetup(f, shown, replaces),
+			"phone_number_id", "business_account_id", "access_token", "app_secret", "verify_token")
+	}
+	v.Did(found.ID.String())
+	o, err := oneSession(v, found.ID.String())
+	if err != nil {
+		return err
+	}
+	o.Meta.Setup = true
+	return v.Whole(OfficialWebhook(o, strings.TrimSpace(keys.VerifyToken)))
+}
+
+// testSession tries the connection. While a session is being set up the answer comes into the page that is there, which
+// shows what is shown only once.
+func testSession(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	found, err := v.Client.Session(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return err
+	}
+	switch of := sender(v, found); {
+	case of.ToGateway():
+		return testGateway(v, f, of)
+	case !of.ToMeta():
+		return page.ErrNoPage
+	}
+	tried, err := v.Client.TestSession(v.Ctx(), found.ID.String())
+	o, missing := oneSession(v, found.ID.String())
+	if missing != nil {
+		return missing
+	}
+	o.Meta.Setup = f.Value("from") == "setup"
+	if err != nil {
+		return v.Again(err, f, TestForm(f, o), Session(o))
+	}
+	v.Did(found.ID.String())
+	o.Meta.Test = &TestResult{OK: tried.OK, Message: tried.Message}
+	if o.Meta.Setup && v.Partial() {
+		return v.Show(TestForm(view.NewForm(), o))
+	}
+	return v.Whole(Session(o))
+}
+
+func networkTemplates(v *page.Request) error {
+	found, err := official(v)
+	if err != nil {
+		return err
+	}
+	all, err := v.Client.NetworkTemplates(v.Ctx(), found.ID.String(), request.Page{Limit: "50", Cursor: v.Query("cursor")})
+	if err != nil {
+		return err
+	}
+	return v.Show(NetworkTemplates(sender(v, found), ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.Query("cursor"), Next: all.Next}))
+}
+
+// syncTemplates reads the templates anew: the test does so.
+func syncTemplates(v *page.Request) error {
+	found, err := official(v)
+	if err != nil {
+		return err
+	}
+	tried, err := v.Client.TestSession(v.Ctx(), found.ID.String())
+	if err != nil {
+		return err
+	}
+	v.Did(found.ID.String())
+	switch {
+	case !tried.OK:
+		v.Toast("bad", v.Frame.Language.Says(tried.Message), "")
+	case tried.Templates.Problem.IsZero():
+		v.Say("official.synced_now", "")
+	}
+	return v.Redirect(sessionURL(v, found.ID) + "/templates")
+}

@@ -1,0 +1,9 @@
+// Package session is the pages of a client's numbers: linking them, Official numbers, gateways, devices, and the phone from which a person sends by hand.
+package session
+
+import (
+	"slices"
+)
+
+// Routes are all pages of the package.
+var Routes = slices.Concat(assistedRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes)

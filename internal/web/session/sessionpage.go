@@ -1,0 +1,153 @@
+package session
+
+import (
+	"fmt"
+	"puntuale/internal/web/view"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// Sender is a session as pages show it.
+type Sender struct {
+	puntuale.Session
+	State     puntuale.LinkState
+	Word      string // names the state, as callers of the API are told
+	Number    string
+	Detail    puntuale.Reason
+	Hint      puntuale.Reason
+	Code      *puntuale.PairingCode
+	Until     time.Time
+	Limited   time.Time
+	StartName string
+	StopName  string
+}
+
+// ToMeta reports whether the session speaks with Meta's servers.
+func (s Sender) ToMeta() bool { return s.Type == puntuale.Official && !s.Sandbox }
+
+// Stamp changes with what the page of the session shows of its link. It holds nothing of a code.
+func (s Sender) Stamp() string {
+	moment := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return t.UnixMilli()
+	}
+	return fmt.Sprintf("%s-%t-%d-%d", s.Word, s.Code != nil, moment(s.Until), moment(s.Limited))
+}
+
+// simulates reports whether the session's messages leave, to nobody.
+func (s Sender) simulates() bool { return s.Sandbox && s.State == puntuale.LinkOnline }
+
+// ToGateway reports whether the session sends through a gateway.
+func (s Sender) ToGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox && !s.ByDevice() }
+
+// paced reports whether the page offers to change how much the session sends.
+func (s Sender) paced() bool {
+	return s.Type != puntuale.Official && !s.ByDevice() || s.Pace != (puntuale.Pace{})
+}
+
+// tone is the tone of the state's badge.
+func (s Sender) tone() string {
+	switch {
+	case s.State == puntuale.LinkOnline && s.Limited.IsZero():
+		return "ok"
+	case s.State == puntuale.LinkOnline, s.State == puntuale.LinkLinked:
+		return "warn"
+	case s.State == puntuale.LinkPairing:
+		return "wait"
+	}
+	return "bad"
+}
+
+func (s Sender) notice() string {
+	switch s.tone() {
+	case "ok":
+		return "notice notice-ok"
+	case "wait":
+		return "notice"
+	}
+	return "notice notice-warn"
+}
+
+func (s Sender) icon() string {
+	switch s.tone() {
+	case "ok":
+		return "circle-check"
+	case "wait":
+		return "hourglass"
+	}
+	return "alert-triangle"
+}
+
+// typeKey names what kind of session it is.
+func (s Sender) typeKey() string {
+	if s.ByDevice() {
+		return "session.type.device"
+	}
+	return "session.type." + strings.ToLower(string(s.Type))
+}
+
+// OneSession is what the page of a session shows. Its forms are nil until one was refused.
+type OneSession struct {
+	Sender
+	Sequences []view.Option // that there are to choose from
+	Meta      *MetaSide
+	Devices   *DeviceSide
+	PairForm  *view.Form
+	CodeForm  *view.Form
+	Pair      *view.Form // of default sequences
+	PaceForm  *view.Form
+	LinkForm  *view.Form // reconnect and unlink
+	NameForm  *view.Form
+}
+
+// MetaSide is what an Official session is to Meta.
+type MetaSide struct {
+	puntuale.NetworkTemplates
+	Webhook   string // the whole address
+	Reachable bool   // the address is one that Meta may take
+	Test      *TestResult
+	Setup     bool // shown while the session is being set up
+}
+
+// TestResult is what came of trying the connection.
+type TestResult struct {
+	OK      bool
+	Message puntuale.Reason
+}
+
+func (o OneSession) pairForm() *view.Form {
+	id := func(n puntuale.SequenceID) string {
+		if n == 0 {
+			return ""
+		}
+		return n.String()
+	}
+	return view.Fresh(o.Pair, view.Version, string(o.PairVersion()), "start", id(o.Start), "stop", id(o.Stop))
+}
+
+func (o OneSession) nameForm() *view.Form {
+	return view.Fresh(o.NameForm, view.Version, string(o.Version()), "name", o.Name)
+}
+
+func (o OneSession) paceForm() *view.Form {
+	p := o.Pace
+	return view.Fresh(o.PaceForm, view.Version, string(o.Version()), "per_minute", fmt.Sprint(p.PerMinute), "per_day", fmt.Sprint(p.PerDay), "cold_per_minute", fmt.Sprint(p.ColdPerMinute),
+		"cold_per_day", fmt.Sprint(p.ColdPerDay), "jitter", fmt.Sprint(p.Jitter))
+}
+
+// StoredPace is the pace as a form that nobody touched shows it.
+func (o OneSession) StoredPace() *view.Form { return o.paceForm() }
+
+// Choice is the name of a sequence that is offered, "" where it is not.
+func (o OneSession) Choice(id string) string {
+	for _, c := range o.Sequences {
+		if c.Value == id {
+			return c.Text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package signin
+
+import (
+	"net/http"
+
+	"puntuale"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// invitationRoutes are the page on which somebody who was invited sets a password. It has the looks of their partner.
+var invitationRoutes = []page.Route{
+	page.Get("/invitation", page.Anyone, 0, invitation),
+	page.Post("/invitation", page.Anyone, 0, page.Unaudited, acceptInvitation), // notes who joined by itself
+}
+
+func invitation(v *page.Request) error {
+	p, err := v.Site.Accounts.Invited(v.Ctx(), v.Query("t"))
+	if err != nil {
+		return spent(v, err)
+	}
+	v.Frame.Look = page.LookOf(p.Host())
+	return v.Show(Invitation(view.NewForm("t", v.Query("t")), p.User().Email))
+}
+
+// spent says of an invitation that it is worth nothing any more.
+func spent(v *page.Request, err error) error {
+	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
+		return err
+	}
+	if v.Partial() {
+		return v.Redirect("/invitation") // without a secret it says so
+	}
+	return v.ShowAs(http.StatusNotFound, InvitationSpent(v.SignInAddress()))
+}
+
+func acceptInvitation(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	invited, err := v.Site.Accounts.Invited(v.Ctx(), f.Value("t"))
+	if err != nil {
+		return spent(v, err)
+	}
+	v.Frame.Look = page.LookOf(invited.Host())
+	p, err := v.Site.Accounts.Join(v.Ctx(), f.Value("t"), f.Value("password"))
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
+		return spent(v, err)
+	case err != nil:
+		email := invited.User().Email
+		return v.Again(err, f, InvitationForm(f, email), Invitation(f, email), "password")
+	}
+	if err := p.Note(v.Ctx(), p.User().Client, "user.join", p.User().Email, v.Caller().Address); err != nil {
+		return err
+	}
+	return passed(v, p, p.Begin(puntuale.UnfinishedSignIn))
+}

@@ -1,0 +1,175 @@
+package signin
+
+import (
+	"encoding/json"
+
+	"puntuale"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// profileRoutes are a person's own pages: name, language, password, second factor.
+var profileRoutes = []page.Route{
+	page.Get("/me", page.SignedIn, puntuale.Reader, me),
+	page.Post("/me/name", page.SignedIn, puntuale.Reader, "me.name", rename),
+	page.Post("/me/password", page.SignedIn, puntuale.Reader, "me.password", changePassword),
+	page.Post("/me/visits/end", page.SignedIn, puntuale.Reader, "me.visits_end", endVisits),
+	page.Get("/me/second", page.SignedIn, puntuale.Reader, secondPage),
+	page.Post("/me/second", page.SignedIn, puntuale.Reader, "me.second_on", setSecond),
+	page.Post("/me/second/end", page.SignedIn, puntuale.Reader, "me.second_off", endSecond),
+	page.Post("/me/second/codes", page.SignedIn, puntuale.Reader, "me.codes", renewCodes),
+}
+
+// mine is what the page shows besides its forms.
+func mine(v *page.Request) Mine {
+	on, codes := v.Person.Second()
+	return Mine{User: v.Person.User(), Second: on, Codes: codes}
+}
+
+func me(v *page.Request) error {
+	return v.Show(Me(mine(v)))
+}
+
+func rename(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	if err := v.Person.Rename(v.Ctx(), f.Value("name")); err != nil {
+		m := mine(v)
+		m.NameForm = f
+		return v.Again(err, f, NameForm(m), Me(m), "name")
+	}
+	v.Say("me.name_done", "")
+	return v.Redirect("/me")
+}
+
+func changePassword(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	m := mine(v)
+	m.PasswordForm = f
+	stamp, err := v.Person.ChangePassword(v.Ctx(), f.Value("present"), f.Value("password"))
+	if err != nil {
+		return v.Again(err, f, PasswordForm(m), Me(m), "present", "password")
+	}
+	if err := v.Restamp(stamp); err != nil {
+		return err
+	}
+	v.Say("me.password_done", "")
+	return v.Redirect("/me")
+}
+
+func endVisits(v *page.Request) error {
+	stamp, err := v.Person.EndVisits(v.Ctx())
+	if err != nil {
+		return err
+	}
+	if err := v.Restamp(stamp); err != nil {
+		return err
+	}
+	v.Say("me.visits_done", "")
+	return v.Redirect("/me")
+}
+
+// secondStep is a second factor that is being set up. It is kept with the visit until a code shows that the person's app
+// has the secret.
+type secondStep struct {
+	Step   puntuale.Unfinished `json:"step"`
+	Secret []byte              `json:"secret"`
+}
+
+func secondPage(v *page.Request) error {
+	if on, _ := v.Person.Second(); on {
+		return v.Redirect("/me")
+	}
+	secret, err := secret(v)
+	if err != nil {
+		return err
+	}
+	return v.Show(Second(view.NewForm(), SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}))
+}
+
+// pendingSecret is the secret that is being set up; nil where none is, or its time is over.
+func pendingSecret(v *page.Request) []byte {
+	var step secondStep
+	if json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), page.KeySecret)), &step) != nil || !step.Step.Open(puntuale.UnfinishedSecond, v.Person.User(), v.Now()) {
+		return nil
+	}
+	return step.Secret
+}
+
+// secret returns the one that is being set up, else a new one.
+func secret(v *page.Request) ([]byte, error) {
+	if secret := pendingSecret(v); secret != nil {
+		return secret, nil
+	}
+	secret, _, err := v.Person.NewSecond()
+	if err != nil {
+		return nil, err
+	}
+	content, err := json.Marshal(secondStep{v.Person.Begin(puntuale.UnfinishedSecond), secret}) //nolint:gosec // it is kept in the visit, which is sealed
+	if err != nil {
+		return nil, err
+	}
+	v.Visits.Put(v.Ctx(), page.KeySecret, string(content))
+	return secret, nil
+}
+
+func setSecond(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	if on, _ := v.Person.Second(); on {
+		v.Quiet = true
+		v.Toast("bad", v.T("second.already"), "")
+		return v.Redirect("/me")
+	}
+	secret := pendingSecret(v)
+	if secret == nil {
+		v.Quiet = true
+		v.Toast("bad", v.T("second.over"), "")
+		return v.Redirect("/me/second")
+	}
+	codes, err := v.Person.SetSecond(v.Ctx(), secret, f.Value("code"))
+	if err != nil {
+		f.Values.Del("code")
+		part := SecondForm(f)
+		return v.Again(err, f, part, Second(f, SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}), "code")
+	}
+	v.Visits.Remove(v.Ctx(), page.KeySecret)
+	return v.Whole(RecoveryCodes(codes))
+}
+
+func endSecond(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	if err := v.Person.EndSecond(v.Ctx(), f.Value("present"), f.Value("code")); err != nil {
+		f.Values.Del("code")
+		m := mine(v)
+		m.SecondForm = f
+		return v.Again(err, f, SecondOffForm(m), Me(m), "present", "code")
+	}
+	v.Say("me.second_off_done", "")
+	return v.Redirect("/me")
+}
+
+func renewCodes(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	codes, err := v.Person.RenewRecovery(v.Ctx(), f.Value("present"), f.Value("code"))
+	if err != nil {
+		f.Values.Del("code")
+		m := mine(v)
+		m.CodesForm = f
+		return v.Again(err, f, CodesForm(m), Me(m), "present", "code")
+	}
+	return v.Whole(RecoveryCodes(codes))
+}

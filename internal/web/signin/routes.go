@@ -1,0 +1,9 @@
+// Package signin is the pages of how people come in: the sign-in pages, invitations, and a person's own profile.
+package signin
+
+import (
+	"slices"
+)
+
+// Routes are all pages of the package.
+var Routes = slices.Concat(signinRoutes, invitationRoutes, profileRoutes)

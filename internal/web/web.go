@@ -1,0 +1,32 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+
+	"puntuale/internal/web/campaign"
+	"puntuale/internal/web/message"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/partner"
+	"puntuale/internal/web/sequence"
+	"puntuale/internal/web/session"
+	"puntuale/internal/web/signin"
+	"puntuale/internal/web/static"
+)
+
+// New returns the handler of all pages.
+func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, allRoutes()) }
+
+// allRoutes is the one table. Each feature brings its part.
+func allRoutes() []page.Route {
+	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes)
+}
+
+// Patterns are the patterns of all pages, as net/http writes them, and of what pages load.
+func Patterns() []string {
+	all := []string{http.MethodGet + " " + static.Path}
+	for _, r := range allRoutes() {
+		all = append(all, r.Pattern)
+	}
+	return all
+}
