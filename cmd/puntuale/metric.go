@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"puntuale/internal/clock"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 )
 
 // meter keeps the figures that /metrics shows. It implements [puntuale.Meter].
@@ -150,7 +150,7 @@ func (m *meter) Waited(d time.Duration) { m.waited.Observe(max(0, d.Seconds())) 
 func (m *meter) Closed(n int) { m.closed.Add(float64(n)) }
 
 // watchAdmission shows what is worked on, what waits, and what memory it takes.
-func (m *meter) watchAdmission(load func() httpkit.Load, held func() int64) {
+func (m *meter) watchAdmission(load func() admission.Load, held func() int64) {
 	m.gauge("puntuale_calls", "Calls that are worked on.", func() float64 { return float64(load().Inside) })
 	m.gauge("puntuale_calls_waiting", "Calls that wait for their turn.", func() float64 { return float64(load().Waiting) })
 	m.gauge("puntuale_body_bytes", "Memory kept for bodies and answers.", func() float64 { return float64(held()) })

@@ -11,6 +11,7 @@ import (
 	"puntuale/internal/connector/official"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/intake"
 	"puntuale/internal/price"
 )
@@ -49,7 +50,7 @@ type webhook interface {
 
 // webhooks answers Meta and gateways, which show no key: their requests count by their addresses. nil: this server answers
 // no calls.
-func (s *server) webhooks(cfg serverConfig, m *meter, admit httpkit.Admission) http.Handler {
+func (s *server) webhooks(cfg serverConfig, m *meter, admit admission.Limits) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil
 	}
@@ -82,8 +83,8 @@ func (s *server) webhooks(cfg serverConfig, m *meter, admit httpkit.Admission) h
 
 // delivery is one request to a webhook: its place among all requests, and the memory that it takes.
 type delivery struct {
-	pass    *httpkit.Pass
-	account *httpkit.Account
+	pass    *admission.Permit
+	account *admission.MemoryGrant
 }
 
 type deliveryKey struct{}
@@ -92,14 +93,14 @@ type deliveryKey struct{}
 const deliveredWithin = 10 * time.Second
 
 // begin lets a request in. One that cannot be a network's counts as a stranger's. Codes: overloaded, rate_limited.
-func (d *delivery) begin(r *http.Request, admit httpkit.Admission, expects func(*http.Request) bool) (err error) {
-	from := httpkit.From(r)
-	if d.pass, _, err = admit.Gate.Enter(r.Context(), from, httpkit.LaneWrite); err != nil {
+func (d *delivery) begin(r *http.Request, admit admission.Limits, expects func(*http.Request) bool) (err error) {
+	from := httpkit.UnknownCaller(r)
+	if d.pass, _, err = admit.Gate.Enter(r.Context(), from, admission.PriorityWrite); err != nil {
 		return err
 	}
 	d.account = admit.Budget.Open(from)
 	if !expects(r) {
-		return admit.Unknown(r)
+		return admit.UnknownCallers.Take(from)
 	}
 	return nil
 }
@@ -115,10 +116,10 @@ func readDelivery(w http.ResponseWriter, r *http.Request, most int64) ([]byte, e
 	if d == nil {
 		d = &delivery{} // without limits
 	}
-	release := httpkit.ReadWithin(w, r, deliveredWithin)
+	release := admission.ReadWithin(w, r, deliveredWithin)
 	defer release()
 	d.pass.Rest()
-	body, err := httpkit.ReadBody(w, r, most, d.account)
+	body, err := admission.ReadBody(w, r, most, d.account)
 	if err == nil {
 		_, err = d.pass.Return(r.Context())
 	}

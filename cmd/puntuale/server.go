@@ -21,6 +21,7 @@ import (
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/intake"
 	"puntuale/internal/media"
 	"puntuale/internal/session"
@@ -29,7 +30,7 @@ import (
 	"puntuale/internal/web"
 )
 
-// What a connection may cost before it is given up. Bodies are small (httpkit.MaxBody) and answers quick, so these only
+// What a connection may cost before it is given up. Bodies are small (admission.MaxBody) and answers quick, so these only
 // meet a slow or a hostile peer.
 const (
 	readHeaderTimeout = 5 * time.Second
@@ -62,7 +63,7 @@ type server struct {
 	listener net.Listener
 	figures  *http.Server // of its own for /metrics; nil: there is none
 	served   chan error   // what ended an HTTP server
-	open     *connections
+	open     *admission.ConnectionLimiter
 	outage   *outage
 	clock    clock.Clock
 	logger   *slog.Logger
@@ -99,8 +100,8 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		return nil, err
 	}
 	meter := newMeter()
-	s.open = newConnections(cfg.Connections, meter.Closed)
-	meter.watchConnections(s.open.count)
+	s.open = admission.NewConnectionLimiter(cfg.Connections, meter.Closed)
+	meter.watchConnections(s.open.Count)
 	meter.Roles(cfg.Roles)
 	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
@@ -193,7 +194,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 
 // newHTTP makes the HTTP server; it does not serve yet.
 func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
-	admit := admission(cfg, m)
+	admit := newLimits(cfg, m)
 	api, err := s.newAPI(cfg, m, admit)
 	if err != nil {
 		return nil, err
@@ -207,9 +208,9 @@ func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 		shown = nil
 	}
 	return &http.Server{
-		Handler:           s.open.watch(routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)),
-		ConnContext:       s.open.begun,
-		ConnState:         s.open.changed,
+		Handler:           s.open.Watch(routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)),
+		ConnContext:       s.open.Began,
+		ConnState:         s.open.Changed,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
@@ -236,12 +237,12 @@ func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *meter) 
 }
 
 // newAPI makes what answers calls.
-func (s *server) newAPI(cfg serverConfig, m *meter, admit httpkit.Admission) (http.Handler, error) {
+func (s *server) newAPI(cfg serverConfig, m *meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleAPI) {
 		return withoutAPI(httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()}), nil
 	}
 	api, err := httpapi.New(httpapi.Config{
-		Admit: admit, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
+		Admit: admit, Refuse: admission.NewRefusalPacer(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
 		Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
@@ -255,7 +256,7 @@ func (s *server) newAPI(cfg serverConfig, m *meter, admit httpkit.Admission) (ht
 }
 
 // newPages makes what people see; nil without the role.
-func (s *server) newPages(cfg serverConfig, m *meter, admit httpkit.Admission) (http.Handler, error) {
+func (s *server) newPages(cfg serverConfig, m *meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
@@ -374,7 +375,7 @@ func (s *server) finishRequests(ctx context.Context) error {
 			fired, release := s.clock.After(wait)
 			select {
 			case <-fired:
-				s.open.giveUp()
+				s.open.GiveUp()
 			case <-finished:
 				release()
 				return

@@ -60,6 +60,7 @@ var Rules = []Rule{
 	{Package: "internal/session", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/intake", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/httpkit", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/httpkit/admission", Module: []string{"."}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/httpapi", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth", "internal/httpkit"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/auth", "internal/httpkit", "internal/web"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/view", Module: []string{".", "internal/catalogue", "internal/web/language", "internal/web/static"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},

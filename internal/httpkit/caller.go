@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"puntuale/internal/httpkit/admission"
 	"slices"
 	"strings"
 )
@@ -72,6 +73,11 @@ func CallerOf(r *http.Request) Caller {
 		return t.proxies.Caller(r)
 	}
 	return DefaultProxies.Caller(r)
+}
+
+// UnknownCaller is the key of a request whose caller nobody knows yet: its address.
+func UnknownCaller(r *http.Request) admission.CallerKey {
+	return admission.AddressKey(CallerOf(r).Address)
 }
 
 // Caller tells where a request comes from. Each proxy appends the address that it saw to X-Forwarded-For, so the list is

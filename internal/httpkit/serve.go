@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"puntuale/internal/httpkit/admission"
 	"regexp"
 	"runtime/debug"
 	"time"
@@ -42,7 +43,7 @@ func Wrap(h http.Handler, cfg Config) http.Handler {
 			out.body = &noticedBody{ReadCloser: r.Body}
 			r.Body = out.body
 		}
-		defer linger(w, r)
+		defer admission.Linger(w, r)
 		defer func() { access(cfg, t, r, out, begun) }()
 		defer recovered(cfg.Logger, r, out)
 		h.ServeHTTP(out, r)
@@ -156,6 +157,9 @@ const (
 	takenWithin   = 10 * time.Second
 )
 
+// longPast is a deadline that ends a write at once.
+var longPast = time.Unix(1, 0)
+
 func (w *recorder) Write(p []byte) (written int, err error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
@@ -179,7 +183,7 @@ func (w *recorder) writePart(p []byte) (int, error) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(longAgo) // fails only when the reader is gone
+			_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(longPast) // fails only when the reader is gone
 		}
 	})()
 	return w.ResponseWriter.Write(p)

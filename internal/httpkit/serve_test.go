@@ -2,7 +2,6 @@ package httpkit_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"puntuale"
 	"puntuale/internal/httpkit"
 )
 
@@ -90,44 +88,6 @@ func TestSecurityHeaders(t *testing.T) {
 		}
 	}
 }
-
-// endless is a body that says nothing of its length and never stops; it counts what was read.
-type endless struct{ read int }
-
-func (e *endless) Read(p []byte) (int, error) {
-	e.read += len(p)
-	return len(p), nil
-}
-
-func TestReadBody(t *testing.T) {
-	t.Parallel()
-	read := func(body io.Reader, length int64) ([]byte, error) {
-		r := httptest.NewRequest(http.MethodPost, "/", body)
-		r.ContentLength = length
-		return httpkit.ReadBody(httptest.NewRecorder(), r, httpkit.MaxBody, nil)
-	}
-	if got, err := read(strings.NewReader(strings.Repeat("x", httpkit.MaxBody)), -1); err != nil || len(got) != httpkit.MaxBody {
-		t.Errorf("the largest body: %d, %v", len(got), err)
-	}
-	if got, err := read(http.NoBody, 0); err != nil || len(got) != 0 {
-		t.Errorf("no body: %q, %v", got, err)
-	}
-	unread := &endless{}
-	if _, err := read(unread, httpkit.MaxBody+1); puntuale.CodeOf(err) != puntuale.CodeTooLarge || unread.read != 0 {
-		t.Errorf("announced as too large: %v, %d bytes read", err, unread.read)
-	}
-	if _, err := read(unread, -1); puntuale.CodeOf(err) != puntuale.CodeTooLarge || unread.read > 2*httpkit.MaxBody {
-		t.Errorf("found to be too large: %v, %d bytes read", err, unread.read)
-	}
-	broken := io.MultiReader(strings.NewReader(`{"a":`), brokenReader{})
-	if _, err := read(broken, -1); puntuale.CodeOf(err) != puntuale.CodeUnreadable {
-		t.Errorf("broken off: %v", err)
-	}
-}
-
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
 // TestRefusedUnread: a caller that sends its body byte by byte has its refusal at once. A body that was read leaves the
 // connection open.

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/view"
 )
 
@@ -97,7 +97,7 @@ func (s *site) importNumbers(v *visit) error {
 	if err != nil {
 		return err
 	}
-	content, err := v.file("file", httpkit.MaxBody)
+	content, err := v.file("file", admission.MaxBody)
 	if err != nil {
 		return err
 	}

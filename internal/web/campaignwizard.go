@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/view"
 )
 
@@ -256,7 +256,7 @@ const mostList = 100<<20 + 1<<20
 
 // uploadPeople reads a list as it comes, from a file or as it was pasted: all of it, or nothing where a row is wrong.
 func (s *site) uploadPeople(v *visit) error {
-	if err := httpkit.CheckLength(v.r, mostList); err != nil {
+	if err := admission.CheckLength(v.r, mostList); err != nil {
 		return v.listRefused(err)
 	}
 	if _, answered, err := v.draft(); err != nil || answered {
@@ -266,7 +266,7 @@ func (s *site) uploadPeople(v *visit) error {
 	v.r.Body = http.MaxBytesReader(v.w, struct {
 		io.Reader
 		io.Closer
-	}{httpkit.ReadOn(v.w, v.r, clock.System().Now), v.r.Body}, mostList)
+	}{admission.ReadOn(v.w, v.r, clock.System().Now), v.r.Body}, mostList)
 	parts, err := v.r.MultipartReader()
 	if err != nil {
 		return unreadable(err)

@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/view"
 )
 
@@ -59,7 +60,7 @@ func (s *site) importSequence(v *visit) error {
 		return err
 	}
 	text := f.Value("content")
-	if uploaded, err := v.file("file", httpkit.MaxBody); err != nil {
+	if uploaded, err := v.file("file", admission.MaxBody); err != nil {
 		return err
 	} else if len(uploaded) > 0 {
 		text = string(uploaded)

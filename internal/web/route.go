@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/static"
 )
 
@@ -73,7 +74,7 @@ func (s *site) admit(v *visit) error {
 		return err
 	}
 	if v.person == nil && v.route.counted() {
-		if err := s.admits.Unknown(v.r); err != nil {
+		if err := s.admits.UnknownCallers.Take(httpkit.UnknownCaller(v.r)); err != nil {
 			httpkit.Quieten(v.ctx())
 			return err
 		}
@@ -125,14 +126,14 @@ var preventing = []string{
 }
 
 // lane is how the gate treats requests for the route.
-func (r *route) lane() httpkit.Lane {
+func (r *route) lane() admission.Priority {
 	switch {
 	case slices.Contains(preventing, r.audit):
-		return httpkit.LanePrevent
+		return admission.PriorityPrevent
 	case r.method() == http.MethodGet:
-		return httpkit.LaneRead
+		return admission.PriorityRead
 	}
-	return httpkit.LaneWrite
+	return admission.PriorityWrite
 }
 
 // counted reports whether a request of somebody who has not signed in counts towards what one address may ask: what a

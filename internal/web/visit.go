@@ -20,6 +20,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/language"
 	"puntuale/internal/web/static"
 	"puntuale/internal/web/view"
@@ -36,8 +37,8 @@ type visit struct {
 	partner *control.Partner // on the partner's side
 	client  *control.Client  // on the client's side
 	frame   *view.Frame
-	pass    *httpkit.Pass
-	account *httpkit.Account // of what the request takes in memory
+	pass    *admission.Permit
+	account *admission.MemoryGrant // of what the request takes in memory
 
 	target   string // what was done it to, for the audit log
 	quiet    bool   // nothing was done
@@ -115,13 +116,13 @@ const (
 // body reads what was sent. Others may have the place meanwhile; who has not signed in gets none again, for a sign-in waits
 // in a queue of its own. Codes: too_large, unreadable, overloaded, rate_limited.
 func (v *visit) body() (content []byte, err error) {
-	most := int64(httpkit.MaxBody)
+	most := int64(admission.MaxBody)
 	if v.person == nil {
 		most = strangerBody
-		defer httpkit.ReadWithin(v.w, v.r, strangerWithin)()
+		defer admission.ReadWithin(v.w, v.r, strangerWithin)()
 	}
 	v.pass.Rest()
-	if content, err = httpkit.ReadBody(v.w, v.r, most, v.account); err != nil {
+	if content, err = admission.ReadBody(v.w, v.r, most, v.account); err != nil {
 		return nil, err
 	}
 	if v.person != nil {
@@ -141,7 +142,7 @@ func (v *visit) form() (*view.Form, error) {
 	}
 	v.r.Body = io.NopCloser(bytes.NewReader(content))
 	if strings.HasPrefix(v.r.Header.Get("Content-Type"), "multipart/form-data") {
-		err = v.r.ParseMultipartForm(httpkit.MaxBody)
+		err = v.r.ParseMultipartForm(admission.MaxBody)
 	} else {
 		err = v.r.ParseForm()
 	}

@@ -1,4 +1,4 @@
-package httpkit
+package admission
 
 import (
 	"context"
@@ -16,10 +16,10 @@ const (
 // longAgo is a deadline that ends a read at once.
 var longAgo = time.Unix(1, 0)
 
-// linger reads on, for a bounded time, what a caller is still sending although the call was refused. A usual client
+// Linger reads on, for a bounded time, what a caller is still sending although the call was refused. A usual client
 // looks for an answer only once it has sent everything. If the connection were closed before, it would see a broken one
 // and no answer. A caller who looks earlier has the whole answer already.
-func linger(w http.ResponseWriter, r *http.Request) {
+func Linger(w http.ResponseWriter, r *http.Request) {
 	if w.Header().Get("Connection") != "close" || r.ContentLength == 0 || r.Header.Get("Expect") != "" {
 		return // read, or the caller asked first whether to send it
 	}

@@ -1,4 +1,4 @@
-package httpkit_test
+package admission_test
 
 import (
 	"context"
@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 )
 
 var (
-	strangers = httpkit.Share{}
-	greedy    = httpkit.Share{Side: puntuale.ClientSide, ID: 1}
-	modest    = httpkit.Share{Side: puntuale.ClientSide, ID: 2}
-	third     = httpkit.Share{Side: puntuale.PartnerSide, ID: 1}
+	strangers = admission.CallerKey{}
+	greedy    = admission.CallerKey{Side: puntuale.ClientSide, ID: 1}
+	modest    = admission.CallerKey{Side: puntuale.ClientSide, ID: 2}
+	third     = admission.CallerKey{Side: puntuale.PartnerSide, ID: 1}
 )
 
 // hall is a gate with a clock that a test sets.
 type hall struct {
-	*httpkit.Gate
+	*admission.Gate
 	t   *testing.T
 	now atomic.Int64 // nanoseconds
 
@@ -30,9 +30,9 @@ type hall struct {
 	reasons []string
 }
 
-func newHall(t *testing.T, places int) *hall {
+func newHall(t *testing.T, seats int) *hall {
 	h := &hall{t: t}
-	h.Gate = httpkit.NewGate(httpkit.GateConfig{Places: places, Now: func() time.Time { return time.Unix(0, h.now.Load()) },
+	h.Gate = admission.NewGate(admission.GateConfig{Seats: seats, Now: func() time.Time { return time.Unix(0, h.now.Load()) },
 		Refused: func(reason string) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -42,29 +42,29 @@ func newHall(t *testing.T, places int) *hall {
 }
 
 // in lets one in that need not wait.
-func (h *hall) in(who httpkit.Share, lane httpkit.Lane) *httpkit.Pass {
+func (h *hall) in(who admission.CallerKey, priority admission.Priority) *admission.Permit {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	defer cancel()
-	p, _, err := h.Enter(ctx, who, lane)
+	p, _, err := h.Enter(ctx, who, priority)
 	if err != nil {
-		h.t.Fatalf("%+v, %d: %v", who, lane, err)
+		h.t.Fatalf("%+v, %d: %v", who, priority, err)
 	}
 	return p
 }
 
 type entered struct {
-	name string
-	pass *httpkit.Pass
-	err  error
+	name   string
+	permit *admission.Permit
+	err    error
 }
 
 // queue lets one wait, and returns once it does.
-func (h *hall) queue(name string, who httpkit.Share, lane httpkit.Lane, to chan<- entered) {
+func (h *hall) queue(name string, who admission.CallerKey, priority admission.Priority, to chan<- entered) {
 	h.t.Helper()
 	before := h.Load().Waiting
 	go func() {
-		p, _, err := h.Enter(h.t.Context(), who, lane)
+		p, _, err := h.Enter(h.t.Context(), who, priority)
 		to <- entered{name, p, err}
 	}()
 	for deadline := time.Now().Add(time.Minute); h.Load().Waiting == before; {
@@ -75,24 +75,24 @@ func (h *hall) queue(name string, who httpkit.Share, lane httpkit.Lane, to chan<
 	}
 }
 
-// Nobody holds more than is left for others, and what prevents sends has places of its own.
+// Nobody holds more than is left for others, and what prevents sends has seats of its own.
 func TestGateLeavesRoom(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 8)
 	for range 4 {
-		h.in(greedy, httpkit.LaneWrite)
+		h.in(greedy, admission.PriorityWrite)
 	}
 	waits := make(chan entered, 8)
-	h.queue("fifth", greedy, httpkit.LaneWrite, waits)
-	h.in(modest, httpkit.LaneWrite)
-	h.in(modest, httpkit.LaneWrite)
-	h.in(third, httpkit.LaneWrite)
-	h.in(strangers, httpkit.LaneWrite)
+	h.queue("fifth", greedy, admission.PriorityWrite, waits)
+	h.in(modest, admission.PriorityWrite)
+	h.in(modest, admission.PriorityWrite)
+	h.in(third, admission.PriorityWrite)
+	h.in(strangers, admission.PriorityWrite)
 	if l := h.Load(); l.Inside != 8 || l.Waiting != 1 {
 		t.Fatalf("%+v", l)
 	}
-	h.in(third, httpkit.LanePrevent)
-	h.in(modest, httpkit.LanePrevent)
+	h.in(third, admission.PriorityPrevent)
+	h.in(modest, admission.PriorityPrevent)
 	select {
 	case e := <-waits:
 		t.Errorf("%s got in", e.name)
@@ -104,23 +104,23 @@ func TestGateLeavesRoom(t *testing.T) {
 func TestGateTakesTurns(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
-	held := h.in(strangers, httpkit.LaneWrite)
+	held := h.in(strangers, admission.PriorityWrite)
 	waits := make(chan entered, 8)
-	h.queue("greedy 1", greedy, httpkit.LaneWrite, waits)
-	h.queue("greedy 2", greedy, httpkit.LaneWrite, waits)
-	h.queue("greedy 3", greedy, httpkit.LaneWrite, waits)
-	h.queue("modest 1", modest, httpkit.LaneWrite, waits)
-	reserve := []*httpkit.Pass{held}
+	h.queue("greedy 1", greedy, admission.PriorityWrite, waits)
+	h.queue("greedy 2", greedy, admission.PriorityWrite, waits)
+	h.queue("greedy 3", greedy, admission.PriorityWrite, waits)
+	h.queue("modest 1", modest, admission.PriorityWrite, waits)
+	reserve := []*admission.Permit{held}
 	for id := range int64(4) {
-		reserve = append(reserve, h.in(httpkit.Share{ID: 100 + id}, httpkit.LanePrevent))
+		reserve = append(reserve, h.in(admission.CallerKey{ID: 100 + id}, admission.PriorityPrevent))
 	}
-	h.queue("stop", greedy, httpkit.LanePrevent, waits)
+	h.queue("stop", greedy, admission.PriorityPrevent, waits)
 	held.Leave()
 	first := <-waits
 	if first.name != "stop" || first.err != nil {
 		t.Fatalf("%+v", first)
 	}
-	for _, p := range append(reserve[1:], first.pass) {
+	for _, p := range append(reserve[1:], first.permit) {
 		p.Leave()
 	}
 	var order []string
@@ -130,7 +130,7 @@ func TestGateTakesTurns(t *testing.T) {
 			t.Fatalf("%s: %v", e.name, e.err)
 		}
 		order = append(order, e.name)
-		e.pass.Leave()
+		e.permit.Leave()
 	}
 	if want := []string{"greedy 1", "modest 1", "greedy 2", "greedy 3"}; !slices.Equal(order, want) {
 		t.Errorf("%v", order)
@@ -141,13 +141,13 @@ func TestGateTakesTurns(t *testing.T) {
 func TestGateReads(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 8)
-	h.in(greedy, httpkit.LaneRead)
+	h.in(greedy, admission.PriorityRead)
 	waits := make(chan entered, 8)
-	h.queue("second read of one", greedy, httpkit.LaneRead, waits)
-	h.in(modest, httpkit.LaneRead)
-	h.queue("third read", third, httpkit.LaneRead, waits)
-	for _, who := range []httpkit.Share{greedy, modest, third} {
-		h.in(who, httpkit.LaneWrite)
+	h.queue("second read of one", greedy, admission.PriorityRead, waits)
+	h.in(modest, admission.PriorityRead)
+	h.queue("third read", third, admission.PriorityRead, waits)
+	for _, who := range []admission.CallerKey{greedy, modest, third} {
+		h.in(who, admission.PriorityWrite)
 	}
 	if len(waits) > 0 {
 		t.Errorf("%s got in", (<-waits).name)
@@ -158,17 +158,17 @@ func TestGateReads(t *testing.T) {
 func TestGateRefusesEarly(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 2)
-	h.in(greedy, httpkit.LaneWrite)
+	h.in(greedy, admission.PriorityWrite)
 	waits := make(chan entered, 8)
-	h.queue("waits", greedy, httpkit.LaneWrite, waits)
+	h.queue("waits", greedy, admission.PriorityWrite, waits)
 	h.now.Add(int64(time.Second))
-	_, _, err := h.Enter(t.Context(), greedy, httpkit.LaneWrite)
+	_, _, err := h.Enter(t.Context(), greedy, admission.PriorityWrite)
 	refused, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || refused.Code != puntuale.CodeRateLimited || refused.RetryAfter < time.Second || refused.RetryAfter > 30*time.Second {
 		t.Errorf("%+v", err)
 	}
-	h.in(modest, httpkit.LaneWrite).Leave()
-	h.in(greedy, httpkit.LanePrevent).Leave()
+	h.in(modest, admission.PriorityWrite).Leave()
+	h.in(greedy, admission.PriorityPrevent).Leave()
 	if len(h.reasons) != 1 || h.reasons[0] != "caller" {
 		t.Errorf("%v", h.reasons)
 	}
@@ -178,18 +178,18 @@ func TestGateRefusesEarly(t *testing.T) {
 func TestGateStopsBehindAFlood(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
-	held := h.in(modest, httpkit.LaneWrite)
+	held := h.in(modest, admission.PriorityWrite)
 	for id := range int64(4) {
-		h.in(httpkit.Share{ID: 100 + id}, httpkit.LanePrevent)
+		h.in(admission.CallerKey{ID: 100 + id}, admission.PriorityPrevent)
 	}
 	waits := make(chan entered, 64)
 	for h.Load().Waiting < 4 { // of eight: nobody gets more than are free beside
-		h.queue("flood", greedy, httpkit.LaneWrite, waits)
+		h.queue("flood", greedy, admission.PriorityWrite, waits)
 	}
-	if _, _, err := h.Enter(t.Context(), greedy, httpkit.LaneWrite); err == nil {
+	if _, _, err := h.Enter(t.Context(), greedy, admission.PriorityWrite); err == nil {
 		t.Fatal("there is no flood")
 	}
-	h.queue("stop", greedy, httpkit.LanePrevent, waits)
+	h.queue("stop", greedy, admission.PriorityPrevent, waits)
 	held.Leave()
 	if first := <-waits; first.name != "stop" || first.err != nil {
 		t.Errorf("%+v", first)
@@ -200,31 +200,31 @@ func TestGateStopsBehindAFlood(t *testing.T) {
 func TestGatePatience(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
-	held := h.in(modest, httpkit.LaneWrite)
-	if _, _, err := h.Enter(t.Context(), strangers, httpkit.LaneWrite); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+	held := h.in(modest, admission.PriorityWrite)
+	if _, _, err := h.Enter(t.Context(), strangers, admission.PriorityWrite); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 		t.Errorf("%v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := h.Enter(gone, strangers, httpkit.LaneWrite); !errors.Is(err, context.Canceled) {
+	if _, _, err := h.Enter(gone, strangers, admission.PriorityWrite); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	held.Leave()
-	if l := h.Load(); l != (httpkit.Load{}) {
+	if l := h.Load(); l != (admission.Load{}) {
 		t.Errorf("%+v", l)
 	}
-	h.in(strangers, httpkit.LaneWrite).Leave()
+	h.in(strangers, admission.PriorityWrite).Leave()
 }
 
-// While a body is on its way others have the place; the call comes back before new ones of the same caller.
+// While a body is on its way others have the seat; the call comes back before new ones of the same caller.
 func TestGateRest(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
-	first := h.in(greedy, httpkit.LaneWrite)
+	first := h.in(greedy, admission.PriorityWrite)
 	first.Rest()
-	second := h.in(greedy, httpkit.LaneWrite)
+	second := h.in(greedy, admission.PriorityWrite)
 	waits := make(chan entered, 8)
-	h.queue("new", greedy, httpkit.LaneWrite, waits)
+	h.queue("new", greedy, admission.PriorityWrite, waits)
 	back := make(chan error, 1)
 	go func() {
 		_, err := first.Return(t.Context())
@@ -246,7 +246,7 @@ func TestGateRest(t *testing.T) {
 	}
 }
 
-// However calls come and go, there are never more inside than places, and in the end nobody is left.
+// However calls come and go, there are never more inside than seats, and in the end nobody is left.
 func TestGateCounts(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 16)
@@ -254,7 +254,7 @@ func TestGateCounts(t *testing.T) {
 	var done sync.WaitGroup
 	for i := range 200 {
 		done.Go(func() {
-			who, lane := httpkit.Share{ID: int64(i % 7)}, httpkit.Lane(i%3)
+			who, priority := admission.CallerKey{ID: int64(i % 7)}, admission.Priority(i%3)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			for n := range 50 {
@@ -263,7 +263,7 @@ func TestGateCounts(t *testing.T) {
 					ctx, cancel = context.WithCancel(t.Context()) //nolint:govet // the last is cancelled above
 					go cancel()
 				}
-				p, _, err := h.Enter(ctx, who, lane)
+				p, _, err := h.Enter(ctx, who, priority)
 				if err != nil {
 					continue
 				}
@@ -278,29 +278,8 @@ func TestGateCounts(t *testing.T) {
 		})
 	}
 	done.Wait()
-	if l := h.Load(); l != (httpkit.Load{}) || most.Load() > 16+4 {
+	if l := h.Load(); l != (admission.Load{}) || most.Load() > 16+4 {
 		t.Errorf("%+v, %d at once", l, most.Load())
 	}
-	h.in(greedy, httpkit.LaneWrite).Leave()
-}
-
-// Refusals go at once while there are few, and later when there are many: a second at most.
-func TestRestraint(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1000, 0)
-	r := httpkit.NewRestraint(100, func() time.Time { return now })
-	for range 20 {
-		r.Hold(t.Context()) // none of them waits
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 10_000 {
-		r.Hold(gone) // who is gone keeps nobody
-	}
-	begun := time.Now()
-	r.Hold(t.Context())
-	if took := time.Since(begun); took < 500*time.Millisecond {
-		t.Errorf("held for %v", took)
-	}
-	(*httpkit.Restraint)(nil).Hold(t.Context())
+	h.in(greedy, admission.PriorityWrite).Leave()
 }

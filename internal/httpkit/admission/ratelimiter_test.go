@@ -1,4 +1,4 @@
-package httpkit
+package admission
 
 import (
 	"sync"
@@ -8,14 +8,14 @@ import (
 	"puntuale"
 )
 
-func TestPace(t *testing.T) {
+func TestRateLimiter(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	if none := NewPace[int](0, 1, clock); none.Take(1) != nil {
+	if none := NewRateLimiter[int](0, 1, clock); none.Take(1) != nil {
 		t.Error("a rate of nothing refuses")
 	}
-	slow := NewPace[int](0.01, 0, clock)
+	slow := NewRateLimiter[int](0.01, 0, clock)
 	for range 3 {
 		if err := slow.Check(1); err != nil {
 			t.Errorf("what is not counted: %v", err)
@@ -33,7 +33,7 @@ func TestPace(t *testing.T) {
 	}
 
 	// Any number of callers, one after the other, are not all known at once; one that has calls to wait for stays known.
-	p := NewPace[int](1, 2, clock)
+	p := NewRateLimiter[int](1, 2, clock)
 	for range 2 {
 		_ = p.Take(0)
 	}
@@ -48,7 +48,7 @@ func TestPace(t *testing.T) {
 	}
 
 	// Even of those that come all at once no more are known than so many.
-	crowd := NewPace[int](1, 100, clock)
+	crowd := NewRateLimiter[int](1, 100, clock)
 	for id := range 2 * mostCallers {
 		_ = crowd.Take(id)
 	}
@@ -57,7 +57,7 @@ func TestPace(t *testing.T) {
 	}
 
 	// Calls at once are as many as may be.
-	busy := NewPace[int](50, 100, clock)
+	busy := NewRateLimiter[int](50, 100, clock)
 	var done sync.WaitGroup
 	passed := make(chan struct{}, 400)
 	for range 400 {

@@ -1,4 +1,4 @@
-package main
+package admission
 
 import (
 	"container/list"
@@ -8,13 +8,13 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 )
 
-// connections knows which connections wait for a request, or for the rest of one. So a stop can give these up and let
-// the others finish. A call whose request never came to its end was never accepted. It keeps no more connections than
-// most. For a new one the one that has waited longest goes, whether it is idle or sends its request drop by drop.
-type connections struct {
+// ConnectionLimiter bounds a server's open connections. For a new one beyond the bound it closes the one that has waited
+// longest, whether that is idle or sends its request drop by drop. It knows which connections wait for a request, or for
+// the rest of one. So a stop can give these up and let the others finish: a request that never came to its end was never
+// accepted. Safe for concurrent use.
+type ConnectionLimiter struct {
 	most   int       // 0: any number
 	closed func(int) // told how many were closed for others
 
@@ -28,7 +28,7 @@ const beyond = 256
 
 // exchange is one connection's present request.
 type exchange struct {
-	all  *connections
+	all  *ConnectionLimiter
 	conn net.Conn
 	wait *list.Element // nil once the request was read to its end
 }
@@ -51,19 +51,19 @@ func (e *exchange) mark(complete bool) {
 	}
 }
 
-// newConnections keeps at most so many, 0 for any number. closed is told of those that were closed for others; nil:
-// nobody counts.
-func newConnections(most int, closed func(int)) *connections {
+// NewConnectionLimiter keeps at most so many connections open; 0 means any number. closed is told how many were closed for
+// others, with the limiter's lock held; nil: nobody counts.
+func NewConnectionLimiter(most int, closed func(int)) *ConnectionLimiter {
 	if closed == nil {
 		closed = func(int) {}
 	}
-	return &connections{most: most, closed: closed, open: map[net.Conn]*exchange{}}
+	return &ConnectionLimiter{most: most, closed: closed, open: map[net.Conn]*exchange{}}
 }
 
 type exchangeKey struct{}
 
-// begun is the server's ConnContext.
-func (c *connections) begun(ctx context.Context, conn net.Conn) context.Context {
+// Began is the server's ConnContext.
+func (c *ConnectionLimiter) Began(ctx context.Context, conn net.Conn) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := &exchange{all: c, conn: conn}
@@ -76,7 +76,7 @@ func (c *connections) begun(ctx context.Context, conn net.Conn) context.Context 
 }
 
 // makeRoom closes the connection that has waited longest, or the new one when none waits.
-func (c *connections) makeRoom(fresh net.Conn) {
+func (c *ConnectionLimiter) makeRoom(fresh net.Conn) {
 	oldest := c.waiting.Front()
 	switch {
 	case oldest != nil:
@@ -91,15 +91,15 @@ func (c *connections) makeRoom(fresh net.Conn) {
 	c.closed(1)
 }
 
-// count returns how many connections there are.
-func (c *connections) count() int {
+// Count returns how many connections there are.
+func (c *ConnectionLimiter) Count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.open)
 }
 
-// changed is the server's ConnState.
-func (c *connections) changed(conn net.Conn, state http.ConnState) {
+// Changed is the server's ConnState.
+func (c *ConnectionLimiter) Changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.open[conn]
@@ -116,8 +116,8 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// watch tells when a request was read to its end.
-func (c *connections) watch(h http.Handler) http.Handler {
+// Watch tells when a request was read to its end.
+func (c *ConnectionLimiter) Watch(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if e, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
 			if r.Body == nil || r.Body == http.NoBody {
@@ -143,12 +143,9 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// longAgo is a deadline that ends a read at once.
-var longAgo = time.Unix(1, 0)
-
-// giveUp ends every read of a request that has not come to its end. A handler that reads a body then answers that it
+// GiveUp ends every read of a request that has not come to its end. A handler that reads a body then answers that it
 // could not be read; a server that reads a header closes the connection.
-func (c *connections) giveUp() {
+func (c *ConnectionLimiter) GiveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for e := c.waiting.Front(); e != nil; e = e.Next() {

@@ -1,4 +1,4 @@
-package httpkit
+package admission
 
 import (
 	"math/rand/v2"

@@ -12,6 +12,7 @@ import (
 
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/httpkit/admission"
 )
 
 // heldServer is a server whose handler reads the body and then waits for release.
@@ -23,11 +24,11 @@ func heldServer(t *testing.T) (s *server, handling <-chan struct{}, release chan
 		t.Fatal(err)
 	}
 	s = &server{
-		open: newConnections(0, nil), clock: clock.System(), within: time.Minute, listener: l, served: make(chan error, 1),
+		open: admission.NewConnectionLimiter(0, nil), clock: clock.System(), within: time.Minute, listener: l, served: make(chan error, 1),
 		control: control.New(control.Config{Clock: clock.System()}),
 	}
 	s.http = &http.Server{
-		Handler: s.open.watch(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Handler: s.open.Watch(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			began <- struct{}{}
 			if _, err := io.ReadAll(r.Body); err != nil {
 				w.WriteHeader(http.StatusBadRequest)
@@ -38,7 +39,7 @@ func heldServer(t *testing.T) (s *server, handling <-chan struct{}, release chan
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 		})),
-		ConnContext: s.open.begun, ConnState: s.open.changed,
+		ConnContext: s.open.Began, ConnState: s.open.Changed,
 	}
 	go func() { s.served <- s.http.Serve(l) }()
 	t.Cleanup(func() { _ = s.http.Close() })
@@ -122,57 +123,5 @@ func TestStopWithHalfARequest(t *testing.T) {
 	}
 	for _, r := range []*bufio.Reader{half, header} {
 		_, _ = io.ReadAll(r) // ends, for the connection is closed
-	}
-}
-
-// For a connection beyond those that may be, the one that has waited longest goes; those that are answered stay.
-func TestTooManyConnections(t *testing.T) {
-	t.Parallel()
-	s, handling, release := heldServer(t)
-	closed := 0
-	s.open.mu.Lock()
-	s.open.most, s.open.closed = 3, func(n int) { closed += n } // called with the lock held
-	s.open.mu.Unlock()
-	addr := s.listener.Addr().String()
-	const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-	answered := sends(t, addr, request)
-	<-handling
-	idle := sends(t, addr, "")
-	slow := sends(t, addr, "GET / HTTP/1.1\r\nHost:")
-	counted(t, s.open, 3)
-	fresh := sends(t, addr, request)
-	<-handling
-	gone(t, idle)
-	counted(t, s.open, 3)
-	again := sends(t, addr, request)
-	<-handling
-	gone(t, slow)
-	close(release)
-	for _, r := range []*bufio.Reader{answered, fresh, again} {
-		if status := answers(t, r); status != http.StatusOK {
-			t.Errorf("%d", status)
-		}
-	}
-	s.open.mu.Lock()
-	defer s.open.mu.Unlock()
-	if closed != 2 {
-		t.Errorf("%d were closed", closed)
-	}
-}
-
-func counted(t *testing.T, c *connections, n int) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); c.count() != n; <-time.After(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d connections, not %d", c.count(), n)
-		}
-	}
-}
-
-// gone waits until the other side has closed.
-func gone(t *testing.T, r *bufio.Reader) {
-	t.Helper()
-	if _, err := r.ReadByte(); err == nil {
-		t.Error("the connection is open")
 	}
 }

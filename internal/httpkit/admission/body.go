@@ -1,4 +1,4 @@
-package httpkit
+package admission
 
 import (
 	"context"
@@ -23,8 +23,8 @@ const (
 
 // ReadBody reads the whole body, at most so many bytes of it, and counts them as they come: what is only announced takes
 // nothing. A body whose length is announced as too large is refused unread. Codes: too_large; unreadable when it ends
-// early; overloaded and rate_limited as [Account.Take].
-func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *Account) ([]byte, error) {
+// early; overloaded and rate_limited as [MemoryGrant.Take].
+func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *MemoryGrant) ([]byte, error) {
 	if err := CheckLength(r, most); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package httpkit
+package admission
 
 import (
 	"sync"
@@ -9,9 +9,9 @@ import (
 	"puntuale"
 )
 
-// Pace keeps each of many callers to so many calls a second. It knows only those who called lately: one that may again make
-// as many calls as a new one is forgotten. Safe for concurrent use; a nil Pace refuses nothing.
-type Pace[K comparable] struct {
+// RateLimiter keeps each of many callers to so many calls a second. It knows only those who called lately: one that may again make
+// as many calls as a new one is forgotten. Safe for concurrent use; a nil RateLimiter refuses nothing.
+type RateLimiter[K comparable] struct {
 	limit rate.Limit
 	burst int
 	now   func() time.Time
@@ -27,21 +27,21 @@ const (
 	mostCallers  = 1 << 16
 )
 
-// NewPace lets each make so many calls a second, and burst at once. It returns nil for a rate of 0.
-func NewPace[K comparable](callsPerSecond float64, burst int, now func() time.Time) *Pace[K] {
+// NewRateLimiter lets each make so many calls a second, and burst at once. It returns nil for a rate of 0.
+func NewRateLimiter[K comparable](callsPerSecond float64, burst int, now func() time.Time) *RateLimiter[K] {
 	if callsPerSecond <= 0 {
 		return nil
 	}
-	return &Pace[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, most: leastCallers}
+	return &RateLimiter[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, most: leastCallers}
 }
 
 // Take counts one call. Codes: rate_limited, and then it is not counted.
-func (p *Pace[K]) Take(who K) error { return p.take(who, 1) }
+func (p *RateLimiter[K]) Take(who K) error { return p.take(who, 1) }
 
 // Check is Take for a call that is not counted yet.
-func (p *Pace[K]) Check(who K) error { return p.take(who, 0) }
+func (p *RateLimiter[K]) Check(who K) error { return p.take(who, 0) }
 
-func (p *Pace[K]) take(who K, n int) error {
+func (p *RateLimiter[K]) take(who K, n int) error {
 	if p == nil {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (p *Pace[K]) take(who K, n int) error {
 }
 
 // limiter finds or makes a caller's; p is locked.
-func (p *Pace[K]) limiter(who K, now time.Time) *rate.Limiter {
+func (p *RateLimiter[K]) limiter(who K, now time.Time) *rate.Limiter {
 	l := p.callers[who]
 	if l == nil {
 		if len(p.callers) >= p.most {
@@ -73,7 +73,7 @@ func (p *Pace[K]) limiter(who K, now time.Time) *rate.Limiter {
 
 // forget drops the callers that are as new ones, and any half of them where there are too many. The next time is when there
 // are twice as many as stay.
-func (p *Pace[K]) forget(now time.Time) {
+func (p *RateLimiter[K]) forget(now time.Time) {
 	for who, l := range p.callers {
 		if l.TokensAt(now) >= float64(p.burst) {
 			delete(p.callers, who)
