@@ -11,7 +11,7 @@ import (
 )
 
 // ConnectionLimiter bounds a server's open connections. For a new one beyond the bound it closes the one that has waited
-// longest: an idle one, or one that sends its request drop by drop. It knows which connections wait for a request, or for
+// longest. That one is idle, or sends its request drop by drop. It knows which connections wait for a request, or for
 // the rest of one. So a stop can give these up and let the others finish: a request that never came to its end was never
 // accepted. Safe for concurrent use.
 type ConnectionLimiter struct {
