@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/logging"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/transfer"
 )
@@ -41,7 +42,7 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 	}
 	began := p.clock.Now()
 	bar := p.progress()
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	header, err := transfer.Backup(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, transfer.BackupConfig{
 		Program: versionText(), Key: key, Progress: bar.tell,
 		Finish: func() error {
@@ -108,7 +109,7 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 		return errors.Join(err, placed.remove())
 	}
 	bar := p.progress()
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	done, err := transfer.Restore(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), backup, transfer.RestoreConfig{
 		Hold: c.Hold, Progress: bar.tell, MakeNumbers: makeNumbers,
 	})
@@ -164,7 +165,7 @@ func (c *restoredCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("there is no database %s", fresh)
 	}
 	c.Data = p.path(c.Data)
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	done, err := transfer.MarkRestored(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), c.since, transfer.RestoreConfig{Hold: c.Hold})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeInvalid {

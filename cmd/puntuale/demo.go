@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"puntuale/internal/logging"
 	"syscall"
 	"time"
 )
@@ -47,7 +48,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 			baseSettings: baseSettings{Data: folder}, Addr: c.Addr, Roles: allRoles, Sandbox: true, Migrate: true,
 			StopWithin: 10 * time.Second, Lease: 6 * time.Second, UncertainAfter: 24 * time.Hour, AccessLog: 1,
 		},
-		Clock: p.clock, Logger: newLogger(p.stderr, p.logColor, c.LogLevel),
+		Clock: p.clock, Logger: logging.New(p.stderr, p.logColor, c.LogLevel),
 		Observe: screen.message,
 		Listen:  c.listen,
 	})

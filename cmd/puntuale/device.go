@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"puntuale/internal/deviceclient"
+	"puntuale/internal/logging"
 )
 
 // deviceGroup is a program's half of docs/device.md.
@@ -146,6 +147,6 @@ func (c *deviceRunCommand) Run(ctx context.Context, p *program) (err error) {
 	defer func() { err = errors.Join(err, journal.Close()) }()
 	return deviceclient.Run(ctx, deviceclient.Config{
 		Client: client, Journal: journal, Do: deviceclient.Command(c.Command, c.Timeout, p.stderr),
-		Most: c.Max, Lease: c.Lease, Clock: p.clock, Logger: newLogger(p.stderr, p.logColor, c.LogLevel),
+		Most: c.Max, Lease: c.Lease, Clock: p.clock, Logger: logging.New(p.stderr, p.logColor, c.LogLevel),
 	})
 }

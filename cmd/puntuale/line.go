@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"puntuale/internal/logging"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -23,7 +24,7 @@ func readable(parser *kong.Kong, args []string) (rest []string, faults []fault) 
 			node = child
 		case arg == "-h" || arg == "--help" || arg == "--version":
 		case strings.HasPrefix(arg, "-"):
-			faults = append(faults, fault{"", fmt.Sprintf("%s stands before the command; flags go after it", withoutKeys(cutValue(arg)))})
+			faults = append(faults, fault{"", fmt.Sprintf("%s stands before the command; flags go after it", logging.WithoutKeys(cutValue(arg)))})
 			continue
 		default:
 			return append(rest, arg), faults // kong says which commands there are
@@ -64,9 +65,9 @@ func readableFlags(leaf *kong.Node, args []string) (rest []string, faults []faul
 			rest = append(rest, arg)
 		case arg == "--": // ends the flags, and nothing else is allowed
 		case !strings.HasPrefix(arg, "-") || arg == "-":
-			faults = append(faults, fault{"", fmt.Sprintf("unexpected argument %q", withoutKeys(arg))})
+			faults = append(faults, fault{"", fmt.Sprintf("unexpected argument %q", logging.WithoutKeys(arg))})
 		case flag == nil:
-			faults = append(faults, fault{"", fmt.Sprintf("unknown flag %s%s", withoutKeys(name), suggestion(name, names))})
+			faults = append(faults, fault{"", fmt.Sprintf("unknown flag %s%s", logging.WithoutKeys(name), suggestion(name, names))})
 			if !joined && follows && !strings.HasPrefix(args[i+1], "-") {
 				i++ // most likely its value
 			}
@@ -87,6 +88,3 @@ func cutValue(arg string) string {
 	name, _, _ := strings.Cut(arg, "=")
 	return name
 }
-
-// withoutKeys cuts out what looks like a key, for one who pasted it where it does not belong.
-func withoutKeys(text string) string { return keyShape.ReplaceAllString(text, "$1…") }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/logging"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/transfer"
 )
@@ -34,7 +35,7 @@ func (c *exportCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	bar := p.progress()
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	header, err := transfer.Export(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, transfer.ExportConfig{
 		Program: versionText(), Final: c.Final, Progress: bar.tell, Finish: out.finish,
 	})
@@ -188,7 +189,7 @@ func (c *importCommand) Run(ctx context.Context, p *program) error {
 		from = f
 	}
 	bar := p.progress()
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	header, err := transfer.Import(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), from, transfer.ImportConfig{
 		Copy: c.Copy, Progress: bar.tell,
 	})
@@ -224,7 +225,7 @@ func (c *reopenCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("there is no database %s, and so nothing to reopen", fresh)
 	}
 	c.Data = p.path(c.Data)
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	was, err := transfer.Reopen(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true))
 	if err != nil {
 		return moving(err, &c.baseSettings)

@@ -13,6 +13,7 @@ import (
 	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/intake"
+	"puntuale/internal/logging"
 	"puntuale/internal/price"
 )
 
@@ -71,7 +72,7 @@ func (s *server) webhooks(cfg serverConfig, m *meter, admit admission.Limits) ht
 			return
 		}
 		hook.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d)))
-	}), httpkit.Config{Logger: accessShare(cfg.Logger, cfg.AccessLog), Now: cfg.Clock.Now, Proxies: cfg.proxies(), Observe: func(route string, status int, took time.Duration) {
+	}), httpkit.Config{Logger: logging.Sampled(cfg.Logger, cfg.AccessLog), Now: cfg.Clock.Now, Proxies: cfg.proxies(), Observe: func(route string, status int, took time.Duration) {
 		m.Request(route, status, took)
 		network := "official"
 		if strings.Contains(route, puntuale.GatewayWebhooks) {

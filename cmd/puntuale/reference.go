@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"puntuale/internal/logging"
 	"reflect"
 	"strings"
 	"time"
@@ -56,9 +57,9 @@ func tomlText(flag *kong.Flag) string {
 		switch {
 		case v == "":
 		case flag.Name == "key": // no address
-			v = hidden
+			v = logging.Hidden
 		case flag.Tag.Has("secret"):
-			v = masked(v)
+			v = logging.MaskedAddress(v)
 		}
 		return fmt.Sprintf("%q", v)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"puntuale/internal/logging"
 	"strings"
 
 	"puntuale"
@@ -60,7 +61,7 @@ func databaseName(s *baseSettings) string {
 	if file := databaseFile(s, s.Data); file != "" {
 		return file
 	}
-	return masked(s.Database)
+	return logging.MaskedAddress(s.Database)
 }
 
 // databaseFile returns the SQLite file that the settings name, "" where they name another database.

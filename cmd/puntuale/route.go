@@ -8,6 +8,7 @@ import (
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/logging"
 	"puntuale/internal/web"
 )
 
@@ -42,7 +43,7 @@ func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Cloc
 
 // quiet serves what is asked every few seconds, so that its lines in the access log are at debug.
 func quiet(h http.Handler, c clock.Clock, logger *slog.Logger) http.Handler {
-	return httpkit.Wrap(readOnly(h, logger), httpkit.Config{Logger: slog.New(lowered{logger.Handler()}), Now: c.Now})
+	return httpkit.Wrap(readOnly(h, logger), httpkit.Config{Logger: logging.Lowered(logger), Now: c.Now})
 }
 
 // onlyFigures answers /metrics, and nothing else.

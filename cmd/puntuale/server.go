@@ -23,6 +23,7 @@ import (
 	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/intake"
+	"puntuale/internal/logging"
 	"puntuale/internal/media"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
@@ -64,7 +65,7 @@ type server struct {
 	figures  *http.Server // of its own for /metrics; nil: there is none
 	served   chan error   // what ended an HTTP server
 	open     *admission.ConnectionLimiter
-	outage   *outage
+	outage   *logging.Outage
 	clock    clock.Clock
 	logger   *slog.Logger
 	within   time.Duration // a stop waits so long for what is in flight
@@ -85,10 +86,10 @@ type serverConfig struct {
 
 // openServer opens the store, joins the fleet and serves. Opened parts are closed again when a later one fails.
 func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
-	cfg.Logger = withoutRepeats(cfg.Logger, cfg.Clock)
+	cfg.Logger = logging.WithoutRepeats(cfg.Logger, cfg.Clock)
 	s := &server{
 		logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 2), clock: cfg.Clock,
-		outage: &outage{clock: cfg.Clock, logger: cfg.Logger},
+		outage: logging.NewOutage(cfg.Clock, cfg.Logger),
 	}
 	defer func() {
 		if err != nil {
@@ -243,10 +244,10 @@ func (s *server) newAPI(cfg serverConfig, m *meter, admit admission.Limits) (htt
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Admit: admit, Refuse: admission.NewRefusalPacer(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
+		Control: s.control, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
-			s.outage.answered(route, status)
+			s.outage.Answered(route, status)
 		},
 	})
 	if err != nil {
@@ -260,7 +261,7 @@ func (s *server) newPages(cfg serverConfig, m *meter, admit admission.Limits) (h
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
+	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}
@@ -331,7 +332,7 @@ func (s *server) Close() error {
 	if s.http != nil {
 		s.health.stopping.Store(true)
 		note("finish open requests", s.finishRequests(ctx))
-		s.outage.stopped()
+		s.outage.Stopped()
 	} else if s.listener != nil {
 		_ = s.listener.Close()
 	}

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"bytes"
@@ -19,9 +19,9 @@ func TestOutageIsTwoLines(t *testing.T) {
 	t.Parallel()
 	var written bytes.Buffer
 	now := clock.NewFake(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
-	logger := newLogger(&written, false, slog.LevelInfo)
-	o := &outage{clock: now, logger: logger}
-	watching := o.watching(logger).With("a", 1).WithGroup("g")
+	logger := New(&written, false, slog.LevelInfo)
+	o := &Outage{clock: now, logger: logger}
+	watching := o.Watching(logger).With("a", 1).WithGroup("g")
 	refuse := func(cause string) {
 		httpkit.NewProblem(t.Context(), watching, puntuale.Unavailable(errors.New(cause)))
 	}
@@ -30,25 +30,25 @@ func TestOutageIsTwoLines(t *testing.T) {
 	for range 99 {
 		now.Advance(time.Second)
 		refuse("later cause")
-		o.answered("POST /api/start/{id_sequenza}", http.StatusOK) // it comes and goes
+		o.Answered("POST /api/start/{id_sequenza}", http.StatusOK) // it comes and goes
 	}
 	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "first cause") {
 		t.Fatalf("while it lasts:\n%s", written.String())
 	}
 	now.Advance(calm)
-	o.answered("GET /openapi.json", http.StatusOK)
-	o.answered("POST /api/stop/{id_sequenza}", http.StatusServiceUnavailable)
+	o.Answered("GET /openapi.json", http.StatusOK)
+	o.Answered("POST /api/stop/{id_sequenza}", http.StatusServiceUnavailable)
 	if got := lines(); len(got) != 1 {
 		t.Fatalf("what does not ask the store ends it:\n%s", written.String())
 	}
-	o.answered("GET /api/sequences", http.StatusOK)
-	o.answered("GET /api/sequences", http.StatusOK)
-	o.stopped()
+	o.Answered("GET /api/sequences", http.StatusOK)
+	o.Answered("GET /api/sequences", http.StatusOK)
+	o.Stopped()
 	if got := lines(); len(got) != 2 || !strings.Contains(got[1], `"refused":100`) || !strings.Contains(got[1], `"lasted":"1m44s"`) {
 		t.Fatalf("at its end:\n%s", written.String())
 	}
 	refuse("next cause")
-	o.stopped()
+	o.Stopped()
 	if got := lines(); len(got) != 4 || !strings.Contains(got[2], "next cause") || !strings.Contains(got[3], `"refused":1`) {
 		t.Errorf("the next one:\n%s", written.String())
 	}

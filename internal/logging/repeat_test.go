@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ func TestRepeatsAreHeldBack(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	now := clock.NewFake(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
-	log := withoutRepeats(slog.New(slog.NewTextHandler(&out, nil)), now)
+	log := WithoutRepeats(slog.New(slog.NewTextHandler(&out, nil)), now)
 	full := errors.New("database or disk is full (13)")
 	for range 600 { // five minutes, twice a second
 		log.Warn("a claim failed", "error", full)

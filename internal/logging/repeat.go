@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"context"
@@ -34,8 +34,9 @@ type repeated struct {
 // mostSeen bounds the remembered lines; others are written as they come.
 const mostSeen = 1000
 
-// withoutRepeats returns a logger like the one given.
-func withoutRepeats(logger *slog.Logger, c clock.Clock) *slog.Logger {
+// WithoutRepeats returns a logger like the one given, which writes the same warning or error once a minute at most. Safe for
+// concurrent use, as all loggers here are.
+func WithoutRepeats(logger *slog.Logger, c clock.Clock) *slog.Logger {
 	return slog.New(repeats{Handler: logger.Handler(), seen: &seen{clock: c, lines: map[string]*repeated{}}})
 }
 

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ func TestNoKeyIsLogged(t *testing.T) {
 		}
 		for _, terminal := range []bool{false, true} {
 			var out bytes.Buffer
-			logger := newLogger(&out, terminal, slog.LevelDebug)
+			logger := New(&out, terminal, slog.LevelDebug)
 			address, err := url.Parse("http://host/api/start/1?api_key=" + key + "&x=1")
 			if err != nil {
 				t.Fatal(err)
@@ -51,7 +51,7 @@ func TestNoKeyIsLogged(t *testing.T) {
 func TestOtherTextStays(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	newLogger(&out, false, slog.LevelInfo).Info("check_lock stock_9 back_office", "path", "/api/start/12", "n", 3, "error", errors.New("no api_key given"))
+	New(&out, false, slog.LevelInfo).Info("check_lock stock_9 back_office", "path", "/api/start/12", "n", 3, "error", errors.New("no api_key given"))
 	for _, want := range []string{`"check_lock stock_9 back_office"`, `"/api/start/12"`, `"n":3`, `"no api_key given"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is missing from %s", want, out.String())

@@ -1,4 +1,7 @@
-package main
+// Package logging makes the server's log: text for people on a terminal, and JSON lines elsewhere. No line of it holds an API
+// key or a password of the database. It leaves out what would bury the rest: repeated warnings, the refusals of an outage, and
+// a share of the access log.
+package logging
 
 import (
 	"context"
@@ -12,24 +15,26 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// newLogger writes for people on a terminal, JSON lines elsewhere. No API key gets out, whatever part logs it: keys
+// New returns a logger that writes for people on a terminal, JSON lines elsewhere. No API key gets out, whatever part logs it: keys
 // travel in addresses, and addresses end up in errors.
-func newLogger(w io.Writer, terminal bool, level slog.Level) *slog.Logger {
+func New(w io.Writer, terminal bool, level slog.Level) *slog.Logger {
 	if terminal {
 		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: attribute}))
 	}
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: attribute}))
 }
 
-// lowered writes what is worth a line at info at debug.
+// Lowered returns a logger like the one given, which writes lines of level info at debug.
+func Lowered(logger *slog.Logger) *slog.Logger { return slog.New(lowered{logger.Handler()}) }
+
 type lowered struct{ slog.Handler }
 
 func (h lowered) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.Handler.Enabled(ctx, lower(level))
+	return h.Handler.Enabled(ctx, lowerLevel(level))
 }
 
 func (h lowered) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = lower(r.Level)
+	r.Level = lowerLevel(r.Level)
 	return h.Handler.Handle(ctx, r)
 }
 
@@ -38,7 +43,7 @@ func (h lowered) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 func (h lowered) WithGroup(name string) slog.Handler { return lowered{h.Handler.WithGroup(name)} }
 
-func lower(level slog.Level) slog.Level {
+func lowerLevel(level slog.Level) slog.Level {
 	if level == slog.LevelInfo {
 		return slog.LevelDebug
 	}
@@ -54,7 +59,7 @@ func attribute(_ []string, a slog.Attr) slog.Attr {
 	case slog.KindString, slog.KindAny:
 		for _, text := range texts(a.Value.Any()) {
 			if keyShape.MatchString(text) {
-				return slog.String(a.Key, keyShape.ReplaceAllString(text, "$1…"))
+				return slog.String(a.Key, WithoutKeys(text))
 			}
 		}
 	default: // numbers and times
@@ -81,3 +86,6 @@ func texts(value any) []string {
 
 // keyShape finds what looks like a key by its prefix, and whatever stands where a key belongs.
 var keyShape = regexp.MustCompile(`(?i)(\b[pc]k_|api_key(?:=|%3d)|\bbearer )[^&#\s"'\\<>,;)\]}…]+`)
+
+// WithoutKeys cuts out what looks like a key, for one who pasted it where it does not belong.
+func WithoutKeys(text string) string { return keyShape.ReplaceAllString(text, "$1…") }

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"net/url"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// hidden stands for what would give access.
-const hidden = "xxxxx"
+// Hidden stands for what would give access.
+const Hidden = "xxxxx"
 
 // harmless are the names in a database address whose values anybody may see. All others are hidden: drivers know more
 // names of passwords than one can list, and read them in any case of letters.
@@ -21,10 +21,10 @@ var harmless = []string{
 // nameShape is a name of a query, rather than a piece of a password.
 var nameShape = regexp.MustCompile(`^[A-Za-z_]{1,30}$`)
 
-// masked hides what would give access in a database address, and nothing else, so that one can still see where it
+// MaskedAddress hides what would give access in a database address, and nothing else, so that one can still see where it
 // leads. An address that does not read as one is hidden altogether: a password with an odd character may stand anywhere
 // in it.
-func masked(address string) string {
+func MaskedAddress(address string) string {
 	u, err := url.Parse(address)
 	odd := err != nil || u.Scheme == "" || strings.Contains(u.Path, "@") || u.Fragment != "" ||
 		u.Opaque != "" && u.Scheme != "sqlite"
@@ -37,9 +37,9 @@ func masked(address string) string {
 		switch {
 		case slices.Contains(harmless, name), pair == "":
 		case given && nameShape.MatchString(name):
-			pair = name + "=" + hidden
+			pair = name + "=" + Hidden
 		default:
-			pair = hidden
+			pair = Hidden
 		}
 		pairs = append(pairs, pair)
 	}

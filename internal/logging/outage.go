@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"context"
@@ -17,10 +17,10 @@ const refusedLine = "request refused: unavailable"
 // calm is how long after the last refusal an answered call ends an outage, so that a store that comes and goes is one.
 const calm = 5 * time.Second
 
-// outage makes two lines of the refusals while the store does not answer. The first is the first refusal, with its
+// Outage makes two lines of the refusals while the store does not answer. The first is the first refusal, with its
 // cause. The second comes at the end, and counts them. A line for each would bury the cause, and fill the disk at the
 // rate of the calls.
-type outage struct {
+type Outage struct {
 	clock  clock.Clock
 	logger *slog.Logger
 
@@ -29,13 +29,16 @@ type outage struct {
 	refused     int
 }
 
-// watching returns a logger like the one given whose repeated refusals are counted instead of written.
-func (o *outage) watching(logger *slog.Logger) *slog.Logger {
+// NewOutage returns one that waits for the first refusal. It writes its own lines to the logger.
+func NewOutage(c clock.Clock, logger *slog.Logger) *Outage { return &Outage{clock: c, logger: logger} }
+
+// Watching returns a logger like the one given whose repeated refusals are counted instead of written.
+func (o *Outage) Watching(logger *slog.Logger) *slog.Logger {
 	return slog.New(outageHandler{logger.Handler(), o})
 }
 
-// answered is told of every answer of the API.
-func (o *outage) answered(route string, status int) {
+// Answered is told of every answer of the API.
+func (o *Outage) Answered(route string, status int) {
 	if status != http.StatusOK || !strings.Contains(route, " /api/") { // it may not have asked the store
 		return
 	}
@@ -46,8 +49,8 @@ func (o *outage) answered(route string, status int) {
 	}
 }
 
-// stopped writes the count of an outage that has not ended.
-func (o *outage) stopped() {
+// Stopped writes the count of an outage that has not ended.
+func (o *Outage) Stopped() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.refused > 0 {
@@ -55,13 +58,13 @@ func (o *outage) stopped() {
 	}
 }
 
-func (o *outage) end(now time.Time, what string) {
+func (o *Outage) end(now time.Time, what string) {
 	o.logger.Warn(what, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // one of two constants
 	o.began, o.last, o.refused = time.Time{}, time.Time{}, 0
 }
 
 // first counts a refusal and reports whether it begins an outage.
-func (o *outage) first() bool {
+func (o *Outage) first() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last = o.clock.Now()
@@ -74,7 +77,7 @@ func (o *outage) first() bool {
 
 type outageHandler struct {
 	slog.Handler
-	outage *outage
+	outage *Outage
 }
 
 func (h outageHandler) Handle(ctx context.Context, r slog.Record) error {

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"context"
@@ -17,8 +17,8 @@ type sampled struct {
 	seen  *atomic.Uint64
 }
 
-// accessShare returns a logger like the one given, which writes a share of the answers: 1 all, 0 none.
-func accessShare(logger *slog.Logger, share float64) *slog.Logger {
+// Sampled returns a logger like the one given, which writes a share of the answers: 1 all, 0 none.
+func Sampled(logger *slog.Logger, share float64) *slog.Logger {
 	if share >= 1 {
 		return logger
 	}
