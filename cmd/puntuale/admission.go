@@ -2,6 +2,7 @@ package main
 
 import (
 	"puntuale/internal/httpkit/admission"
+	"puntuale/internal/metrics"
 )
 
 // memoryBudget is what bodies and answers may take together, in bytes; see docs/decisions/0023-memory.md.
@@ -12,12 +13,15 @@ const memoryBudget = 96 << 20
 const strangerTimes = 10
 
 // newLimits makes what API, dashboards and webhooks share.
-func newLimits(cfg serverConfig, m *meter) admission.Limits {
+func newLimits(cfg serverConfig, m *metrics.Meter) admission.Limits {
 	a := admission.Limits{
 		Gate:           admission.NewGate(admission.GateConfig{Seats: cfg.calls(), Patience: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),
 		Budget:         admission.NewMemoryBudget(memoryBudget, m.Refused),
 		UnknownCallers: admission.NewRateLimiter[admission.CallerKey](cfg.AnonymousRate, int(strangerTimes*cfg.AnonymousRate), cfg.Clock.Now),
 	}
-	m.watchAdmission(a.Gate.Load, a.Budget.Taken)
+	m.WatchAdmission(func() (atWork, waiting int) {
+		load := a.Gate.Load()
+		return load.Inside, load.Waiting
+	}, a.Budget.Taken)
 	return a
 }

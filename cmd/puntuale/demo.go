@@ -9,9 +9,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"puntuale/internal/logging"
 	"syscall"
 	"time"
+
+	"puntuale/internal/logging"
 )
 
 // demoCommand shows the product at work: fresh data, one run whose first messages leave within seconds, and a curl line

@@ -2,10 +2,11 @@ package main
 
 import (
 	"fmt"
-	"puntuale/internal/logging"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"puntuale/internal/logging"
 )
 
 // readable returns the command line without the words that kong would stop at, and a fault for each of them. kong ends

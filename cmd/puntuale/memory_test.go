@@ -13,6 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/metrics"
 	"puntuale/internal/web"
 )
 
@@ -93,7 +94,7 @@ func everyRoute(t *testing.T, base string) map[string]bool {
 		there[method+" "+puntuale.OfficialWebhooks] = true
 	}
 	there["POST "+puntuale.GatewayWebhooks] = true
-	for path := range ownRoutes(&health{}, newMeter()) {
+	for path := range ownRoutes(&health{}, metrics.New("test")) {
 		there["GET "+path] = true
 	}
 	return there

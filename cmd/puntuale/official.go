@@ -14,6 +14,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/intake"
 	"puntuale/internal/logging"
+	"puntuale/internal/metrics"
 	"puntuale/internal/price"
 )
 
@@ -51,7 +52,7 @@ type webhook interface {
 
 // webhooks answers Meta and gateways, which show no key: their requests count by their addresses. nil: this server answers
 // no calls.
-func (s *server) webhooks(cfg serverConfig, m *meter, admit admission.Limits) http.Handler {
+func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Limits) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil
 	}

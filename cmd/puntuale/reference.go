@@ -5,12 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"puntuale/internal/logging"
 	"reflect"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"puntuale/internal/logging"
 )
 
 // configCommand prints the reference with the values that serve would run with.

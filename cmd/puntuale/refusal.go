@@ -7,10 +7,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"puntuale/internal/logging"
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/logging"
 )
 
 // forPeople says what was refused without codes, and names faults as flags.

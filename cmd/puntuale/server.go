@@ -25,6 +25,7 @@ import (
 	"puntuale/internal/intake"
 	"puntuale/internal/logging"
 	"puntuale/internal/media"
+	"puntuale/internal/metrics"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
 	"puntuale/internal/store/engine"
@@ -100,14 +101,14 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	meter := newMeter()
+	meter := metrics.New(version)
 	s.open = admission.NewConnectionLimiter(cfg.Connections, meter.Closed)
-	meter.watchConnections(s.open.Count)
+	meter.WatchConnections(s.open.Count)
 	meter.Roles(cfg.Roles)
 	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
 	}
-	meter.watchBackup(s.store.LastBackup)
+	meter.WatchBackup(s.store.LastBackup)
 	if cfg.has(roleDispatch) {
 		if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
 			return nil, opening(err, &cfg.baseSettings)
@@ -160,7 +161,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 }
 
 // startDispatch begins to send what is due, and to look after the sessions that it is sent for.
-func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *auth.Vault, meter *meter) error {
+func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *auth.Vault, meter *metrics.Meter) error {
 	s.socket = newSocket(s, cfg, vault)
 	out := s.linking(cfg, vault, s.simulated(cfg))
 	s.dispatch = dispatch.New(dispatch.Config{
@@ -179,12 +180,16 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 			return nil // devices take the messages, or the connector is not there: nothing leaves by itself
 		},
 		Mark:  func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
-		Clock: cfg.Clock, Meter: dispatchMeter{meter}, Logger: cfg.Logger,
+		Clock: cfg.Clock, Meter: metrics.Dispatch{Meter: meter}, Logger: cfg.Logger,
 		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
 		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Hint, Departed: s.store.Departed,
 	})
 	s.sessions.Start()
-	meter.Numbers(s.sessions)
+	meter.WatchSessions(func(tell func(metrics.SessionState, int)) {
+		for of, n := range s.sessions.States() {
+			tell(metrics.SessionState(of), n)
+		}
+	})
 	if err := s.dispatch.Start(ctx); err != nil {
 		return fmt.Errorf("start the dispatcher: %w", err)
 	}
@@ -194,7 +199,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 }
 
 // newHTTP makes the HTTP server; it does not serve yet.
-func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
+func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, error) {
 	admit := newLimits(cfg, m)
 	api, err := s.newAPI(cfg, m, admit)
 	if err != nil {
@@ -219,7 +224,7 @@ func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 }
 
 // serveFigures serves /metrics at an address of its own, where one is set.
-func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *meter) error {
+func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *metrics.Meter) error {
 	if cfg.MetricsAddr == "" {
 		return nil
 	}
@@ -238,7 +243,7 @@ func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *meter) 
 }
 
 // newAPI makes what answers calls.
-func (s *server) newAPI(cfg serverConfig, m *meter, admit admission.Limits) (http.Handler, error) {
+func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleAPI) {
 		return withoutAPI(httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()}), nil
 	}
@@ -257,7 +262,7 @@ func (s *server) newAPI(cfg serverConfig, m *meter, admit admission.Limits) (htt
 }
 
 // newPages makes what people see; nil without the role.
-func (s *server) newPages(cfg serverConfig, m *meter, admit admission.Limits) (http.Handler, error) {
+func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"puntuale/internal/httpkit/admission"
 	"slices"
 	"strings"
+
+	"puntuale/internal/httpkit/admission"
 )
 
 // Caller tells where a request comes from.

@@ -7,10 +7,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"puntuale/internal/httpkit/admission"
 	"regexp"
 	"runtime/debug"
 	"time"
+
+	"puntuale/internal/httpkit/admission"
 )
 
 // Config is what [Wrap] needs.

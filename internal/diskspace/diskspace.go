@@ -1,13 +1,11 @@
-package main
+// Package diskspace warns before a disk is full on which the server writes.
+package diskspace
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // A disk is nearly full when less than a tenth of it, and less than lowBytes, is free. A tenth of a large disk lasts
@@ -17,31 +15,23 @@ const (
 	lowBytes = 5 << 30
 )
 
-// disks warns before a disk is full on which the server writes. PostgreSQL's disk is not watched here.
-type disks struct {
+// Disks are the disks of some folders. PostgreSQL's disk is not among them. One goroutine uses them at a time.
+type Disks struct {
 	folders map[string]string // by what they are for
 	low     map[string]bool
 	space   func(folder string) (free, size uint64, err error)
-	free    *prometheus.GaugeVec
-	size    *prometheus.GaugeVec
+	figure  func(use string, free, size uint64)
 	logger  *slog.Logger
 }
 
-func newDisks(cfg *serverConfig, m *meter) *disks {
-	d := &disks{folders: map[string]string{"data": cfg.Data}, low: map[string]bool{}, space: diskSpace, free: m.alerts.diskFree, size: m.alerts.diskSize, logger: cfg.Logger}
-	if file := databaseFile(&cfg.baseSettings, cfg.Data); file != "" {
-		if d.folders["database"] = filepath.Dir(file); d.folders["database"] == d.folders["data"] {
-			delete(d.folders, "data")
-		}
-	}
-	if cfg.Archive != "" {
-		d.folders["archive"] = cfg.Archive
-	}
-	return d
+// New returns what watches the disks of some folders, which are named by what they are for. figure is told of each
+// measurement, in bytes.
+func New(folders map[string]string, figure func(use string, free, size uint64), logger *slog.Logger) *Disks {
+	return &Disks{folders: folders, low: map[string]bool{}, space: measure, figure: figure, logger: logger}
 }
 
-// look measures, and says when a disk begins to be nearly full, and when it no longer is.
-func (d *disks) look(context.Context) error {
+// Look measures, and logs when a disk begins to be nearly full, and when it no longer is.
+func (d *Disks) Look(context.Context) error {
 	var failed error
 	for use, folder := range d.folders {
 		free, size, err := d.space(folder)
@@ -52,8 +42,7 @@ func (d *disks) look(context.Context) error {
 			failed = errors.Join(failed, fmt.Errorf("look at the disk of %s: %w", folder, err))
 			continue
 		}
-		d.free.WithLabelValues(use).Set(float64(free))
-		d.size.WithLabelValues(use).Set(float64(size))
+		d.figure(use, free, size)
 		low := free < size/lowShare && free < lowBytes
 		switch {
 		case low && !d.low[use]:

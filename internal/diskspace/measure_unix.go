@@ -1,11 +1,11 @@
 //go:build linux || darwin
 
-package main
+package diskspace
 
 import "golang.org/x/sys/unix"
 
-// diskSpace returns the bytes of the folder's disk: those that this user may still fill, and all.
-func diskSpace(folder string) (free, size uint64, err error) {
+// measure returns the bytes of the folder's disk: those that this user may still fill, and all.
+func measure(folder string) (free, size uint64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {
 		return 0, 0, err

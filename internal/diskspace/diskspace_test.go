@@ -1,4 +1,4 @@
-package main
+package diskspace
 
 import (
 	"bytes"
@@ -11,11 +11,9 @@ import (
 func TestDiskNearlyFull(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	cfg := &serverConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	cfg.Data = t.TempDir()
-	m := newMeter()
-	d := newDisks(cfg, m)
-	if err := d.look(t.Context()); err != nil { // as it is
+	figures := 0
+	d := New(map[string]string{"data": t.TempDir()}, func(string, uint64, uint64) { figures++ }, slog.New(slog.NewTextHandler(&log, nil)))
+	if err := d.Look(t.Context()); err != nil { // as it is
 		t.Fatal(err)
 	}
 	log.Reset()
@@ -29,11 +27,14 @@ func TestDiskNearlyFull(t *testing.T) {
 		{20 << 30, 100 << 30, 2}, {1 << 20, 8 << 20, 2}, {1 << 19, 8 << 20, 3},
 	} {
 		d.space = func(string) (uint64, uint64, error) { return step.free, step.size, nil }
-		if err := d.look(t.Context()); err != nil {
+		if err := d.Look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(log.String(), "\n"); n != step.lines {
 			t.Errorf("%d of %d bytes: %d lines, want %d:\n%s", step.free, step.size, n, step.lines, log.String())
 		}
+	}
+	if figures != 9 {
+		t.Errorf("%d figures", figures)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"cmp"
@@ -11,12 +11,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"puntuale/internal/clock"
-	"puntuale/internal/push"
-	"puntuale/internal/store"
 )
 
-// What follows is for alerts. What costs the store something is measured in the background (task.go), never when the
-// figures are asked for.
+// What follows is for alerts.
+
+// Backlog is what is due and has not left.
+type Backlog struct {
+	Messages int64
+	Oldest   time.Time // when the first of them was to leave; zero without any
+}
 
 // backlogs shows what is due and has not left, as it was when it was last counted.
 type backlogs struct {
@@ -25,7 +28,7 @@ type backlogs struct {
 
 	mu     sync.Mutex
 	at     time.Time // zero until the first time
-	counts map[string]store.Backlog
+	counts map[string]Backlog
 }
 
 func newBacklogs(c clock.Clock) *backlogs {
@@ -39,10 +42,10 @@ func newBacklogs(c clock.Clock) *backlogs {
 	}
 }
 
-func (b *backlogs) set(at time.Time, ready, waiting store.Backlog) {
+func (b *backlogs) set(at time.Time, ready, waiting Backlog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.at, b.counts = at, map[string]store.Backlog{"ready": ready, "not_linked": waiting}
+	b.at, b.counts = at, map[string]Backlog{"ready": ready, "not_linked": waiting}
 }
 
 func (b *backlogs) Describe(to chan<- *prometheus.Desc) {
@@ -80,8 +83,8 @@ type alerts struct {
 	diskSize     *prometheus.GaugeVec
 }
 
-// registerAlerts registers what alerts are made of.
-func (m *meter) registerAlerts() {
+// registerOperation registers what alerts are made of.
+func (m *Meter) registerOperation(version string) {
 	m.alerts.ready = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_ready", Help: "1 while a part of this server does its work, 0 while it does not: the store, the dispatcher.",
 	}, []string{"part"})
@@ -99,7 +102,7 @@ func (m *meter) registerAlerts() {
 		Name: "puntuale_pushes_total",
 		Help: "Web Pushes to people's devices, by result: arrived (at the push service), gone (the device wants none any more) or failed (it is tried again).",
 	}, []string{"result"})
-	for _, result := range []string{push.Arrived, push.Gone, push.Failed} {
+	for _, result := range []string{"arrived", "gone", "failed"} {
 		m.alerts.pushes.WithLabelValues(result) // 0 until the first
 	}
 	m.alerts.diskFree = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -114,13 +117,13 @@ func (m *meter) registerAlerts() {
 		}
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "puntuale_build_info", Help: "Always 1: the release, the commit and Go's version are in the labels.", ConstLabels: buildLabels(),
+		Name: "puntuale_build_info", Help: "Always 1: the release, the commit and Go's version are in the labels.", ConstLabels: buildLabels(version),
 	})
 	build.Set(1)
 	m.registry.MustRegister(m.alerts.ready, m.alerts.taskFailures, m.alerts.taskDone, m.alerts.deliveries, m.alerts.pushes, m.alerts.diskFree, m.alerts.diskSize, build)
 }
 
-func buildLabels() prometheus.Labels {
+func buildLabels(version string) prometheus.Labels {
 	labels := prometheus.Labels{"version": cmp.Or(version, "development"), "commit": "", "go": ""}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		labels["go"] = info.GoVersion
@@ -133,8 +136,31 @@ func buildLabels() prometheus.Labels {
 	return labels
 }
 
+// Backlog shows what was due at a moment: on sessions that can send, and on others.
+func (m *Meter) Backlog(at time.Time, ready, notLinked Backlog) { m.backlog.set(at, ready, notLinked) }
+
+// Disk shows how much of a disk is free, in bytes. use says what the server writes on it.
+func (m *Meter) Disk(use string, free, size uint64) {
+	m.alerts.diskFree.WithLabelValues(use).Set(float64(free))
+	m.alerts.diskSize.WithLabelValues(use).Set(float64(size))
+}
+
+// Task shows a background task that has not failed yet.
+func (m *Meter) Task(name string) { m.alerts.taskFailures.WithLabelValues(name) }
+
+// TaskFailed counts a failure of a background task.
+func (m *Meter) TaskFailed(name string) { m.alerts.taskFailures.WithLabelValues(name).Inc() }
+
+// TaskDone notes when a background task succeeded.
+func (m *Meter) TaskDone(name string, at time.Time) {
+	m.alerts.taskDone.WithLabelValues(name).Set(float64(at.Unix()))
+}
+
+// Pushed counts a Web Push by its result: arrived, gone or failed.
+func (m *Meter) Pushed(result string) { m.alerts.pushes.WithLabelValues(result).Inc() }
+
 // Ready notes whether a part of the server does its work.
-func (m *meter) Ready(part string, yes bool) {
+func (m *Meter) Ready(part string, yes bool) {
 	value := 0.0
 	if yes {
 		value = 1
@@ -143,7 +169,7 @@ func (m *meter) Ready(part string, yes bool) {
 }
 
 // Delivered counts what a network's webhook was answered. (Meta asks by GET whether the address is ours.)
-func (m *meter) Delivered(network, route string, status int) {
+func (m *Meter) Delivered(network, route string, status int) {
 	if !strings.HasPrefix(route, http.MethodPost+" ") {
 		return
 	}

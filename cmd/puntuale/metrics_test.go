@@ -3,13 +3,9 @@ package main
 import (
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
-
-	"puntuale/internal/clock"
-	"puntuale/internal/store"
 )
 
 func answer(t *testing.T, method, url string) (status int, body string) {
@@ -79,37 +75,5 @@ func TestFiguresApart(t *testing.T) {
 	}
 	if strings.Contains(log, "Graph API") {
 		t.Error("a server without Official sessions tells of the Graph API's version")
-	}
-}
-
-func TestBacklogFigures(t *testing.T) {
-	t.Parallel()
-	now := clock.NewFake(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
-	m := newMeter()
-	m.backlog.clock = now
-	shown := func() string {
-		w := httptest.NewRecorder()
-		m.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		return w.Body.String()
-	}
-	if strings.Contains(shown(), "\npuntuale_backlog_") {
-		t.Error("it is shown before it was counted")
-	}
-	m.backlog.set(now.Now(), store.Backlog{Messages: 135_000, Oldest: now.Now().Add(-time.Minute)}, store.Backlog{})
-	now.Advance(10 * time.Second)
-	m.Delivered("official", "POST /webhooks/official/{id}", http.StatusServiceUnavailable)
-	m.Delivered("official", "POST /webhooks/official/{id}", http.StatusUnauthorized)
-	m.Delivered("official", "GET /webhooks/official/{id}", http.StatusOK)
-	text := shown()
-	for _, want := range []string{
-		`puntuale_backlog_messages{session="ready"} 135000`, `puntuale_backlog_oldest_seconds{session="ready"} 70`,
-		`puntuale_backlog_oldest_seconds{session="not_linked"} 0`, `puntuale_backlog_age_seconds 10`,
-		`puntuale_webhook_deliveries_total{network="official",result="failed"} 1`,
-		`puntuale_webhook_deliveries_total{network="official",result="refused"} 1`,
-		`puntuale_webhook_deliveries_total{network="official",result="accepted"} 0`,
-	} {
-		if !strings.Contains(text, "\n"+want+"\n") {
-			t.Errorf("there is no %s in\n%s", want, text)
-		}
 	}
 }

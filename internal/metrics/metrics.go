@@ -1,4 +1,6 @@
-package main
+// Package metrics keeps the figures that /metrics shows, in Prometheus' form. What costs the store something is measured in the
+// background by those who call this package, never when the figures are asked for.
+package metrics
 
 import (
 	"context"
@@ -12,11 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"puntuale/internal/clock"
-	"puntuale/internal/httpkit/admission"
 )
 
-// meter keeps the figures that /metrics shows. It implements [puntuale.Meter].
-type meter struct {
+// Meter keeps the figures. It implements [puntuale.Meter]. Safe for concurrent use.
+type Meter struct {
 	registry *prometheus.Registry
 
 	roles       *prometheus.GaugeVec
@@ -40,9 +41,9 @@ type meter struct {
 	alerts  alerts
 }
 
-// newMeter registers all figures in a registry of its own.
-func newMeter() *meter {
-	m := &meter{registry: prometheus.NewRegistry(), backlog: newBacklogs(clock.System())}
+// New registers all figures in a registry of its own. version is the release that they name.
+func New(version string) *Meter {
+	m := &Meter{registry: prometheus.NewRegistry(), backlog: newBacklogs(clock.System())}
 	m.roles = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_role", Help: "1 for each thing that this server does: api, web, dispatch.",
 	}, []string{"role"})
@@ -105,64 +106,72 @@ func newMeter() *meter {
 	m.registry.MustRegister(m.roles, m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
 		m.deadlocks, m.fenced, m.quarantined, m.requests, m.requestTime,
 		m.backlog, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.registerAlerts()
+	m.registerOperation(version)
 	return m
 }
 
 // Roles says what the server does.
-func (m *meter) Roles(roles []string) {
+func (m *Meter) Roles(roles []string) {
 	for _, r := range roles {
 		m.roles.WithLabelValues(r).Set(1)
 	}
 }
 
-func (m *meter) Late(d time.Duration) { m.lateness.Observe(max(0, d.Seconds())) }
+// Late notes how late a message left.
+func (m *Meter) Late(d time.Duration) { m.lateness.Observe(max(0, d.Seconds())) }
 
-func (m *meter) Outcome(connector, verdict string, n int) {
+// Outcome counts what became of messages.
+func (m *Meter) Outcome(connector, verdict string, n int) {
 	m.outcomes.WithLabelValues(connector, verdict).Add(float64(n))
 }
 
-func (m *meter) Queue(messages, sessions int) {
+// Queue notes what the dispatcher holds in memory.
+func (m *Meter) Queue(messages, sessions int) {
 	m.queued.Set(float64(messages))
 	m.sessions.Set(float64(sessions))
 }
 
-func (m *meter) CapRefused(n int) { m.capRefused.Add(float64(n)) }
+// CapRefused counts calls beyond a daily cap.
+func (m *Meter) CapRefused(n int) { m.capRefused.Add(float64(n)) }
 
-func (m *meter) Batch(operation string, size int, took time.Duration) {
+// Batch notes a transaction of the store.
+func (m *Meter) Batch(operation string, size int, took time.Duration) {
 	m.batchSize.WithLabelValues(operation).Observe(float64(size))
 	m.batchTime.WithLabelValues(operation).Observe(took.Seconds())
 }
 
-func (m *meter) Deadlock() { m.deadlocks.Inc() }
+// Deadlock counts a transaction that the database gave up.
+func (m *Meter) Deadlock() { m.deadlocks.Inc() }
 
-func (m *meter) Fenced(n int) { m.fenced.Add(float64(n)) }
+// Fenced counts claims and outcomes that lost against another server's.
+func (m *Meter) Fenced(n int) { m.fenced.Add(float64(n)) }
 
-func (m *meter) Quarantined(n int) { m.quarantined.Add(float64(n)) }
+// Quarantined counts messages that a failover made uncertain.
+func (m *Meter) Quarantined(n int) { m.quarantined.Add(float64(n)) }
 
 // Refused counts a call that was refused because there were too many.
-func (m *meter) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
+func (m *Meter) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
 
 // Waited notes how long a call waited for its turn.
-func (m *meter) Waited(d time.Duration) { m.waited.Observe(max(0, d.Seconds())) }
+func (m *Meter) Waited(d time.Duration) { m.waited.Observe(max(0, d.Seconds())) }
 
 // Closed counts connections that were closed for others.
-func (m *meter) Closed(n int) { m.closed.Add(float64(n)) }
+func (m *Meter) Closed(n int) { m.closed.Add(float64(n)) }
 
-// watchAdmission shows what is worked on, what waits, and what memory it takes.
-func (m *meter) watchAdmission(load func() admission.Load, held func() int64) {
-	m.gauge("puntuale_calls", "Calls that are worked on.", func() float64 { return float64(load().Inside) })
-	m.gauge("puntuale_calls_waiting", "Calls that wait for their turn.", func() float64 { return float64(load().Waiting) })
-	m.gauge("puntuale_body_bytes", "Memory kept for bodies and answers.", func() float64 { return float64(held()) })
+// WatchAdmission shows what is worked on, what waits, and what memory it takes.
+func (m *Meter) WatchAdmission(load func() (atWork, waiting int), taken func() int64) {
+	m.gauge("puntuale_calls", "Calls that are worked on.", func() float64 { atWork, _ := load(); return float64(atWork) })
+	m.gauge("puntuale_calls_waiting", "Calls that wait for their turn.", func() float64 { _, waiting := load(); return float64(waiting) })
+	m.gauge("puntuale_body_bytes", "Memory kept for bodies and answers.", func() float64 { return float64(taken()) })
 }
 
-// watchConnections shows how many connections there are.
-func (m *meter) watchConnections(count func() int) {
+// WatchConnections shows how many connections there are.
+func (m *Meter) WatchConnections(count func() int) {
 	m.gauge("puntuale_connections", "Open connections, idle ones too.", func() float64 { return float64(count()) })
 }
 
-// watchBackup shows when the last backup was made.
-func (m *meter) watchBackup(last func(context.Context) (time.Time, error)) {
+// WatchBackup shows when the last backup was made.
+func (m *Meter) WatchBackup(last func(context.Context) (time.Time, error)) {
 	m.gauge("puntuale_last_backup_timestamp_seconds", "Moment of the last checked backup, in seconds since 1970; 0: none, NaN: the store does not answer.", func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -177,19 +186,20 @@ func (m *meter) watchBackup(last func(context.Context) (time.Time, error)) {
 	})
 }
 
-func (m *meter) gauge(name, help string, value func() float64) {
+func (m *Meter) gauge(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 }
 
-// dispatchMeter is what the dispatcher measures by. The store measures the same transactions itself, so the
-// dispatcher's view of them would count each twice.
-type dispatchMeter struct{ *meter }
+// Dispatch is what the dispatcher measures by. The store measures the same transactions itself, so the dispatcher's view
+// of them would count each twice.
+type Dispatch struct{ *Meter }
 
-func (dispatchMeter) Batch(string, int, time.Duration) {}
+// Batch counts nothing.
+func (Dispatch) Batch(string, int, time.Duration) {}
 
 // Request counts an answered request. The route is a pattern, never a path: a path holds identifiers, and a caller
 // could make as many of them as it likes.
-func (m *meter) Request(route string, status int, took time.Duration) {
+func (m *Meter) Request(route string, status int, took time.Duration) {
 	if route == "" {
 		route = "(none)"
 	}
@@ -197,7 +207,7 @@ func (m *meter) Request(route string, status int, took time.Duration) {
 	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// handler answers GET /metrics.
-func (m *meter) handler() http.Handler {
+// Handler answers GET /metrics.
+func (m *Meter) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }

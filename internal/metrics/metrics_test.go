@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"net/http"
@@ -13,7 +13,7 @@ import (
 // TestMetersEveryFigure uses each verb once and looks for what an operator would see.
 func TestMetersEveryFigure(t *testing.T) {
 	t.Parallel()
-	m := newMeter()
+	m := New("test")
 	var figures puntuale.Meter = m
 	figures.Late(30 * time.Millisecond)
 	figures.Late(-time.Second)
@@ -27,7 +27,7 @@ func TestMetersEveryFigure(t *testing.T) {
 	m.Request("", http.StatusNotFound, time.Millisecond)
 
 	w := httptest.NewRecorder()
-	m.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{
 		`puntuale_lateness_seconds_bucket{le="0.02"} 1`,
 		`puntuale_lateness_seconds_bucket{le="0.05"} 2`,
