@@ -30,7 +30,7 @@ func answer(t *testing.T, method, url string) (status int, body string) {
 // only refused calls, and never the number in a call's path.
 func TestFiguresApart(t *testing.T) {
 	t.Parallel()
-	server := start(t, newTerminal(t, nil), "serve", "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--access-log", "0", "--official-version", "v20.0")
+	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--access-log", "0", "--official-version", "v20.0")
 	base := server.logged.waitFor(t, `"url":"(http://[^"]+)"`)
 	figures := "http://" + server.logged.waitFor(t, `"serving figures","addr":"([^"]+)"`)
 	if status, _ := answer(t, http.MethodGet, base+"/metrics"); status != http.StatusNotFound {

@@ -16,7 +16,7 @@ import (
 // routes puts what an operator asks, the figures (nil: they are elsewhere), and the pages (nil: none), beside the API.
 // The API answers or refuses every other path as it came. A mux here would redirect paths that are not clean, with the
 // key in the address.
-func routes(api, pages, webhooks http.Handler, h *health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
+func routes(api, pages, webhooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {
 		own[path] = quiet(handler, c, logger)
@@ -60,10 +60,10 @@ func onlyFigures(m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Hand
 }
 
 // ownRoutes are what an operator asks. Without a meter the figures are elsewhere.
-func ownRoutes(h *health, m *metrics.Meter) map[string]http.Handler {
+func ownRoutes(h *httpkit.Health, m *metrics.Meter) map[string]http.Handler {
 	own := map[string]http.Handler{
-		"/healthz": http.HandlerFunc(h.live),
-		"/readyz":  http.HandlerFunc(h.ready),
+		"/healthz": http.HandlerFunc(h.Live),
+		"/readyz":  http.HandlerFunc(h.Ready),
 	}
 	if m != nil {
 		own["/metrics"] = m.Handler()

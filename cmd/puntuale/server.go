@@ -60,7 +60,7 @@ type server struct {
 	feeding  *feeding             // likewise
 	control  *control.Control
 	tasks    *taskRunner
-	health   *health
+	health   *httpkit.Health
 	http     *http.Server
 	listener net.Listener
 	figures  *http.Server // of its own for /metrics; nil: there is none
@@ -145,10 +145,11 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 			return nil, err
 		}
 	}
-	s.health = &health{clock: cfg.Clock, check: s.store.Check, roles: cfg.Roles, logger: cfg.Logger, figure: meter.Ready}
+	health := httpkit.HealthConfig{Now: cfg.Clock.Now, Check: s.store.Check, Roles: cfg.Roles, Logger: cfg.Logger, Figure: meter.Ready}
 	if s.dispatch != nil {
-		s.health.healthy = s.dispatch.Healthy
+		health.Working = s.dispatch.Healthy
 	}
+	s.health = httpkit.NewHealth(health)
 	if s.http, err = s.newHTTP(cfg, meter); err != nil {
 		return nil, err
 	}
@@ -335,7 +336,7 @@ func (s *server) Close() error {
 		}
 	}
 	if s.http != nil {
-		s.health.stopping.Store(true)
+		s.health.Stopping()
 		note("finish open requests", s.finishRequests(ctx))
 		s.outage.Stopped()
 	} else if s.listener != nil {

@@ -114,7 +114,7 @@ func TestStopGivesUpHalves(t *testing.T) {
 // TestStopWithHalfARequest is the same through the whole command.
 func TestStopWithHalfARequest(t *testing.T) {
 	t.Parallel()
-	server := start(t, newTerminal(t, nil), "serve", "--addr", "127.0.0.1:0", "--stop-within", "9m")
+	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0", "--stop-within", "9m")
 	addr := server.logged.waitFor(t, `"url":"http://([^"]+)"`)
 	half := sends(t, addr, "POST /api/client/create?api_key=x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n{\"a\":")
 	header := sends(t, addr, "GET /readyz HTTP/1.1\r\nHost")

@@ -51,7 +51,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 		// Years of old contents take many minutes.
 		{name: "maintenance", every: taskEvery, do: s.control.Maintain},
 		{name: "disk", every: taskEvery, do: diskspace.New(diskFolders(cfg), m.Disk, cfg.Logger).Look},
-		{name: "readiness", every: readinessEvery, do: func(ctx context.Context) error { _ = s.health.probe(ctx); return nil }},
+		{name: "readiness", every: readinessEvery, do: func(ctx context.Context) error { _ = s.health.Probe(ctx); return nil }},
 	}
 	if databaseFile(&cfg.baseSettings, cfg.Data) != "" {
 		all = append(all, task{name: "check", first: checkFirst, every: checkEvery, do: s.store.Verify})

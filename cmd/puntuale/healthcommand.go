@@ -20,7 +20,7 @@ type healthCommand struct {
 }
 
 const (
-	askTimeout  = 3 * time.Second // more than a server takes to find out (probeTimeout)
+	askTimeout  = 3 * time.Second // more than a server takes to find out
 	askInterval = 200 * time.Millisecond
 )
 

@@ -5,16 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/localfile"
 	"puntuale/internal/logging"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/transfer"
+	"puntuale/internal/terminal"
 )
 
 // exportCommand writes the whole installation into a file.
@@ -30,18 +29,18 @@ func (c *exportCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("there is no database %s, and so nothing to export", fresh)
 	}
 	c.Data = p.path(c.Data)
-	out, err := p.createExport(c.To)
+	out, file, err := p.createExport(c.To)
 	if err != nil {
 		return err
 	}
 	bar := p.progress()
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
-	header, err := transfer.Export(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, transfer.ExportConfig{
-		Program: versionText(), Final: c.Final, Progress: bar.tell, Finish: out.finish,
+	header, err := transfer.Export(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out, transfer.ExportConfig{
+		Program: versionText(), Final: c.Final, Progress: rowsOf(bar), Finish: file.Finish,
 	})
-	bar.end()
+	bar.End()
 	if err != nil {
-		return errors.Join(c.failed(ctx, err), out.remove())
+		return errors.Join(c.failed(ctx, err), file.Remove())
 	}
 	fmt.Fprintf(p.stderr, "Exported %d rows of %s as they were at %s.\n", header.Rows(), databaseName(&c.baseSettings), header.At.Format(time.RFC3339))
 	if c.Final {
@@ -63,110 +62,16 @@ func (c *exportCommand) failed(ctx context.Context, err error) error {
 	return errors.New("interrupted; nothing was written")
 }
 
-// exportFile is where an export or a backup goes: a file under another name until it is complete, or standard output.
-type exportFile struct {
-	w    io.Writer
-	file *os.File
-	name string
-	free func() // once it is closed; until then it is locked
-}
-
-func (p *program) createExport(to string) (*exportFile, error) {
+// createExport begins the file that an export goes to. It is nil for standard output.
+func (p *program) createExport(to string) (io.Writer, *localfile.Unfinished, error) {
 	if to == "-" && p.color {
-		return nil, errors.New("standard output is a terminal; send it into a file or another program")
+		return nil, nil, errors.New("standard output is a terminal; send it into a file or another program")
 	}
 	if to == "-" {
-		return &exportFile{w: p.stdout}, nil
+		return p.stdout, nil, nil
 	}
-	return p.createFile(to, false)
-}
-
-// createFile begins a file that has its own name once it is complete. It must not exist yet, unless it is to be replaced.
-func (p *program) createFile(to string, replace bool) (*exportFile, error) {
-	name := p.path(to)
-	if there, err := os.Stat(name); err == nil && !there.Mode().IsRegular() {
-		return nil, fmt.Errorf("write %s: it is no file that could be replaced", name) // such as /dev/null, for root
-	}
-	if _, err := os.Lstat(name); !replace && !errors.Is(err, fs.ErrNotExist) {
-		if err == nil {
-			err = errors.New("it exists already")
-		}
-		return nil, fmt.Errorf("write %s: %w", name, err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), unfinished(name)+"*") // readable by its owner alone
-	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", name, err)
-	}
-	e := &exportFile{w: f, file: f, name: name}
-	if e.free, err = hold(f.Name()); err != nil {
-		e.free = func() {}
-		return nil, errors.Join(fmt.Errorf("write %s: %w", name, err), e.remove())
-	}
-	e.removeRemains()
-	return e, nil
-}
-
-// unfinished begins the names of files that are to become an export or a backup.
-func unfinished(name string) string { return "." + filepath.Base(name) + ".unfinished-" }
-
-// remainsAge keeps from removing a file that was just made and is not locked yet.
-const remainsAge = time.Minute
-
-// removeRemains removes what exports to the same name left that were killed. What somebody writes is locked. What cannot
-// be removed is in nobody's way.
-func (e *exportFile) removeRemains() {
-	own, err := e.file.Stat()
-	if err != nil {
-		return
-	}
-	there, _ := os.ReadDir(filepath.Dir(e.name))
-	for _, entry := range there {
-		info, err := entry.Info()
-		if err != nil || !info.Mode().IsRegular() || !strings.HasPrefix(entry.Name(), unfinished(e.name)) || own.ModTime().Sub(info.ModTime()) < remainsAge {
-			continue
-		}
-		name := filepath.Join(filepath.Dir(e.name), entry.Name())
-		if free, err := hold(name); err == nil {
-			free()
-			_ = os.Remove(name)
-		}
-	}
-}
-
-// finish has the file on disk under its own name, or fails.
-func (e *exportFile) finish() error {
-	if e.file == nil {
-		return nil
-	}
-	err := errors.Join(e.file.Sync(), e.file.Close())
-	e.free()
-	if err != nil {
-		return fmt.Errorf("write %s: %w", e.name, err)
-	}
-	if err := os.Rename(e.file.Name(), e.name); err != nil {
-		return fmt.Errorf("write %s: %w", e.name, err)
-	}
-	dir, err := os.Open(filepath.Dir(e.name))
-	if err == nil {
-		err = errors.Join(dir.Sync(), dir.Close())
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", e.name, err), os.Remove(e.name)) // nobody may take it for whole
-	}
-	return nil
-}
-
-// remove removes what was begun.
-func (e *exportFile) remove() error {
-	if e.file == nil {
-		return nil
-	}
-	_ = e.file.Close() // perhaps it is
-	e.free()
-	if err := os.Remove(e.file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the unfinished %s: %w", e.name, err)
-	}
-	return nil
+	file, err := localfile.Create(p.path(to), false)
+	return file, file, err
 }
 
 // importCommand fills an empty database with an exported installation.
@@ -191,9 +96,9 @@ func (c *importCommand) Run(ctx context.Context, p *program) error {
 	bar := p.progress()
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	header, err := transfer.Import(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), from, transfer.ImportConfig{
-		Copy: c.Copy, Progress: bar.tell,
+		Copy: c.Copy, Progress: rowsOf(bar),
 	})
-	bar.end()
+	bar.End()
 	if err != nil {
 		return moving(err, &c.baseSettings)
 	}
@@ -238,8 +143,13 @@ func (c *reopenCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-func (p *program) progress() *progress {
-	return &progress{w: p.stderr, terminal: p.logColor, clock: p.clock}
+func (p *program) progress() *terminal.Progress {
+	return terminal.NewProgress(p.stderr, p.logColor, p.clock)
+}
+
+// rowsOf shows the rows of a transfer's stages.
+func rowsOf(bar *terminal.Progress) transfer.Progress {
+	return func(stage transfer.Stage, done, total int64) { bar.Count(string(stage), terminal.Rows, done, total) }
 }
 
 // moving says why an installation was not moved.

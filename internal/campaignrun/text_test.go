@@ -1,4 +1,4 @@
-package main
+package campaignrun
 
 import (
 	"encoding/json"

@@ -1,4 +1,6 @@
-package main
+// Package demo is the story that puntuale demo tells: a dentist reminds patients of their appointments. It makes the accounts
+// through the API, as an integrator would, and shows on a terminal what leaves.
+package demo
 
 import (
 	"bytes"
@@ -15,13 +17,13 @@ import (
 	"puntuale/internal/control"
 )
 
-// demo is the story that puntuale demo tells: a dentist who reminds patients of their appointments.
-type demo struct {
-	base string
+// Story is one telling of the demo, against a server that has just started.
+type Story struct {
+	base string    // the server's address
 	now  time.Time // in the demo's zone
 
-	key      string // of the client
-	sequence string // id
+	key        string // of the client
+	sequenceID string
 
 	tickets map[string]string // addresses that sign in once, by e-mail
 	phone   string            // the address that makes a browser the phone that takes the message below
@@ -36,21 +38,21 @@ type skipped struct {
 	Reason string    `json:"reason"`
 }
 
-// demoPhone is the recipient of the first run, and demoOther of the curl line. Nobody is written to.
+// firstPhone is the recipient of the first run, and otherPhone of the curl line. Nobody is written to.
 const (
-	demoPartner  = "demo@example.com"
-	demoClient   = "studio@example.com"
-	demoPassword = "una frase per la demo"
+	partnerEmail = "demo@example.com"
+	clientEmail  = "studio@example.com"
+	password     = "una frase per la demo"
 
-	demoPhone   = "+39 333 123 4567"
-	demoOther   = "+39 347 765 4321"
-	demoPatient = "Anna"
+	firstPhone = "+39 333 123 4567"
+	otherPhone = "+39 347 765 4321"
+	patient    = "Anna"
 
-	demoByHand = "Buongiorno, qui lo Studio Bianchi: le confermiamo l'appuntamento di domani."
+	TextByHand = "Buongiorno, qui lo Studio Bianchi: le confermiamo l'appuntamento di domani."
 )
 
-// demoZone is the zone of new clients.
-func demoZone() *time.Location {
+// Zone is the zone of new clients.
+func Zone() *time.Location {
 	zone, err := time.LoadLocation("Europe/Rome")
 	if err != nil { // the zones are embedded
 		return time.UTC
@@ -58,8 +60,8 @@ func demoZone() *time.Location {
 	return zone
 }
 
-// demoSequence reminds of an appointment. Its steps stand on two anchors: the call, and a date field of the call.
-const demoSequence = `{
+// sequence reminds of an appointment. Its steps stand on two anchors: the call, and a date field of the call.
+const sequence = `{
   "name": "Promemoria appuntamento",
   "steps": [
     {"text": "Ciao {{nome|gentile paziente}}, il tuo appuntamento è confermato per {{appuntamento:giorno}} alle {{appuntamento:ora}}. A presto!",
@@ -75,9 +77,12 @@ const demoSequence = `{
   ]
 }`
 
-// prepare creates the partner, as an operator, and the rest through the API, as an integrator.
-func (d *demo) prepare(ctx context.Context, operator *control.Control) error {
-	_, partnerKey, err := operator.CreatePartner(ctx, control.NewPartner{Name: "Agenzia Demo", Email: demoPartner, Password: demoPassword})
+// New begins a story on the server at an address.
+func New(base string, now time.Time) *Story { return &Story{base: base, now: now.In(Zone())} }
+
+// Prepare creates the partner, as an operator, and the rest through the API, as an integrator.
+func (d *Story) Prepare(ctx context.Context, operator *control.Control) error {
+	_, partnerKey, err := operator.CreatePartner(ctx, control.NewPartner{Name: "Agenzia Demo", Email: partnerEmail, Password: password})
 	if err != nil {
 		return err
 	}
@@ -85,19 +90,19 @@ func (d *demo) prepare(ctx context.Context, operator *control.Control) error {
 		Key string `json:"api_key"`
 	}
 	err = d.call(ctx, partnerKey, "/api/client/create", map[string]string{
-		"name": "Studio dentistico Bianchi", "email": demoClient, "password": demoPassword, "phone": "+39 011 765 4321",
+		"name": "Studio dentistico Bianchi", "email": clientEmail, "password": password, "phone": "+39 011 765 4321",
 	}, &client)
 	if err != nil {
 		return err
 	}
 	d.key = client.Key
-	var sequence struct {
+	var made struct {
 		ID any `json:"id"`
 	}
-	if err := d.call(ctx, d.key, "/api/sequences", json.RawMessage(demoSequence), &sequence); err != nil {
+	if err := d.call(ctx, d.key, "/api/sequences", json.RawMessage(sequence), &made); err != nil {
 		return err
 	}
-	d.sequence = fmt.Sprint(sequence.ID)
+	d.sequenceID = fmt.Sprint(made.ID)
 	if err := d.addNumbers(ctx); err != nil {
 		return err
 	}
@@ -106,7 +111,7 @@ func (d *demo) prepare(ctx context.Context, operator *control.Control) error {
 
 // addNumbers adds a number of each of the other connection types, and a message that waits for a phone. The simulated
 // network takes what the official number sends. A person takes the phone's message, and sends it by hand or not.
-func (d *demo) addNumbers(ctx context.Context) error {
+func (d *Story) addNumbers(ctx context.Context) error {
 	var official, byHand struct {
 		ID string `json:"id"`
 	}
@@ -124,14 +129,14 @@ func (d *demo) addNumbers(ctx context.Context) error {
 		return err
 	}
 	d.phone = d.base + "/phone#code=" + url.QueryEscape(offered.Code)
-	return d.call(ctx, d.key, "/api/messages", map[string]string{"phone": demoOther, "text": demoByHand, "id_sessione": byHand.ID}, &struct{}{})
+	return d.call(ctx, d.key, "/api/messages", map[string]string{"phone": otherPhone, "text": TextByHand, "id_sessione": byHand.ID}, &struct{}{})
 }
 
 // invite makes addresses with which a newcomer is in a dashboard at once, without a password.
-func (d *demo) invite(ctx context.Context, operator *control.Control) error {
+func (d *Story) invite(ctx context.Context, operator *control.Control) error {
 	d.tickets = map[string]string{}
-	for _, email := range []string{demoClient, demoPartner} {
-		people, err := operator.SignIn(ctx, control.SignIn{Email: email, Password: demoPassword})
+	for _, email := range []string{clientEmail, partnerEmail} {
+		people, err := operator.SignIn(ctx, control.SignIn{Email: email, Password: password})
 		if err != nil {
 			return err
 		}
@@ -144,16 +149,16 @@ func (d *demo) invite(ctx context.Context, operator *control.Control) error {
 	return nil
 }
 
-// start begins the first run. The appointment is in an hour and some seconds. Two messages leave at the call and just
+// Start begins the first run. The appointment is in an hour and some seconds. Two messages leave at the call and just
 // after it. The reminder of the day before is past, and the one of the hour before is due within seconds. Thanks wait.
-func (d *demo) start(ctx context.Context) error {
+func (d *Story) Start(ctx context.Context) error {
 	var started struct {
 		ID      []string  `json:"id"`
 		Skipped []skipped `json:"skipped"`
 	}
 	appointment := d.now.Add(time.Hour + 7*time.Second)
-	err := d.call(ctx, d.key, "/api/start/"+d.sequence, map[string]string{
-		"phone": demoPhone, "nome": demoPatient, "appuntamento": appointment.Format(time.RFC3339Nano),
+	err := d.call(ctx, d.key, "/api/start/"+d.sequenceID, map[string]string{
+		"phone": firstPhone, "nome": patient, "appuntamento": appointment.Format(time.RFC3339Nano),
 	}, &started)
 	if err != nil {
 		return err
@@ -163,21 +168,21 @@ func (d *demo) start(ctx context.Context) error {
 }
 
 // curl is the line to paste: the same sequence for somebody else, with an appointment in three days.
-func (d *demo) curl() string {
+func (d *Story) curl() string {
 	appointment := d.now.AddDate(0, 0, 3).Format("02/01/2006") + " 10:30"
 	return fmt.Sprintf(`curl -s %s/api/start/%s \
   -H 'Authorization: Bearer %s' \
   -H 'Content-Type: application/json' \
-  -d '{"phone": "%s", "nome": "Luca", "appuntamento": "%s"}'`, d.base, d.sequence, d.key, demoOther, appointment)
+  -d '{"phone": "%s", "nome": "Luca", "appuntamento": "%s"}'`, d.base, d.sequenceID, d.key, otherPhone, appointment)
 }
 
-// details is a second line to paste: what became of the messages.
-func (d *demo) received() string {
+// received is a second line to paste: what became of the messages.
+func (d *Story) received() string {
 	return fmt.Sprintf(`curl -s %s/api/sandbox/messages -H 'Authorization: Bearer %s'`, d.base, d.key)
 }
 
 // call posts a body and reads the answer.
-func (d *demo) call(ctx context.Context, key, path string, body, answer any) error {
+func (d *Story) call(ctx context.Context, key, path string, body, answer any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("encode the body of %s: %w", path, err)

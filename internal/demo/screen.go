@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"fmt"
@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/terminal"
 )
 
-// screen is what the demo shows in the terminal. Its methods may be called by many goroutines at once.
-type screen struct {
+// Screen is what the demo shows in the terminal. Its methods may be called by many goroutines at once.
+type Screen struct {
 	w     io.Writer
 	color bool
 	zone  *time.Location
@@ -23,8 +24,9 @@ type screen struct {
 	early []string // messages that left before that
 }
 
-func newScreen(w io.Writer, color bool, zone *time.Location, now func() time.Time) *screen {
-	return &screen{w: w, color: color, zone: zone, now: now}
+// NewScreen returns a screen that has shown nothing yet.
+func NewScreen(w io.Writer, color bool, zone *time.Location, now func() time.Time) *Screen {
+	return &Screen{w: w, color: color, zone: zone, now: now}
 }
 
 // screenWidth is where texts break, in characters.
@@ -38,24 +40,25 @@ const (
 	styleOther  = "33"
 )
 
-func (s *screen) style(code, text string) string {
+func (s *Screen) style(code, text string) string {
 	if !s.color {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// line prints one line.
-func (s *screen) line(text string) {
+// Line prints one line.
+func (s *Screen) Line(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintln(s.w, text)
 }
 
-// intro prints what is there, and the line to paste.
-func (s *screen) intro(d *demo, folder, wanted string) {
+// Intro prints what is there, and the line to paste. wanted is the default address where the server was to listen, "" where it was
+// another one.
+func (s *Screen) Intro(d *Story, folder, wanted string) {
 	where := d.base
-	if !strings.HasSuffix(d.base, wanted) && wanted == demoAddr {
+	if wanted != "" && !strings.HasSuffix(d.base, wanted) {
 		where += s.style(styleQuiet, "   ("+wanted+" is taken, so a free port was chosen)")
 	}
 	s.mu.Lock()
@@ -66,11 +69,11 @@ func (s *screen) intro(d *demo, folder, wanted string) {
 	fmt.Fprintln(s.w, "  the messages: nobody is written to. One message waits for a phone, and for you to send it.")
 	fmt.Fprintln(s.w)
 	for _, row := range [][2]string{
-		{"Open", s.style(styleStrong, d.tickets[demoClient]) + quiet("   the practice's dashboard, signed in once")},
-		{"", d.tickets[demoPartner] + quiet("   its agency's")},
+		{"Open", s.style(styleStrong, d.tickets[clientEmail]) + quiet("   the practice's dashboard, signed in once")},
+		{"", d.tickets[partnerEmail] + quiet("   its agency's")},
 		{"Phone", d.phone + quiet("   take a message and send it by hand")},
-		{"Login", d.base + "/login" + quiet("   "+demoClient+" or "+demoPartner+", password: "+demoPassword)},
-		{"API", where}, {"Data", folder}, {"Key", d.key}, {"Sequence", d.sequence + quiet("   Promemoria appuntamento, 5 steps")},
+		{"Login", d.base + "/login" + quiet("   "+clientEmail+" or "+partnerEmail+", password: "+password)},
+		{"API", where}, {"Data", folder}, {"Key", d.key}, {"Sequence", d.sequenceID + quiet("   Promemoria appuntamento, 5 steps")},
 	} {
 		fmt.Fprintf(s.w, "  %s  %s\n", quiet(fmt.Sprintf("%-8s", row[0])), row[1])
 	}
@@ -81,24 +84,24 @@ func (s *screen) intro(d *demo, folder, wanted string) {
 	fmt.Fprintf(s.w, "\n  %s\n\n  %s\n", quiet("What reached the simulated network:"), d.received())
 }
 
-// start prints the heading of the messages, and those that have already left.
-func (s *screen) start(d *demo) {
+// Start prints the heading of the messages, and those that have already left.
+func (s *Screen) Start(d *Story) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := fmt.Sprintf("Started for %s, %s, with an appointment in an hour: %d messages.", demoPatient, demoPhone, d.messages)
+	text := fmt.Sprintf("Started for %s, %s, with an appointment in an hour: %d messages.", patient, firstPhone, d.messages)
 	for _, left := range d.skipped {
 		text += fmt.Sprintf(" Step %d is left out: its moment, %s, is past.", left.Step+1, left.Moment.In(s.zone).Format("2 January 15:04"))
 	}
 	text += " The last one waits. Ctrl-C ends the demo."
-	fmt.Fprintf(s.w, "\n%s\n\n", s.style(styleQuiet, wrap(text, "  ", screenWidth)))
+	fmt.Fprintf(s.w, "\n%s\n\n", s.style(styleQuiet, terminal.Wrap(text, "  ", screenWidth)))
 	for _, row := range s.early {
 		fmt.Fprintln(s.w, row)
 	}
 	s.begun, s.early = true, nil
 }
 
-// message prints a message as it leaves, or why it did not.
-func (s *screen) message(m puntuale.DueMessage, c puntuale.Content, o puntuale.Outcome) {
+// Message prints a message as it leaves, or why it did not.
+func (s *Screen) Message(m puntuale.DueMessage, c puntuale.Content, o puntuale.Outcome) {
 	text := contentText(c)
 	if o.Verdict != puntuale.Sent {
 		text = s.style(styleOther, verdictText(o, s.zone)) + " · " + text
@@ -110,7 +113,7 @@ func (s *screen) message(m puntuale.DueMessage, c puntuale.Content, o puntuale.O
 	when := s.now().In(s.zone).Format(time.TimeOnly)
 	head := fmt.Sprintf("  %s %s  %s  ", mark, s.style(styleQuiet, when), s.style(styleStrong, m.Phone))
 	indent := strings.Repeat(" ", 4+len(when)+2+len(m.Phone)+2)
-	row := head + strings.TrimPrefix(wrap(text, indent, screenWidth+8), indent)
+	row := head + strings.TrimPrefix(terminal.Wrap(text, indent, screenWidth+8), indent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.begun {

@@ -12,14 +12,15 @@ import (
 	"testing"
 
 	"puntuale/internal/clock"
+	"puntuale/internal/httpkit"
 )
 
 // TestHealthAsksAServer: a server says that it is ready, and nobody does where none runs any more.
 func TestHealthAsksAServer(t *testing.T) {
 	t.Parallel()
-	server := start(t, newTerminal(t, nil), "serve", "--sandbox", "--addr", "127.0.0.1:0")
+	server := start(t, newConsole(t, nil), "serve", "--sandbox", "--addr", "127.0.0.1:0")
 	addr := server.logged.waitFor(t, `"url":"http://([^"]+)"`)
-	asker := newTerminal(t, map[string]string{"PUNTUALE_ADDR": addr, "HTTP_PROXY": "http://192.0.2.1:9"})
+	asker := newConsole(t, map[string]string{"PUNTUALE_ADDR": addr, "HTTP_PROXY": "http://192.0.2.1:9"})
 	if code := asker.run(context.Background(), []string{"health"}); code != exitDone || asker.out.String() != "ready\n" {
 		t.Errorf("exit code %d, printed %q, %q", code, asker.out.String(), asker.errs.String())
 	}
@@ -35,11 +36,11 @@ func TestHealthAsksAServer(t *testing.T) {
 // TestHealthSaysWhatIsWrong repeats the sentence of /readyz.
 func TestHealthSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	h := &health{clock: clock.System(), check: func(context.Context) error { return errors.New("gone") },
-		healthy: func() error { return nil }, logger: slog.New(slog.DiscardHandler)}
-	server := httptest.NewServer(http.HandlerFunc(h.ready))
+	h := httpkit.NewHealth(httpkit.HealthConfig{Now: clock.System().Now, Check: func(context.Context) error { return errors.New("gone") },
+		Working: func() error { return nil }, Logger: slog.New(slog.DiscardHandler)})
+	server := httptest.NewServer(http.HandlerFunc(h.Ready))
 	defer server.Close()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	code := term.run(context.Background(), []string{"health", "--addr", server.Listener.Addr().String()})
 	if want := "puntuale: not ready: the store does not answer\n"; code != exitFailed || term.errs.String() != want {
 		t.Errorf("exit code %d, %q, want %q", code, term.errs.String(), want)
@@ -56,7 +57,7 @@ func TestHealthWaits(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	args := []string{"health", "--addr", server.Listener.Addr().String(), "--wait", "1m"}
 	if code := term.run(context.Background(), args); code != exitDone || asked.Load() != 3 {
 		t.Errorf("exit code %d after %d questions, %q", code, asked.Load(), term.errs.String())

@@ -15,7 +15,7 @@ import (
 // TestPartnerHost lists the host names that partners ask for, confirms one and withdraws it.
 func TestPartnerHost(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	for _, name := range []string{"Agenzia Rossi", "Agenzia Verdi"} {
 		if code, _, said := term.runs("", "partner", "create", "--name", name, "--email", "a@example.com", "--password", "x", "--another"); code != exitDone {
 			t.Fatal(said)

@@ -1,4 +1,4 @@
-package main
+package campaignrun
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/campaignclient"
 )
 
-// campaignList is a file of recipients. It is read twice at least: for its sum, and for each try to upload it.
-type campaignList struct {
+// list is a file of recipients. It is read twice at least: for its sum, and for each try to upload it.
+type list struct {
 	file *os.File
 	size int64
 	sum  []byte
@@ -21,12 +21,12 @@ type campaignList struct {
 }
 
 // openList opens a list. One that cannot be read twice, such as a pipe, is copied into a file first.
-func (r *campaignRun) openList(ctx context.Context) (l *campaignList, err error) {
-	l = &campaignList{}
-	if r.c.File == "-" {
-		err = l.copy(ctx, r.p.stdin)
+func (r *run) openList(ctx context.Context) (l *list, err error) {
+	l = &list{}
+	if r.cfg.File == "-" {
+		err = l.copy(ctx, r.cfg.In)
 	} else {
-		err = l.open(ctx, r.p.path(r.c.File))
+		err = l.open(ctx, r.cfg.File)
 	}
 	if err == nil {
 		sum := sha256.New()
@@ -45,7 +45,7 @@ func (r *campaignRun) openList(ctx context.Context) (l *campaignList, err error)
 	return l, nil
 }
 
-func (l *campaignList) open(ctx context.Context, name string) error {
+func (l *list) open(ctx context.Context, name string) error {
 	from, err := os.Open(name)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (l *campaignList) open(ctx context.Context, name string) error {
 	return err
 }
 
-func (l *campaignList) copy(ctx context.Context, from io.Reader) (err error) {
+func (l *list) copy(ctx context.Context, from io.Reader) (err error) {
 	if l.file, err = os.CreateTemp("", "puntuale-list-"); err != nil { // readable by its owner alone
 		return err
 	}
@@ -83,7 +83,7 @@ func (l *campaignList) copy(ctx context.Context, from io.Reader) (err error) {
 
 // once is the Idempotency-Key of a campaign: the same for the same list and the same order. So a command that is given
 // again goes on with the campaign that it made. try counts the drafts that were dropped.
-func (l *campaignList) once(o campaignclient.Order, try int) (string, error) {
+func (l *list) once(o campaignclient.Order, try int) (string, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return "", err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -9,14 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/clock"
-	"puntuale/internal/store/transfer"
+	"puntuale/internal/localfile"
 )
 
 // TestMoving takes an installation to another folder: copied, for good, and back.
 func TestMoving(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	says := func(code int, said string, args ...string) string {
 		t.Helper()
 		got, out, errs := term.runs("", args...)
@@ -67,7 +65,7 @@ func TestMoving(t *testing.T) {
 // TestExportFails leaves no file and no mark when the disk is full.
 func TestExportFails(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	if code, _, said := term.runs("", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x"); code != exitDone {
 		t.Fatal(said)
 	}
@@ -85,7 +83,7 @@ func TestExportFails(t *testing.T) {
 // that another export is writing.
 func TestExportAfterAKilledOne(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	if code, _, said := term.runs("", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x"); code != exitDone {
 		t.Fatal(said)
 	}
@@ -99,7 +97,7 @@ func TestExportAfterAKilledOne(t *testing.T) {
 			}
 		}
 	}
-	free, err := hold(filepath.Join(term.dir, ".a.gz.unfinished-2"))
+	free, err := localfile.Lock(filepath.Join(term.dir, ".a.gz.unfinished-2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,35 +124,3 @@ func TestExportAfterAKilledOne(t *testing.T) {
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, os.ErrClosed }
-
-// TestProgress draws a bar on a terminal, and lines elsewhere.
-func TestProgress(t *testing.T) {
-	t.Parallel()
-	show := func(terminal bool) string {
-		var out bytes.Buffer
-		now := clock.NewFake(time.Unix(1000, 0))
-		b := &progress{w: &out, terminal: terminal, columns: 100, clock: now}
-		for done := int64(0); done <= 4000; done += 1000 {
-			b.tell(transfer.Loading, done, 4000)
-			now.Advance(3 * time.Second)
-		}
-		b.tell(transfer.Loading, 4000, 4000) // the end of a stage may be told twice
-		b.tell(transfer.Checking, 0, 0)
-		b.end()
-		return out.String()
-	}
-	plain := "loading  50 %, 2000 of 4000 rows, 333 a second, 6s left\n" +
-		"loading 100 %, 4000 of 4000 rows, 333 a second\n" + "checking 100 %, 0 of 0 rows\n"
-	if got := show(false); got != plain {
-		t.Errorf("lines:\n%s", got)
-	}
-	got := show(true)
-	for _, want := range []string{
-		"\r\x1b[J███████░░░░░░░░░░░░░░░░░░░░░░░  loading  25 %, 1000 of 4000 rows, 333 a second, 9s left\x1b[?7h",
-		strings.Repeat("█", barWidth) + "  loading 100 %, 4000 of 4000 rows, 333 a second\x1b[?7h\n",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in the bar:\n%q", want, got)
-		}
-	}
-}

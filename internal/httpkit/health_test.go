@@ -1,4 +1,4 @@
-package main
+package httpkit
 
 import (
 	"context"
@@ -14,12 +14,11 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
-	"puntuale/internal/httpkit"
 )
 
 // probes answers /readyz with what the test says of the store and the dispatcher.
 type probes struct {
-	*health
+	*Health
 	clock  *clock.Fake
 	checks atomic.Int64
 	store  error
@@ -28,20 +27,20 @@ type probes struct {
 
 func newProbes() *probes {
 	p := &probes{clock: clock.NewFake(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))}
-	p.health = &health{
-		clock:   p.clock,
-		check:   func(context.Context) error { p.checks.Add(1); return p.store },
-		healthy: func() error { return p.work },
-		logger:  slog.New(slog.DiscardHandler),
-	}
+	p.Health = NewHealth(HealthConfig{
+		Now:     p.clock.Now,
+		Check:   func(context.Context) error { p.checks.Add(1); return p.store },
+		Working: func() error { return p.work },
+		Logger:  slog.New(slog.DiscardHandler),
+	})
 	return p
 }
 
-func (p *probes) ready(t *testing.T) (int, httpkit.Problem) {
+func (p *probes) ready(t *testing.T) (int, Problem) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	p.health.ready(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-	var body httpkit.Problem
+	p.Health.Ready(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	var body Problem
 	if w.Code != http.StatusOK {
 		if got := w.Header().Get("Content-Type"); got != "application/problem+json" {
 			t.Errorf("Content-Type %q", got)
@@ -81,7 +80,7 @@ func TestReadyNamesWhatIsWrong(t *testing.T) {
 		{func() { p.store = puntuale.StoreDamaged(errors.New("11")) }, http.StatusServiceUnavailable, "the store is damaged"},
 		{func() { p.store, p.work = nil, errors.New("no lease") }, http.StatusServiceUnavailable, "the dispatcher is not at work"},
 		{func() { p.work = nil }, http.StatusOK, ""},
-		{func() { p.stopping.Store(true) }, http.StatusServiceUnavailable, "the server is stopping"},
+		{func() { p.Stopping() }, http.StatusServiceUnavailable, "the server is stopping"},
 	}
 	for _, step := range steps {
 		step.change()
@@ -95,7 +94,7 @@ func TestReadyNamesWhatIsWrong(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	p.live(w, nil)
+	p.Live(w, nil)
 	if w.Code != http.StatusOK {
 		t.Errorf("a stopping server's process is alive, but /healthz answers %d", w.Code)
 	}

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"cmp"
@@ -12,12 +12,11 @@ import (
 	"golang.org/x/term"
 
 	"puntuale/internal/clock"
-	"puntuale/internal/store/transfer"
 )
 
-// progress shows how far something has come: a bar that is drawn again and again on a terminal, elsewhere a line each few
+// Progress shows how far something has come: a bar that is drawn again and again on a terminal, elsewhere a line each few
 // seconds. One goroutine uses it at a time.
-type progress struct {
+type Progress struct {
 	w        io.Writer
 	terminal bool
 	columns  int // of the terminal; 0: as many as it has
@@ -37,13 +36,13 @@ const (
 	wideLine  = 80 // characters, where nobody knows how many there are
 )
 
-// tell is a [store.Progress].
-func (b *progress) tell(stage transfer.Stage, done, total int64) {
-	b.count(string(stage), rowUnit, done, total)
+// NewProgress returns one that writes to w, which is a terminal or not.
+func NewProgress(w io.Writer, terminal bool, c clock.Clock) *Progress {
+	return &Progress{w: w, terminal: terminal, clock: c}
 }
 
-// count shows how much of a stage is done, how fast, and how long the rest takes.
-func (b *progress) count(stage string, u unit, done, total int64) {
+// Count shows how much of a stage is done, how fast, and how long the rest takes.
+func (b *Progress) Count(stage string, u Unit, done, total int64) {
 	now := b.begin(stage)
 	if b.whole || done < total && !b.time(now) {
 		return
@@ -52,26 +51,26 @@ func (b *progress) count(stage string, u unit, done, total int64) {
 	b.draw(now, done, total, progressText(stage, u, done, total, now.Sub(b.begun)), "")
 }
 
-// show shows how far a stage is in the caller's words, the second of which stand below a bar. Only with force does it come
+// Show shows how far a stage is in the caller's words: text beside a bar, and below under it. Only with force does it come
 // sooner than usual.
-func (b *progress) show(stage string, done, total int64, text, below string, force bool) {
+func (b *Progress) Show(stage string, done, total int64, text, below string, force bool) {
 	if now := b.begin(stage); force || b.time(now) {
 		b.draw(now, done, total, fmt.Sprintf("%3d %%%s", percent(done, total), text), below)
 	}
 }
 
 // begin returns the present moment, after it began another stage if this is one.
-func (b *progress) begin(stage string) time.Time {
+func (b *Progress) begin(stage string) time.Time {
 	now := b.clock.Now()
 	if stage != b.stage {
-		b.end()
+		b.End()
 		b.stage, b.begun, b.shown, b.whole = stage, now, now, false
 	}
 	return now
 }
 
 // time reports whether something is to be shown again.
-func (b *progress) time(now time.Time) bool {
+func (b *Progress) time(now time.Time) bool {
 	every := lineEvery
 	if b.terminal {
 		every = barEvery
@@ -80,7 +79,7 @@ func (b *progress) time(now time.Time) bool {
 }
 
 // draw draws over what was drawn before. No line reaches beyond the terminal's edge, where it could not be drawn over.
-func (b *progress) draw(now time.Time, done, total int64, text, below string) {
+func (b *Progress) draw(now time.Time, done, total int64, text, below string) {
 	b.shown = now
 	if !b.terminal {
 		if below != "" {
@@ -99,7 +98,7 @@ func (b *progress) draw(now time.Time, done, total int64, text, below string) {
 }
 
 // width is how many characters a line has.
-func (b *progress) width() int {
+func (b *Progress) width() int {
 	width := b.columns
 	if f, ok := b.w.(*os.File); ok && width == 0 {
 		width, _, _ = term.GetSize(int(f.Fd())) // 0 where nobody knows
@@ -137,8 +136,8 @@ func broken(width int, text string) (lines []string) {
 	return lines
 }
 
-// end leaves the line of a bar, so that others can write.
-func (b *progress) end() {
+// End leaves the line of a bar, so that others can write.
+func (b *Progress) End() {
 	if b.drawn > 0 {
 		fmt.Fprintln(b.w)
 		b.drawn = 0
@@ -161,27 +160,28 @@ func percent(done, total int64) int64 {
 	return 100 * done / total
 }
 
-// unit is what is counted, and how many make one that people read.
-type unit struct {
+// Unit is what is counted, and how many make one that people read.
+type Unit struct {
 	name string
 	size float64
 }
 
+// Units that are one each.
 var (
-	rowUnit       = unit{"rows", 1}
-	recipientUnit = unit{"recipients", 1}
+	Rows       = Unit{"rows", 1}
+	Recipients = Unit{"recipients", 1}
 )
 
-// byteUnit is for files of a size.
-func byteUnit(size int64) unit {
+// Bytes is the unit for a file of a size.
+func Bytes(size int64) Unit {
 	if size < 1<<20 {
-		return unit{"KiB", 1 << 10}
+		return Unit{"KiB", 1 << 10}
 	}
-	return unit{"MiB", 1 << 20}
+	return Unit{"MiB", 1 << 20}
 }
 
 // text says an amount.
-func (u unit) text(amount float64) string {
+func (u Unit) text(amount float64) string {
 	if u.size == 1 {
 		return fmt.Sprintf("%.0f", amount)
 	}
@@ -189,7 +189,7 @@ func (u unit) text(amount float64) string {
 }
 
 // progressText says how much is done, how fast, and how long the rest takes at that rate.
-func progressText(stage string, u unit, done, total int64, took time.Duration) string {
+func progressText(stage string, u Unit, done, total int64, took time.Duration) string {
 	text := fmt.Sprintf("%s %3d %%, %s of %s %s", stage, percent(done, total), u.text(float64(done)), u.text(float64(total)), u.name)
 	rate := float64(done) / max(took.Seconds(), 0.001)
 	if took < time.Second && done == total {

@@ -1,4 +1,4 @@
-package main
+package campaignrun
 
 import (
 	"context"
@@ -17,15 +17,15 @@ const (
 )
 
 // follow shows how far a campaign is until it ends, or pauses by itself.
-func (r *campaignRun) follow(ctx context.Context) error {
+func (r *run) follow(ctx context.Context) error {
 	var rate messageRate
 	for state := ""; ; {
-		asked := r.p.clock.Now()
+		asked := r.cfg.Clock.Now()
 		now, err := r.look(ctx)
 		if err != nil {
 			return err
 		}
-		at := r.p.clock.Now()
+		at := r.cfg.Clock.Now()
 		done, total := ended(now.Counts)
 		perMinute := rate.add(at, done)
 		text := ""
@@ -38,20 +38,20 @@ func (r *campaignRun) follow(ctx context.Context) error {
 		if !now.Ended() && total > done {
 			text += r.endText(at, float64(total-done), perMinute)
 		}
-		r.bar.show("campaign", done, total, text, countsText(now.Counts), now.State != state)
+		r.cfg.Bar.Show("campaign", done, total, text, countsText(now.Counts), now.State != state)
 		state = now.State
 		if now.Ended() || state == "paused" && now.Reason != "" {
-			r.bar.end()
+			r.cfg.Bar.End()
 			return r.over(ctx, now)
 		}
-		if err := r.p.clock.Sleep(ctx, min(max(shortLook, 10*at.Sub(asked)), longLook)); err != nil {
+		if err := r.cfg.Clock.Sleep(ctx, min(max(shortLook, 10*at.Sub(asked)), longLook)); err != nil {
 			return err
 		}
 	}
 }
 
 // over says how a campaign ended, or why it paused.
-func (r *campaignRun) over(ctx context.Context, c campaignclient.Campaign) error {
+func (r *run) over(ctx context.Context, c campaignclient.Campaign) error {
 	if c.Started != nil {
 		if err := r.saveRefused(ctx); err != nil {
 			return err
@@ -59,15 +59,15 @@ func (r *campaignRun) over(ctx context.Context, c campaignclient.Campaign) error
 	}
 	switch {
 	case c.State == "paused":
-		return outcomeError(fmt.Sprintf("campaign %s paused by itself: %s.\n  let it go on:  %s\n  cancel it:     %s",
+		return OutcomeError(fmt.Sprintf("campaign %s paused by itself: %s.\n  let it go on:  %s\n  cancel it:     %s",
 			r.id, words(pausedWords, c.Reason), r.again(" --resume"), r.again(" --cancel")))
 	case c.State != "done" && c.Reason != "":
-		return outcomeError(fmt.Sprintf("campaign %s is %s: %s", r.id, c.State, words(pausedWords, c.Reason)))
+		return OutcomeError(fmt.Sprintf("campaign %s is %s: %s", r.id, c.State, words(pausedWords, c.Reason)))
 	case c.State != "done":
-		return outcomeError(fmt.Sprintf("campaign %s is %s", r.id, c.State))
+		return OutcomeError(fmt.Sprintf("campaign %s is %s", r.id, c.State))
 	}
 	n := c.Counts
-	_, err := fmt.Fprintf(r.p.stdout, "Campaign %s is done: %s in all, %d completed, %d failed, %d cancelled, %d blacklisted; %s refused.\n",
+	_, err := fmt.Fprintf(r.cfg.Out, "Campaign %s is done: %s in all, %d completed, %d failed, %d cancelled, %d blacklisted; %s refused.\n",
 		r.id, plural(n.Pending+n.Completed+n.Failed+n.Cancelled+n.Blacklisted, "message"),
 		n.Completed, n.Failed, n.Cancelled, n.Blacklisted, plural(n.Refused, "recipient"))
 	return err
@@ -77,13 +77,13 @@ func (r *campaignRun) over(ctx context.Context, c campaignclient.Campaign) error
 const lastLook = 3 * time.Second
 
 // stands says how the campaign stands when the command ends before it does, and with which commands to go on.
-func (r *campaignRun) stands(ctx context.Context) string {
+func (r *run) stands(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
-	r.client.Lost = func(error) {}
-	now, err := r.client.Campaign(ctx, r.id)
+	r.cfg.Client.Lost = func(error) {}
+	now, err := r.cfg.Client.Campaign(ctx, r.id)
 	how, hint, verb := "was not started", "drop it:     ", "cancel"
-	if r.c.ID == "" {
+	if r.cfg.ID == "" {
 		how += "; the same command goes on with it"
 	}
 	switch {
@@ -95,7 +95,7 @@ func (r *campaignRun) stands(ctx context.Context) string {
 		how, hint, verb = "has started, and goes on without this command", "pause it:    ", "pause"
 	case r.starting && (err != nil || now.Started == nil):
 		how, hint = "was told to start, and perhaps does: the server did not confirm it", "cancel it:   "
-	case err != nil && r.c.ID != "":
+	case err != nil && r.cfg.ID != "":
 		how, hint = "did not hear from this command, and the server does not say how it is", ""
 	case err != nil:
 	case now.Ended():
@@ -113,16 +113,10 @@ func (r *campaignRun) stands(ctx context.Context) string {
 }
 
 // again is a command line for the same campaign.
-func (r *campaignRun) again(verb string) string {
+func (r *run) again(verb string) string {
 	line := "puntuale campaign --id " + quoted(r.id) + verb
-	if r.c.Server != defaultServer {
-		line += " --server " + quoted(r.c.Server)
-	}
-	if r.c.KeyFile != "" {
-		line += " --key-file " + quoted(r.c.KeyFile)
-	}
-	if r.c.KeyStdin {
-		line += " --key-stdin"
+	for _, flag := range r.cfg.Again {
+		line += " " + quoted(flag)
 	}
 	return line
 }
@@ -139,7 +133,7 @@ func quoted(word string) string {
 }
 
 // endText says when the campaign is expected to end: as fast as it is now, and not before the check said.
-func (r *campaignRun) endText(now time.Time, left, perMinute float64) string {
+func (r *run) endText(now time.Time, left, perMinute float64) string {
 	end := r.last
 	if perMinute > 0 {
 		if at := now.Add(time.Duration(left / perMinute * float64(time.Minute))); at.After(end) {
