@@ -262,7 +262,7 @@ func TestLargeHeaders(t *testing.T) {
 	}
 	defer conn.Close()
 	go func() {
-		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Large: "+strings.Repeat("x", 2*maxHeaderBytes)+"\r\n\r\n")
+		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Large: "+strings.Repeat("x", 2*32<<10)+"\r\n\r\n")
 	}()
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {

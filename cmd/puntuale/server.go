@@ -32,16 +32,6 @@ import (
 	"puntuale/internal/web"
 )
 
-// What a connection may cost before it is given up. Bodies are small (admission.MaxBody) and answers quick, so these only
-// meet a slow or a hostile peer.
-const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 30 * time.Second
-	writeTimeout      = 60 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 32 << 10
-)
-
 // refusalsPerProcessor is how many calls a second are refused at once: a few per cent of a processor's time.
 const refusalsPerProcessor = 500
 
@@ -214,14 +204,14 @@ func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, erro
 	if cfg.MetricsAddr != "" {
 		shown = nil
 	}
-	return &http.Server{
-		Handler:           s.open.Watch(routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)),
-		ConnContext:       s.open.Began,
-		ConnState:         s.open.Changed,
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
-	}, nil
+	server := &http.Server{
+		Handler:     s.open.Watch(routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)),
+		ConnContext: s.open.Began,
+		ConnState:   s.open.Changed,
+		ErrorLog:    slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
+	}
+	admission.SetDeadlines(server)
+	return server, nil
 }
 
 // serveFigures serves /metrics at an address of its own, where one is set.
@@ -233,11 +223,8 @@ func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *metrics
 	if err != nil {
 		return err
 	}
-	s.figures = &http.Server{
-		Handler:           onlyFigures(m, cfg.Clock, cfg.Logger),
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
-	}
+	s.figures = &http.Server{Handler: onlyFigures(m, cfg.Clock, cfg.Logger), ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)}
+	admission.SetDeadlines(s.figures)
 	cfg.Logger.Info("serving figures", "addr", l.Addr().String())
 	go func() { s.served <- s.figures.Serve(l) }()
 	return nil

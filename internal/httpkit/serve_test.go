@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"puntuale/internal/httpkit"
@@ -120,4 +121,50 @@ func TestRefusedUnread(t *testing.T) {
 	if err != nil || a.Close {
 		t.Errorf("a body that was read: %+v, %v", a, err)
 	}
+}
+
+// memoryListener gives the server one connection in memory, whose deadlines follow the test's clock.
+type memoryListener struct {
+	conn   chan net.Conn
+	closed chan struct{}
+}
+
+func (l *memoryListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (l *memoryListener) Close() error   { close(l.closed); return nil }
+func (l *memoryListener) Addr() net.Addr { return &net.IPAddr{} }
+
+// TestUnreadAnswer: a reader that takes nothing of a long answer does not keep it in memory for long.
+func TestUnreadAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &memoryListener{make(chan net.Conn), make(chan struct{})}
+		gone := make(chan error, 1)
+		server := &http.Server{Handler: httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, err := w.Write(make([]byte, 1<<20))
+			gone <- err
+		}), httpkit.Config{Logger: slog.New(slog.DiscardHandler), Now: time.Now})} //nolint:gosec // the deadline is what is tested
+		go func() { _ = server.Serve(l) }()
+		here, there := net.Pipe()
+		l.conn <- there
+		began := time.Now()
+		_, _ = io.WriteString(here, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		select {
+		case err := <-gone:
+			if err == nil || time.Since(began) > 15*time.Second {
+				t.Errorf("%v, after %v", err, time.Since(began))
+			}
+		case <-time.After(time.Minute):
+			t.Error("the answer still waits for its reader")
+		}
+		_ = here.Close()
+		_ = server.Close()
+		<-time.After(time.Minute) // net/http waits for a moment before it closes a connection
+	})
 }

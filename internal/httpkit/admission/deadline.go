@@ -1,0 +1,23 @@
+package admission
+
+import (
+	"net/http"
+	"time"
+)
+
+// What a connection may cost before it is given up. Bodies are small ([MaxBody]) and answers quick, so these only meet a slow
+// or a hostile peer.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = 60 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+)
+
+// SetDeadlines bounds how long a server's connections may take for the parts of a request: 5 s for its header, 30 s for all of
+// it, 60 s with the answer, 2 minutes until the next one. A header has 32 KiB at most. [ReadWithin] and [ReadOn] set others.
+func SetDeadlines(s *http.Server) {
+	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = readHeaderTimeout, readTimeout, writeTimeout, idleTimeout
+	s.MaxHeaderBytes = maxHeaderBytes
+}
