@@ -125,3 +125,18 @@ func TestStopWithHalfARequest(t *testing.T) {
 		_, _ = io.ReadAll(r) // ends, for the connection is closed
 	}
 }
+
+// TestConnectionsSetting: with --connections 16, the seventeenth connection closes the one that has waited longest.
+func TestConnectionsSetting(t *testing.T) {
+	t.Parallel()
+	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0", "--connections", "16")
+	addr := server.logged.waitFor(t, `"url":"http://([^"]+)"`)
+	first := sends(t, addr, "GET / HTTP/1.1\r\nHost:")
+	for range 16 {
+		sends(t, addr, "GET / HTTP/1.1\r\nHost:")
+	}
+	began := time.Now()
+	if rest, err := io.ReadAll(first); len(rest) > 0 || time.Since(began) > 4*time.Second { // before the header's deadline
+		t.Errorf("the first connection ended after %v with %q, %v", time.Since(began), rest, err)
+	}
+}
