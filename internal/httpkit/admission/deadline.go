@@ -15,8 +15,8 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// SetDeadlines bounds how long a server's connections may take: 5 s for the header of a request, 30 s for all of it, and 60 s with the
-// answer. The next request must come within 2 minutes. A header has 32 KiB at most. [ReadWithin] and [ReadOn] set others.
+// SetDeadlines bounds how long a server's connections may take. The header of a request has 5 s, all of it 30 s, and the answer 60 s.
+// The next request must come within 2 minutes. A header has 32 KiB at most. [ReadWithin] and [ReadOn] set others.
 func SetDeadlines(s *http.Server) {
 	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = readHeaderTimeout, readTimeout, writeTimeout, idleTimeout
 	s.MaxHeaderBytes = maxHeaderBytes
