@@ -48,7 +48,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	screen := demo.NewScreen(p.stdout, p.color, demo.Zone(), p.clock.Now)
 	s, err := openServer(ctx, serverConfig{
 		serveSettings: serveSettings{
-			baseSettings: baseSettings{Data: folder}, Addr: c.Addr, Roles: allRoles, Sandbox: true, Migrate: true,
+			baseSettings: baseSettings{Data: folder}, Addr: c.Addr, Roles: allRoles, networkSettings: networkSettings{Sandbox: true}, Migrate: true,
 			StopWithin: 10 * time.Second, Lease: 6 * time.Second, UncertainAfter: 24 * time.Hour, AccessLog: 1,
 		},
 		Clock: p.clock, Logger: logging.New(p.stderr, p.logColor, c.LogLevel),

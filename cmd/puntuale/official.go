@@ -21,19 +21,19 @@ import (
 // openOfficial makes the way to Meta, and what takes what Meta tells. Every node has it: webhooks land on any that answers
 // calls, sessions are opened only where messages are sent.
 func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
-	s.intake = intake.New(intake.Config{
+	s.networks.intake = intake.New(intake.Config{
 		Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger,
 		Country: price.Country,
 		Mark:    func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 	})
 	c := official.Config{
-		Store: s.store, Unseal: vault.Open, Take: s.intake.Take, Report: s.report, ReadBody: readDelivery,
+		Store: s.store, Unseal: vault.Open, Take: s.networks.intake.Take, Report: s.report, ReadBody: readDelivery,
 		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
 		c.Media = s.media
 	}
-	s.official = official.New(c)
+	s.networks.official = official.New(c)
 }
 
 // report takes what a connector tells of a session.
@@ -56,7 +56,7 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	if !cfg.has(roleAPI) {
 		return nil
 	}
-	meta, gateways := s.official.NewWebhook(), s.sendapp.NewWebhook()
+	meta, gateways := s.networks.official.NewWebhook(), s.networks.sendapp.NewWebhook()
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var hook webhook = meta
 		path := puntuale.OfficialWebhooks

@@ -41,10 +41,7 @@ type server struct {
 	store    *store.Store
 	unlock   func() error
 	media    *media.Fetcher // nil: nothing fetches
-	official *official.Connector
-	sendapp  *sendapp.Connector
-	socket   socketWay // nil: not in this build, or nothing is sent from here
-	intake   *intake.Intake
+	networks networks
 	dispatch *dispatch.Dispatcher // nil without the role
 	sessions *session.Manager     // likewise
 	feeding  *feeding             // likewise
@@ -60,6 +57,14 @@ type server struct {
 	clock    clock.Clock
 	logger   *slog.Logger
 	within   time.Duration // a stop waits so long for what is in flight
+}
+
+// networks are the ways out of a server, and what takes what networks tell.
+type networks struct {
+	official *official.Connector
+	sendapp  *sendapp.Connector
+	socket   socketWay // nil: not in this build, or nothing is sent from here
+	intake   *intake.Intake
 }
 
 // serverConfig is what a command decides of a server.
@@ -153,7 +158,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 
 // startDispatch begins to send what is due, and to look after the sessions that it is sent for.
 func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *auth.Vault, meter *metrics.Meter) error {
-	s.socket = newSocket(s, cfg, vault)
+	s.networks.socket = newSocket(s, cfg, vault)
 	out := s.linking(cfg, vault, s.simulated(cfg))
 	s.dispatch = dispatch.New(dispatch.Config{
 		Queue: s.store, Fleet: s.store,
@@ -162,11 +167,11 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 			case session.Sandbox:
 				return out
 			case session.Type == puntuale.Official:
-				return s.official
+				return s.networks.official
 			case session.Type == puntuale.SendApp && !session.ByDevice():
-				return s.sendapp
-			case session.Type == puntuale.Socket && s.socket != nil:
-				return s.socket
+				return s.networks.sendapp
+			case session.Type == puntuale.Socket && s.networks.socket != nil:
+				return s.networks.socket
 			}
 			return nil // devices take the messages, or the connector is not there: nothing leaves by itself
 		},
@@ -342,8 +347,8 @@ func (s *server) Close() error {
 	if s.sessions != nil {
 		s.sessions.Stop(ctx)
 	}
-	if s.socket != nil {
-		s.socket.Stop()
+	if s.networks.socket != nil {
+		s.networks.socket.Stop()
 	}
 	if s.media != nil {
 		note("close the media", s.media.Close())
