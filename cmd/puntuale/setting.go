@@ -79,7 +79,7 @@ type retentionSettings struct {
 	ArchiveAfter puntuale.Keep `placeholder:"TIME" default:"36mo" help:"How long a run stays in the database after its last message ended, where archive is set. Not less than keep-contents."`
 }
 
-// serveSettings are those of a server. Their order is that of the reference.
+// serveSettings are those of a server, in the order of the reference.
 type serveSettings struct {
 	baseSettings `embed:""`
 
