@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/httpapi"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 )
 
 // Besides databases, calls are measured on these.
@@ -144,7 +144,7 @@ func (b *bench) storeCalls(ctx context.Context, engine string) error {
 func serve(operator puntuale.Operator, patience time.Duration) (address string, stop func(), err error) {
 	api, err := httpapi.New(httpapi.Config{
 		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a server logs each call
-		Admit:   httpkit.Admission{Gate: httpkit.NewGate(httpkit.GateConfig{Places: 256, Patience: patience, Now: clock.System().Now})},
+		Admit:   admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 256, Patience: patience, Now: clock.System().Now})},
 		Control: control.New(control.Config{Tenants: operator, Devices: operator, Maintenance: operator, Clock: clock.System(), Sandbox: true}),
 	})
 	if err != nil {

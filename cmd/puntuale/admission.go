@@ -1,7 +1,8 @@
 package main
 
 import (
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
+	"puntuale/internal/metrics"
 )
 
 // memoryBudget is what bodies and answers may take together, in bytes; see docs/decisions/0023-memory.md.
@@ -11,13 +12,16 @@ const memoryBudget = 96 << 20
 // office may load the sign-in page together.
 const strangerTimes = 10
 
-// admission makes what API, dashboards and webhooks share.
-func admission(cfg serverConfig, m *meter) httpkit.Admission {
-	a := httpkit.Admission{
-		Gate:      httpkit.NewGate(httpkit.GateConfig{Places: cfg.calls(), Patience: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),
-		Budget:    httpkit.NewBudget(memoryBudget, m.Refused),
-		Strangers: httpkit.NewPace[httpkit.Share](cfg.AnonymousRate, int(strangerTimes*cfg.AnonymousRate), cfg.Clock.Now),
+// newLimits makes what API, dashboards and webhooks share.
+func newLimits(cfg serverConfig, m *metrics.Meter) admission.Limits {
+	a := admission.Limits{
+		Gate:           admission.NewGate(admission.GateConfig{Seats: cfg.calls(), Patience: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),
+		Budget:         admission.NewMemoryBudget(memoryBudget, m.Refused),
+		UnknownCallers: admission.NewRateLimiter[admission.CallerKey](cfg.AnonymousRate, int(strangerTimes*cfg.AnonymousRate), cfg.Clock.Now),
 	}
-	m.watchAdmission(a.Gate.Load, a.Budget.Held)
+	m.WatchAdmission(func() (atWork, waiting int) {
+		load := a.Gate.Load()
+		return load.Inside, load.Waiting
+	}, a.Budget.Taken)
 	return a
 }

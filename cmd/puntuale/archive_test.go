@@ -24,7 +24,7 @@ func TestArchiveSettings(t *testing.T) {
 		"archive check --archive a": "no archive yet",
 		"archive begin --archive a": "there is no database",
 	} {
-		term := newTerminal(t, nil)
+		term := newConsole(t, nil)
 		code, _, errs := term.runs("", strings.Fields(line)...)
 		if (says == "") != (code == exitDone) || !strings.Contains(errs, says) {
 			t.Errorf("puntuale %s: exit code %d, %s", line, code, errs)
@@ -34,7 +34,7 @@ func TestArchiveSettings(t *testing.T) {
 
 func TestArchiveBegin(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	for _, args := range [][]string{
 		{"partner", "create", "--name", "A", "--email", "a@b", "--password", "x"},
 		{"archive", "begin", "--archive", "first"}, {"archive", "begin", "--archive", "second"},

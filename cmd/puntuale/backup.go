@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/localfile"
+	"puntuale/internal/logging"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/transfer"
 )
@@ -35,28 +37,28 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	out, err := p.createFile(c.To, c.Replace)
+	out, err := localfile.Create(p.path(c.To), c.Replace)
 	if err != nil {
 		return err
 	}
 	began := p.clock.Now()
 	bar := p.progress()
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
-	header, err := transfer.Backup(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, transfer.BackupConfig{
-		Program: versionText(), Key: key, Progress: bar.tell,
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
+	header, err := transfer.Backup(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out, transfer.BackupConfig{
+		Program: versionText(), Key: key, Progress: rowsOf(bar),
 		Finish: func() error {
-			if err := transfer.CheckBackup(ctx, out.file.Name()); err != nil {
+			if err := transfer.CheckBackup(ctx, out.Name()); err != nil {
 				return fmt.Errorf("the backup was read back: %w", err)
 			}
-			return out.finish()
+			return out.Finish()
 		},
 	})
-	bar.end()
+	bar.End()
 	if err != nil {
 		if ctx.Err() != nil {
 			err = errors.New("interrupted; nothing was written")
 		}
-		return errors.Join(moving(err, &c.baseSettings), out.remove())
+		return errors.Join(moving(err, &c.baseSettings), out.Remove())
 	}
 	fmt.Fprintf(p.stderr, "Backed up %d rows of %s as they were at %s, and read them back, in %s.\n%s",
 		header.Rows(), databaseName(&c.baseSettings), header.At.Format(time.RFC3339), p.clock.Now().Sub(began).Round(10*time.Millisecond), said)
@@ -108,11 +110,11 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 		return errors.Join(err, placed.remove())
 	}
 	bar := p.progress()
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	done, err := transfer.Restore(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), backup, transfer.RestoreConfig{
-		Hold: c.Hold, Progress: bar.tell, MakeNumbers: makeNumbers,
+		Hold: c.Hold, Progress: rowsOf(bar), MakeNumbers: makeNumbers,
 	})
-	bar.end()
+	bar.End()
 	if err != nil {
 		return errors.Join(moving(err, &c.baseSettings), placed.remove())
 	}
@@ -164,7 +166,7 @@ func (c *restoredCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("there is no database %s", fresh)
 	}
 	c.Data = p.path(c.Data)
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	done, err := transfer.MarkRestored(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), c.since, transfer.RestoreConfig{Hold: c.Hold})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeInvalid {

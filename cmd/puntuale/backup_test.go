@@ -10,7 +10,7 @@ import (
 // TestBackup makes an installation of a backup, and says what is wrong where it cannot.
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	says := func(code int, said string, args ...string) string {
 		t.Helper()
 		got, out, errs := term.runs("", args...)

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +12,9 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"puntuale/internal/campaignclient"
+	"puntuale/internal/campaignrun"
+	"puntuale/internal/localfile"
+	"puntuale/internal/terminal"
 )
 
 // campaignCommand sends a campaign through a running server, or looks after one.
@@ -124,48 +124,35 @@ func (c *campaignCommand) verbs() (verbs []string) {
 }
 
 func (c *campaignCommand) Run(ctx context.Context, p *program) error {
-	r := &campaignRun{
-		c: c, p: p, in: bufio.NewReader(p.stdin), id: c.ID,
-		asks: atTerminal(p.stdin) && atTerminal(p.stdout),
-		bar:  &progress{w: p.stdout, terminal: p.color, clock: p.clock},
-	}
-	if !r.asks && !c.Yes && c.ID == "" {
+	asks := atTerminal(p.stdin) && atTerminal(p.stdout)
+	if !asks && !c.Yes && c.ID == "" {
 		return faultsError{"nobody can be asked here whether to start: give --yes"}
 	}
-	key, err := r.key(ctx)
+	lines := terminal.NewLines(p.stdin)
+	key, err := c.key(ctx, p, lines)
 	if err != nil {
 		return err
 	}
-	r.client = campaignclient.New(c.Server, key, p.clock)
-	r.client.Lost = r.lost
-	switch verbs := c.verbs(); {
-	case len(verbs) > 0:
-		err = r.change(ctx, verbs[0])
-	case c.ID != "":
-		err = r.goOn(ctx)
-	default:
-		err = r.send(ctx)
+	run := campaignrun.Config{
+		Client: campaignclient.New(c.Server, key, p.clock), Server: c.Server, Again: c.again(), Clock: p.clock,
+		In: p.stdin, Lines: lines, Out: p.stdout, Err: p.stderr, Bar: terminal.NewProgress(p.stdout, p.color, p.clock), Asks: asks,
+		Order: c.order(), File: c.File, Columns: c.Columns, ID: c.ID, Yes: c.Yes,
 	}
-	r.bar.end()
-	_, told := errors.AsType[outcomeError](err)
-	_, usage := errors.AsType[faultsError](err)
-	switch {
-	case err == nil || told || usage:
-		return err
-	case ctx.Err() != nil && r.id == "":
-		return errors.New("interrupted; nothing was started")
-	case ctx.Err() != nil:
-		return errors.New("interrupted; " + r.stands(ctx))
-	case r.known:
-		return fmt.Errorf("%w\n  %s", err, r.stands(ctx))
+	if c.File != "-" {
+		run.File = p.path(c.File)
+	}
+	if c.Refused != "" {
+		run.Refused = p.path(c.Refused)
+	}
+	if verbs := c.verbs(); len(verbs) > 0 {
+		run.Verb = verbs[0]
+	}
+	err = campaignrun.Run(ctx, run)
+	if usage, ok := errors.AsType[campaignrun.UsageError](err); ok {
+		return faultsError{usage.Error()}
 	}
 	return err
 }
-
-// outcomeError is what came of a campaign, with what the user can do now.
-type outcomeError string
-
-func (e outcomeError) Error() string { return string(e) }
 
 // atTerminal reports whether a person is at the other end.
 func atTerminal(stream any) bool {
@@ -174,23 +161,23 @@ func atTerminal(stream any) bool {
 }
 
 // key returns the client's API key. It never stands in the command line, which every user of the machine can read.
-func (r *campaignRun) key(ctx context.Context) (key string, err error) {
-	env, ok := r.p.lookupEnv("PUNTUALE_API_KEY")
+func (c *campaignCommand) key(ctx context.Context, p *program, lines *terminal.Lines) (key string, err error) {
+	env, ok := p.lookupEnv("PUNTUALE_API_KEY")
 	switch {
-	case r.c.KeyFile != "":
+	case c.KeyFile != "":
 		var text []byte
-		name := r.p.path(r.c.KeyFile)
-		if text, err = os.ReadFile(name); err == nil && others(name) {
-			fmt.Fprintf(r.p.stderr, "Others than its owner may read %s; take that away with chmod 600.\n", name)
+		name := p.path(c.KeyFile)
+		if text, err = os.ReadFile(name); err == nil && localfile.OthersMayRead(name) {
+			fmt.Fprintf(p.stderr, "Others than its owner may read %s; take that away with chmod 600.\n", name)
 		}
 		key = string(bytes.TrimSpace(text))
-	case r.c.KeyStdin:
-		key, err = r.line(ctx)
+	case c.KeyStdin:
+		key, err = lines.Next(ctx)
 	case ok:
 		key = strings.TrimSpace(env)
-	case atTerminal(r.p.stdin):
-		fmt.Fprint(r.p.stderr, "The client's API key: ")
-		key, err = r.line(ctx)
+	case atTerminal(p.stdin):
+		fmt.Fprint(p.stderr, "The client's API key: ")
+		key, err = lines.Next(ctx)
 	default:
 		return "", faultsError{"give the client's API key: in PUNTUALE_API_KEY, with --key-file or with --key-stdin"}
 	}
@@ -203,43 +190,18 @@ func (r *campaignRun) key(ctx context.Context) (key string, err error) {
 	return key, nil
 }
 
-// line reads a line of standard input, or gives up with the context.
-func (r *campaignRun) line(ctx context.Context) (string, error) {
-	type result struct {
-		text string
-		err  error
+// again are the flags that reach the same server with the same key.
+func (c *campaignCommand) again() (flags []string) {
+	if c.Server != defaultServer {
+		flags = append(flags, "--server", c.Server)
 	}
-	read := make(chan result, 1)
-	go func() {
-		text, err := r.in.ReadString('\n')
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		read <- result{strings.TrimSpace(text), err}
-	}()
-	select {
-	case got := <-read:
-		return got.text, got.err
-	case <-ctx.Done():
-		return "", ctx.Err()
+	if c.KeyFile != "" {
+		flags = append(flags, "--key-file", c.KeyFile)
 	}
-}
-
-// lost says that the server does not do what it was asked for, and that it does again.
-func (r *campaignRun) lost(err error) {
-	r.bar.end()
-	if err == nil {
-		fmt.Fprintln(r.p.stderr, "The server answers again.")
-		return
+	if c.KeyStdin {
+		flags = append(flags, "--key-stdin")
 	}
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
-	what := "No answer from"
-	if _, refused := errors.AsType[*campaignclient.Refusal](err); refused {
-		what = "Not now, says"
-	}
-	fmt.Fprintf(r.p.stderr, "%s %s (%v); trying again.\n", what, r.c.Server, err)
+	return flags
 }
 
 const defaultServer = "http://127.0.0.1:8080"

@@ -86,7 +86,7 @@ func campaigns(t *testing.T, says map[string][]string, args ...string) (code int
 	}
 	server := httptest.NewServer(o)
 	t.Cleanup(server.Close)
-	term := newTerminal(t, map[string]string{"PUNTUALE_API_KEY": "ck_x"})
+	term := newConsole(t, map[string]string{"PUNTUALE_API_KEY": "ck_x"})
 	term.clock = &hasty{Clock: clock.System()}
 	term.file(t, "a.csv", "phone\n3331234567\n")
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -239,26 +239,15 @@ func TestCampaignFiles(t *testing.T) {
 	}
 }
 
-// A command line to go on with names where the key is, in words that a shell takes.
+// The flags to go on with name where the key is, and the server unless it is the default.
 func TestCampaignAgain(t *testing.T) {
 	t.Parallel()
-	r := &campaignRun{id: "7", c: &campaignCommand{Server: defaultServer, KeyFile: "my key's"}}
-	if got, want := r.again(" --pause"), `puntuale campaign --id 7 --pause --key-file 'my key'\''s'`; got != want {
-		t.Errorf("%s, want %s", got, want)
+	c := &campaignCommand{Server: defaultServer, KeyFile: "my key's"}
+	if got := c.again(); !slices.Equal(got, []string{"--key-file", "my key's"}) {
+		t.Errorf("%q", got)
 	}
-}
-
-// On a narrow terminal no words are cut off, and the next bar is drawn over all of them.
-func TestNarrowProgress(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	b := &progress{w: &out, terminal: true, columns: 40, clock: clock.NewFake(time.Unix(1000, 0))}
-	for range 2 {
-		b.show("campaign", 1, 2, ", 600 a minute, ends about 15:04:05", "10 fed, 0 left, 1 completed, 0 failed, 0 blacklisted", true)
-	}
-	b.end()
-	drawn := strings.Repeat("█", 15) + strings.Repeat("░", 15) + "\n50 %, 600 a minute, ends about 15:04:05\n10 fed, 0 left, 1 completed, 0 failed,\n0 blacklisted\x1b[?7h"
-	if want := "\x1b[?7l\r\x1b[J" + drawn + "\x1b[?7l\r\x1b[3A\x1b[J" + drawn + "\n"; out.String() != want {
-		t.Errorf("drawn:\n%q, want\n%q", out.String(), want)
+	c = &campaignCommand{Server: "http://x", KeyStdin: true}
+	if got := c.again(); !slices.Equal(got, []string{"--server", "http://x", "--key-stdin"}) {
+		t.Errorf("%q", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"puntuale/internal/logging"
 	"puntuale/internal/store"
 )
 
@@ -18,7 +19,7 @@ func (c *checkCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("there is no database %s, and so nothing to check", fresh)
 	}
 	c.Data = p.path(c.Data)
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	opened, err := store.Open(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true))
 	if err != nil {
 		return opening(err, &c.baseSettings)

@@ -13,15 +13,15 @@ import (
 	"puntuale/internal/clock"
 )
 
-// terminal runs the program as a test sees it: no terminal, an environment and a folder of its own.
-type terminal struct {
+// console runs the program as a test sees it: no terminal, an environment and a folder of its own.
+type console struct {
 	program
 	out, errs bytes.Buffer
 }
 
-func newTerminal(t *testing.T, env map[string]string) *terminal {
+func newConsole(t *testing.T, env map[string]string) *console {
 	t.Helper()
-	term := &terminal{}
+	term := &console{}
 	term.program = program{
 		stdin: strings.NewReader(""), stdout: &term.out, stderr: &term.errs, dir: t.TempDir(), clock: clock.System(),
 		lookupEnv: func(name string) (string, bool) {
@@ -34,7 +34,7 @@ func newTerminal(t *testing.T, env map[string]string) *terminal {
 	return term
 }
 
-func (term *terminal) file(t *testing.T, name, text string) {
+func (term *console) file(t *testing.T, name, text string) {
 	t.Helper()
 	name = filepath.Join(term.dir, name)
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -46,7 +46,7 @@ func (term *terminal) file(t *testing.T, name, text string) {
 }
 
 // setting runs "config" and returns the line of one setting, blanks apart.
-func (term *terminal) setting(t *testing.T, name string, args ...string) string {
+func (term *console) setting(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	if code := term.run(context.Background(), append([]string{"config"}, args...)); code != exitDone {
 		t.Fatalf("exit code %d: %s", code, term.errs.String())
@@ -63,12 +63,12 @@ func (term *terminal) setting(t *testing.T, name string, args ...string) string 
 // TestConfigIsAFile: what is printed can be used as the file it claims to be.
 func TestConfigIsAFile(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	if code := term.run(context.Background(), []string{"config", "--data", "d", "--key", strings.Repeat("k", 40)}); code != exitDone {
 		t.Fatal(term.errs.String())
 	}
 	term.file(t, "x.toml", term.out.String())
-	again := newTerminal(t, nil)
+	again := newConsole(t, nil)
 	again.dir = term.dir
 	if got, want := again.setting(t, "data", "--config", "x.toml"), `data = "d" # x.toml`; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -79,7 +79,7 @@ func TestConfigIsAFile(t *testing.T) {
 func TestSourcesHaveAnOrder(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"PUNTUALE_LEASE": "3s"}
-	term := newTerminal(t, env)
+	term := newConsole(t, env)
 	term.file(t, "puntuale.toml", `lease = "4s"`)
 	if got, want := term.setting(t, "lease", "--lease", "2s"), `lease = "2s" # command line`; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -115,7 +115,7 @@ func TestFileIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			term := newTerminal(t, test.env)
+			term := newConsole(t, test.env)
 			term.file(t, test.file, `addr = ":1"`)
 			if got := term.setting(t, "addr", test.args...); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
@@ -133,7 +133,7 @@ func TestFileTakesEveryKind(t *testing.T) {
 		`media = "pdf, jpg,"`:     `media = "pdf,jpg" # puntuale.toml`,
 		`log-level = "WARN"`:      `log-level = "warn" # puntuale.toml`,
 	} {
-		term := newTerminal(t, nil)
+		term := newConsole(t, nil)
 		term.file(t, "puntuale.toml", line)
 		name, _, _ := strings.Cut(line, " ")
 		if got := term.setting(t, name); got != want {
@@ -145,7 +145,7 @@ func TestFileTakesEveryKind(t *testing.T) {
 // TestAllFaultsAtOnce puts one fault in every place.
 func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, map[string]string{"PUNTUALE_DATABASE": "mysql://host/db", "PUNTUALE_SANDBOX": "perhaps"})
+	term := newConsole(t, map[string]string{"PUNTUALE_DATABASE": "mysql://host/db", "PUNTUALE_SANDBOX": "perhaps"})
 	term.file(t, "puntuale.toml", "adr = \":1\"\nstop-within = \"3h\"\nlog-level = \"loud\"\nmedia = [1]\n")
 	code := term.run(context.Background(), []string{"serve", "--nope", "x", "--lease", "soon", "--addr=nowhere", "--neep"})
 	if code != exitUsage {
@@ -178,7 +178,7 @@ func TestRateSetting(t *testing.T) {
 		"0": "", "0.5": "", "250": "", "x": `"x" is not a number such as 10 or 0.5`,
 		"-1": "must be 0, or from", "NaN": "must be 0, or from", "inf": "must be 0, or from", "1e-9": "must be 0, or from",
 	} {
-		term := newTerminal(t, map[string]string{"PUNTUALE_RATE": text})
+		term := newConsole(t, map[string]string{"PUNTUALE_RATE": text})
 		code := term.run(context.Background(), []string{"config"})
 		if (code == 0) != (want == "") || !strings.Contains(term.errs.String(), want) {
 			t.Errorf("%s: %d %s", text, code, term.errs.String())
@@ -223,7 +223,7 @@ func TestAllFaultsOfALine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			term := newTerminal(t, test.env)
+			term := newConsole(t, test.env)
 			term.file(t, "bad.toml", "adr = 1")
 			code := term.run(context.Background(), strings.Fields(test.line))
 			said := strings.Split(strings.TrimSpace(term.errs.String()), "\n")
@@ -250,13 +250,13 @@ func TestFaultsOfFiles(t *testing.T) {
 		"config = \"x\"":      `unknown key "config"`,
 		"email = \"x\"":       `unknown key "email"`,
 	} {
-		term := newTerminal(t, nil)
+		term := newConsole(t, nil)
 		term.file(t, "puntuale.toml", text)
 		if code := term.run(context.Background(), []string{"config"}); code != exitUsage || !strings.Contains(term.errs.String(), want) {
 			t.Errorf("%q: exit code %d, %s, want %s", text, code, term.errs.String(), want)
 		}
 	}
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	if code := term.run(context.Background(), []string{"config", "--config", "none.toml"}); code != exitUsage {
 		t.Errorf("a named file that is not there: exit code %d, %s", code, term.errs.String())
 	}
@@ -281,13 +281,13 @@ func TestSecretsAreMasked(t *testing.T) {
 		"postgres:user:hunter2@host/db",
 		"user=u password=hunter2 host=h",
 	} {
-		term := newTerminal(t, map[string]string{"PUNTUALE_DATABASE": address})
+		term := newConsole(t, map[string]string{"PUNTUALE_DATABASE": address})
 		term.run(context.Background(), []string{"config"})
 		if said := term.out.String() + term.errs.String(); strings.Contains(said, "hunter2") {
 			t.Errorf("%s: printed\n%s", address, said)
 		}
 	}
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	const address = "postgres://user:hunter2@host:5433/db?sslmode=verify-full&Password=hunter2&connect_timeout=3"
 	const shown = "postgres://user:xxxxx@host:5433/db?sslmode=verify-full&Password=xxxxx&connect_timeout=3"
 	if got := term.setting(t, "database", "--database", address); !strings.Contains(got, shown) {
@@ -298,13 +298,13 @@ func TestSecretsAreMasked(t *testing.T) {
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"partner", "create", "--help"}, {"version"}, {"--version"}} {
-		term := newTerminal(t, nil)
+		term := newConsole(t, nil)
 		if code := term.run(context.Background(), args); code != exitDone || term.out.Len() == 0 {
 			t.Errorf("%v: exit code %d, printed %q %q", args, code, term.out.String(), term.errs.String())
 		}
 	}
 	for _, args := range [][]string{{"partner"}, {"nothing"}, {"partner", "create"}, {"serve", "extra"}, {"--sandbox"}} {
-		term := newTerminal(t, nil)
+		term := newConsole(t, nil)
 		if code := term.run(context.Background(), args); code != exitUsage || term.errs.Len() == 0 {
 			t.Errorf("%v: exit code %d, printed %q", args, code, term.errs.String())
 		}
@@ -315,7 +315,7 @@ func TestHelpAndVersion(t *testing.T) {
 func TestReferenceIsCurrent(t *testing.T) {
 	t.Parallel()
 	const manual, begin, end = "../../docs/operate.md", "<!-- settings -->\n", "<!-- /settings -->\n"
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	if code := term.run(context.Background(), []string{"config", "--markdown"}); code != exitDone {
 		t.Fatal(term.errs.String())
 	}
@@ -347,7 +347,7 @@ func TestPublicURL(t *testing.T) {
 		"messages.example.com": false, "ftp://messages.example.com": false, "https://": false, "https://:443": false, "https://a@messages.example.com": false,
 		"https://messages.example.com/puntuale": false, "https://messages.example.com?x=1": false, "https://messages.example.com#x": false, "https://[": false,
 	} {
-		term := newTerminal(t, map[string]string{"PUNTUALE_PUBLIC_URL": text})
+		term := newConsole(t, map[string]string{"PUNTUALE_PUBLIC_URL": text})
 		code := term.run(context.Background(), []string{"config"})
 		if (code == 0) != ok || !ok && !strings.Contains(term.errs.String(), "must be an address without a path") {
 			t.Errorf("%s: %d %s", text, code, term.errs.String())

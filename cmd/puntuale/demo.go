@@ -11,6 +11,10 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"puntuale/internal/demo"
+	"puntuale/internal/localfile"
+	"puntuale/internal/logging"
 )
 
 // demoCommand shows the product at work: fresh data, one run whose first messages leave within seconds, and a curl line
@@ -41,14 +45,14 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	defer release()
-	screen := newScreen(p.stdout, p.color, demoZone(), p.clock.Now)
+	screen := demo.NewScreen(p.stdout, p.color, demo.Zone(), p.clock.Now)
 	s, err := openServer(ctx, serverConfig{
 		serveSettings: serveSettings{
-			baseSettings: baseSettings{Data: folder}, Addr: c.Addr, Roles: allRoles, Sandbox: true, Migrate: true,
+			baseSettings: baseSettings{Data: folder}, Addr: c.Addr, Roles: allRoles, networkSettings: networkSettings{Sandbox: true}, Migrate: true,
 			StopWithin: 10 * time.Second, Lease: 6 * time.Second, UncertainAfter: 24 * time.Hour, AccessLog: 1,
 		},
-		Clock: p.clock, Logger: newLogger(p.stderr, p.logColor, c.LogLevel),
-		Observe: screen.message,
+		Clock: p.clock, Logger: logging.New(p.stderr, p.logColor, c.LogLevel),
+		Observe: screen.Message,
 		Listen:  c.listen,
 	})
 	if err != nil {
@@ -58,20 +62,24 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if err == nil {
 		err = s.Wait(ctx)
 	}
-	screen.line("")
+	screen.Line("")
 	return errors.Join(err, s.Close())
 }
 
 // tell prepares the demo's accounts through the API, as an integrator would, and prints what the newcomer needs.
-func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *screen) error {
-	d := &demo{base: s.URL(), now: p.clock.Now().In(demoZone())}
-	err := d.prepare(ctx, s.accounts)
+func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *demo.Screen) error {
+	d := demo.New(s.URL(), p.clock.Now())
+	err := d.Prepare(ctx, s.accounts)
 	if err == nil {
-		screen.intro(d, p.path(c.Data), c.Addr)
-		err = d.start(ctx)
+		wanted := ""
+		if c.Addr == demoAddr {
+			wanted = demoAddr
+		}
+		screen.Intro(d, p.path(c.Data), wanted)
+		err = d.Start(ctx)
 	}
 	if err == nil {
-		screen.start(d)
+		screen.Start(d)
 	} else if ctx.Err() == nil { // else it was stopped while it began
 		return fmt.Errorf("prepare the demo: %w", err)
 	}
@@ -112,7 +120,7 @@ func freshFolder(folder string) (release func(), err error) {
 	if err := os.WriteFile(mark, []byte(words), 0o600); err != nil {
 		return nil, fmt.Errorf("mark the demo's folder: %w", err)
 	}
-	release, err = hold(mark)
+	release, err = localfile.Lock(mark)
 	if err != nil {
 		return nil, fmt.Errorf("hold the demo's folder: %w", err)
 	}
@@ -128,8 +136,8 @@ func removable(folder, mark string) error {
 		}
 		return fmt.Errorf("%s was not made by a demo (there is no %s in it), so it stays as it is; choose another folder with --data", folder, demoMark)
 	}
-	release, err := hold(mark)
-	if errors.Is(err, errHeld) {
+	release, err := localfile.Lock(mark)
+	if errors.Is(err, localfile.ErrLocked) {
 		return fmt.Errorf("a demo is running in %s; give this one a folder of its own with --data", folder)
 	}
 	if err != nil {
@@ -141,6 +149,3 @@ func removable(folder, mark string) error {
 	}
 	return nil
 }
-
-// errHeld: another process holds the file.
-var errHeld = errors.New("another process holds it")

@@ -59,7 +59,7 @@ func eachDeployFile(t *testing.T, visit func(t *testing.T, name, text string)) {
 // that no setting has is not refused by the server itself (decision 4), so a slip there would go unnoticed.
 func TestDeployNamesSettings(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&commands{}, append(newTerminal(t, nil).readers(), kong.Vars{"media": defaultMedia(), "roles": "api", "version": ""})...)
+	parser, err := kong.New(&commands{}, append(newConsole(t, nil).readers(), kong.Vars{"media": defaultMedia(), "roles": "api", "version": ""})...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestDeployNamesSettings(t *testing.T) {
 			}
 		}
 		for _, m := range envAssignment.FindAllStringSubmatch(shellVariable.ReplaceAllString(text, strings.Repeat("x", 40)), -1) {
-			if _, err := newTerminal(t, map[string]string{m[1]: m[2]}).parse([]string{"serve"}); err != nil {
+			if _, err := newConsole(t, map[string]string{m[1]: m[2]}).parse([]string{"serve"}); err != nil {
 				t.Errorf("%s: %v", m[0], err)
 			}
 		}
@@ -116,7 +116,7 @@ func TestDeployCommands(t *testing.T) {
 			}
 			for _, line := range lines {
 				found <- name
-				if _, err := newTerminal(t, nil).parse(line); err != nil {
+				if _, err := newConsole(t, nil).parse(line); err != nil {
 					t.Errorf("%q: %v", line, err)
 				}
 			}
@@ -138,7 +138,7 @@ func TestDeployCommands(t *testing.T) {
 // in flight are cut off.
 func TestDeployWaitsForAStop(t *testing.T) {
 	t.Parallel()
-	parsed, err := newTerminal(t, nil).parse([]string{"serve"})
+	parsed, err := newConsole(t, nil).parse([]string{"serve"})
 	if err != nil {
 		t.Fatal(err)
 	}

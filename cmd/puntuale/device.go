@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"puntuale/internal/deviceclient"
+	"puntuale/internal/localfile"
+	"puntuale/internal/logging"
 )
 
 // deviceGroup is a program's half of docs/device.md.
@@ -47,7 +49,7 @@ func (c *deviceSettings) client(p *program) (*deviceclient.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the token: %w", err)
 	}
-	if others(name) {
+	if localfile.OthersMayRead(name) {
 		fmt.Fprintf(p.stderr, "Others than its owner may read %s; take that away with chmod 600.\n", name)
 	}
 	return deviceclient.NewClient(c.Server, string(bytes.TrimSpace(token)), p.clock), nil
@@ -63,21 +65,21 @@ type deviceLinkCommand struct {
 }
 
 func (c *deviceLinkCommand) Run(ctx context.Context, p *program) error {
-	file, err := p.createFile(c.TokenFile, false) // before the code is used up
+	file, err := localfile.Create(p.path(c.TokenFile), false) // before the code is used up
 	if err != nil {
 		return err
 	}
 	token, err := deviceclient.NewClient(c.Server, "", p.clock).Link(ctx, deviceclient.LinkOrder{Code: c.Code, Name: c.Name, Dedupes: c.Dedupes})
 	if err != nil {
-		return errors.Join(fmt.Errorf("link the device: %w", err), file.remove())
+		return errors.Join(fmt.Errorf("link the device: %w", err), file.Remove())
 	}
-	if _, err := fmt.Fprintln(file.w, token); err != nil {
-		return errors.Join(fmt.Errorf("keep the token: %w", err), file.remove())
+	if _, err := fmt.Fprintln(file, token); err != nil {
+		return errors.Join(fmt.Errorf("keep the token: %w", err), file.Remove())
 	}
-	if err := file.finish(); err != nil {
+	if err := file.Finish(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.stdout, "linked; the token is in %s\n", file.name)
+	_, err = fmt.Fprintf(p.stdout, "linked; the token is in %s\n", file.Target())
 	return err
 }
 
@@ -131,8 +133,8 @@ func (c *deviceRunCommand) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	name := p.path(c.TokenFile)
-	free, err := hold(name)
-	if errors.Is(err, errHeld) {
+	free, err := localfile.Lock(name)
+	if errors.Is(err, localfile.ErrLocked) {
 		return fmt.Errorf("another puntuale device run uses %s", name)
 	}
 	if err != nil {
@@ -146,6 +148,6 @@ func (c *deviceRunCommand) Run(ctx context.Context, p *program) (err error) {
 	defer func() { err = errors.Join(err, journal.Close()) }()
 	return deviceclient.Run(ctx, deviceclient.Config{
 		Client: client, Journal: journal, Do: deviceclient.Command(c.Command, c.Timeout, p.stderr),
-		Most: c.Max, Lease: c.Lease, Clock: p.clock, Logger: newLogger(p.stderr, p.logColor, c.LogLevel),
+		Most: c.Max, Lease: c.Lease, Clock: p.clock, Logger: logging.New(p.stderr, p.logColor, c.LogLevel),
 	})
 }

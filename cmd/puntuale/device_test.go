@@ -18,14 +18,14 @@ import (
 func TestDevice(t *testing.T) {
 	t.Parallel()
 	service := pushtest.New(t)
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	term.push = service.Transport()
 	args := []string{"serve", "--data", "data", "--public-url", "https://messages.example.com", "--log-level", "debug", "--addr"}
 	server := start(t, term, append(args, "127.0.0.1:0")...)
 	r := newOfficial(t, graphtest.New(t, graphtest.NewNumber("101")), term, []string{"--data", "data"}, server)
 	r.session = field(t, r.must("POST", "/api/sessions", `{"name": "modem", "connection_type": "Send_app", "sandbox": false, "device": {}}`), "id")
 
-	program := newTerminal(t, nil)
+	program := newConsole(t, nil)
 	code := field(t, r.must("POST", "/api/sessions/"+r.session+"/pair", "{}"), "pairing_code")
 	link := []string{"device", "link", "--server", r.base, "--name", "modem", "--dedupes", "--code", code}
 	if code := program.run(context.Background(), link); code != exitDone {
@@ -119,7 +119,7 @@ func TestDeviceCommandLine(t *testing.T) {
 		"device link --name a --server http://127.0.0.1:1 --token-file /nowhere/x --code X": "/nowhere",
 		"device due": "link the device first",
 	} {
-		code, _, said := newTerminal(t, nil).runs("", strings.Fields(line)...)
+		code, _, said := newConsole(t, nil).runs("", strings.Fields(line)...)
 		if code == exitDone || !strings.Contains(said, want) {
 			t.Errorf("%s: exit code %d, %s", line, code, said)
 		}

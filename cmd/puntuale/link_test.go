@@ -18,7 +18,7 @@ func TestLinkAsksForOneSession(t *testing.T) {
 	t.Cleanup(server.Close)
 	for id, path := range map[string]string{"7": "7", "7/../8?x#y": "7%2F..%2F8%3Fx%23y"} {
 		asked = nil
-		code, out, said := newTerminal(t, nil).runs("pk_x\n", "link", "--session", id, "--server", server.URL+"/")
+		code, out, said := newConsole(t, nil).runs("pk_x\n", "link", "--session", id, "--server", server.URL+"/")
 		if code != exitDone || out != "linked +393331234567\n" {
 			t.Errorf("%s: exit code %d, %q %s", id, code, out, said)
 		}

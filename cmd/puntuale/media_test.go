@@ -38,7 +38,7 @@ func TestSandboxMedia(t *testing.T) {
 		{"--sandbox-media=false", `"stato":"COMPLETED"`, `"risposta":"Inviato"`, 1},
 	} {
 		for _, address := range []string{"http://" + inside.Addr().String() + "/foto.jpg", "http://127.0.0.1/foto.jpg", "http://[64:ff9b::a9fe:a9fe]/foto.jpg"} {
-			term := newTerminal(t, nil)
+			term := newConsole(t, nil)
 			server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data", test.flag)
 			base := server.logged.waitFor(t, `"url":"([^"]+)"`)
 			partner := term.besideServer(t)(t, "", "partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga", "--json")

@@ -13,6 +13,8 @@ import (
 
 	"puntuale"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/metrics"
 	"puntuale/internal/web"
 )
 
@@ -43,7 +45,7 @@ func TestEveryRouteIsInTheTable(t *testing.T) {
 			}
 		}
 	}
-	server := start(t, newTerminal(t, nil), "serve", "--addr", "127.0.0.1:0")
+	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0")
 	there := everyRoute(t, server.logged.waitFor(t, `"url":"(http://[^"]+)"`))
 	for _, route := range slices.Sorted(maps.Keys(there)) {
 		if !said[route] {
@@ -93,7 +95,7 @@ func everyRoute(t *testing.T, base string) map[string]bool {
 		there[method+" "+puntuale.OfficialWebhooks] = true
 	}
 	there["POST "+puntuale.GatewayWebhooks] = true
-	for path := range ownRoutes(&health{}, newMeter()) {
+	for path := range ownRoutes(&httpkit.Health{}, metrics.New("test")) {
 		there["GET "+path] = true
 	}
 	return there

@@ -11,26 +11,29 @@ import (
 	"puntuale/internal/connector/official"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/intake"
+	"puntuale/internal/logging"
+	"puntuale/internal/metrics"
 	"puntuale/internal/price"
 )
 
 // openOfficial makes the way to Meta, and what takes what Meta tells. Every node has it: webhooks land on any that answers
 // calls, sessions are opened only where messages are sent.
 func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
-	s.intake = intake.New(intake.Config{
+	s.networks.intake = intake.New(intake.Config{
 		Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger,
 		Country: price.Country,
 		Mark:    func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 	})
 	c := official.Config{
-		Store: s.store, Unseal: vault.Open, Take: s.intake.Take, Report: s.report, ReadBody: readDelivery,
+		Store: s.store, Unseal: vault.Open, Take: s.networks.intake.Take, Report: s.report, ReadBody: readDelivery,
 		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
 		c.Media = s.media
 	}
-	s.official = official.New(c)
+	s.networks.official = official.New(c)
 }
 
 // report takes what a connector tells of a session.
@@ -49,11 +52,11 @@ type webhook interface {
 
 // webhooks answers Meta and gateways, which show no key: their requests count by their addresses. nil: this server answers
 // no calls.
-func (s *server) webhooks(cfg serverConfig, m *meter, admit httpkit.Admission) http.Handler {
+func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Limits) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil
 	}
-	meta, gateways := s.official.NewWebhook(), s.sendapp.NewWebhook()
+	meta, gateways := s.networks.official.NewWebhook(), s.networks.sendapp.NewWebhook()
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var hook webhook = meta
 		path := puntuale.OfficialWebhooks
@@ -70,7 +73,7 @@ func (s *server) webhooks(cfg serverConfig, m *meter, admit httpkit.Admission) h
 			return
 		}
 		hook.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d)))
-	}), httpkit.Config{Logger: accessShare(cfg.Logger, cfg.AccessLog), Now: cfg.Clock.Now, Proxies: cfg.proxies(), Observe: func(route string, status int, took time.Duration) {
+	}), httpkit.Config{Logger: logging.Sampled(cfg.Logger, cfg.AccessLog), Now: cfg.Clock.Now, Proxies: cfg.proxies(), Observe: func(route string, status int, took time.Duration) {
 		m.Request(route, status, took)
 		network := "official"
 		if strings.Contains(route, puntuale.GatewayWebhooks) {
@@ -82,8 +85,8 @@ func (s *server) webhooks(cfg serverConfig, m *meter, admit httpkit.Admission) h
 
 // delivery is one request to a webhook: its place among all requests, and the memory that it takes.
 type delivery struct {
-	pass    *httpkit.Pass
-	account *httpkit.Account
+	pass    *admission.Permit
+	account *admission.MemoryGrant
 }
 
 type deliveryKey struct{}
@@ -92,14 +95,14 @@ type deliveryKey struct{}
 const deliveredWithin = 10 * time.Second
 
 // begin lets a request in. One that cannot be a network's counts as a stranger's. Codes: overloaded, rate_limited.
-func (d *delivery) begin(r *http.Request, admit httpkit.Admission, expects func(*http.Request) bool) (err error) {
-	from := httpkit.From(r)
-	if d.pass, _, err = admit.Gate.Enter(r.Context(), from, httpkit.LaneWrite); err != nil {
+func (d *delivery) begin(r *http.Request, admit admission.Limits, expects func(*http.Request) bool) (err error) {
+	from := httpkit.UnknownCaller(r)
+	if d.pass, _, err = admit.Gate.Enter(r.Context(), from, admission.PriorityWrite); err != nil {
 		return err
 	}
 	d.account = admit.Budget.Open(from)
 	if !expects(r) {
-		return admit.Unknown(r)
+		return admit.UnknownCallers.Take(from)
 	}
 	return nil
 }
@@ -115,10 +118,10 @@ func readDelivery(w http.ResponseWriter, r *http.Request, most int64) ([]byte, e
 	if d == nil {
 		d = &delivery{} // without limits
 	}
-	release := httpkit.ReadWithin(w, r, deliveredWithin)
+	release := admission.ReadWithin(w, r, deliveredWithin)
 	defer release()
 	d.pass.Rest()
-	body, err := httpkit.ReadBody(w, r, most, d.account)
+	body, err := admission.ReadBody(w, r, most, d.account)
 	if err == nil {
 		_, err = d.pass.Return(r.Context())
 	}

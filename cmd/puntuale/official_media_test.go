@@ -70,7 +70,7 @@ func newShelf(t *testing.T) *shelf {
 func TestOfficialMedia(t *testing.T) {
 	t.Parallel()
 	peer, files := graphtest.New(t, graphtest.NewNumber("101")), newShelf(t)
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	term.program.files = files.files
 	args := []string{"serve", "--addr", "127.0.0.1:0", "--data", "data", "--official-api-url", peer.URL}
 	server := start(t, term, args...)
@@ -160,9 +160,9 @@ func (r *officialRig) checkFile(m graphtest.Message, extension, kind string) {
 }
 
 // restarted is a terminal in the same place.
-func restarted(t *testing.T, term *terminal) *terminal {
+func restarted(t *testing.T, term *console) *console {
 	t.Helper()
-	again := newTerminal(t, nil)
+	again := newConsole(t, nil)
 	again.program.lookupEnv, again.dir, again.program.files = term.program.lookupEnv, term.dir, term.program.files
 	return again
 }

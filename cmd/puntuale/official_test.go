@@ -21,7 +21,7 @@ func TestOfficial(t *testing.T) {
 	t.Run("one server", func(t *testing.T) {
 		t.Parallel()
 		peer := graphtest.New(t, graphtest.NewNumber("101"))
-		term := newTerminal(t, nil)
+		term := newConsole(t, nil)
 		server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--data", "data", "--official-api-url", peer.URL)
 		newOfficial(t, peer, term, []string{"--data", "data"}, server).rehearse()
 	})
@@ -30,9 +30,9 @@ func TestOfficial(t *testing.T) {
 		peer := graphtest.New(t, graphtest.NewNumber("101"))
 		database := storetest.Postgres(t).Config.Database
 		env := map[string]string{"PUNTUALE_DATABASE": database, "PUNTUALE_KEY": strings.Repeat("k", 32), "PUNTUALE_OFFICIAL_API_URL": peer.URL}
-		sender := newTerminal(t, env)
+		sender := newConsole(t, env)
 		start(t, sender, "serve", "--addr", "127.0.0.1:0", "--roles", "dispatch")
-		term := newTerminal(t, env)
+		term := newConsole(t, env)
 		server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--roles", "api")
 		newOfficial(t, peer, term, nil, server).rehearse()
 	})
@@ -49,10 +49,10 @@ type officialRig struct {
 	webhook string // its address
 }
 
-func newOfficial(t *testing.T, peer *graphtest.Peer, term *terminal, data []string, server *running) *officialRig {
+func newOfficial(t *testing.T, peer *graphtest.Peer, term *console, data []string, server *running) *officialRig {
 	t.Helper()
 	r := &officialRig{t: t, peer: peer, server: server, base: server.logged.waitFor(t, `"url":"([^"]+)"`)}
-	beside := newTerminal(t, nil)
+	beside := newConsole(t, nil)
 	beside.program.lookupEnv, beside.dir = term.program.lookupEnv, term.dir
 	args := append([]string{"partner", "create", "--name", "A", "--email", "a@example.com", "--password", "una frase lunga", "--json"}, data...)
 	if code := beside.run(context.Background(), args); code != exitDone {

@@ -15,6 +15,8 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control/account"
+
+	"puntuale/internal/logging"
 	"puntuale/internal/store"
 )
 
@@ -130,7 +132,7 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 // running server.
 func (p *program) withStore(ctx context.Context, s *baseSettings, verb func(*store.Store) error) error {
 	s.Data = p.path(s.Data)
-	logger := newLogger(p.stderr, p.logColor, s.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, s.LogLevel)
 	opened, err := store.Open(ctx, storeConfig(s, p.clock, nil, logger, false))
 	if err != nil {
 		return opening(err, s)

@@ -9,7 +9,7 @@ import (
 )
 
 // runs runs the program once with a line of input, and returns the exit code and all that it said.
-func (term *terminal) runs(input string, args ...string) (code int, out, errs string) {
+func (term *console) runs(input string, args ...string) (code int, out, errs string) {
 	term.out.Reset()
 	term.errs.Reset()
 	term.stdin = strings.NewReader(input)
@@ -20,7 +20,7 @@ func (term *terminal) runs(input string, args ...string) (code int, out, errs st
 // TestPartnerCreateRefuses names faults as flags.
 func TestPartnerCreateRefuses(t *testing.T) {
 	t.Parallel()
-	code, _, said := newTerminal(t, nil).runs("\n", "partner", "create", "--name", " ", "--email", "nobody", "--password", "-")
+	code, _, said := newConsole(t, nil).runs("\n", "partner", "create", "--name", " ", "--email", "nobody", "--password", "-")
 	for _, flag := range []string{"--name", "--email", "--password"} {
 		if !strings.Contains(said, flag) {
 			t.Errorf("%s is not named in %s", flag, said)
@@ -34,7 +34,7 @@ func TestPartnerCreateRefuses(t *testing.T) {
 // TestSecondPartner: a command given twice is told so, and leaves one partner.
 func TestSecondPartner(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	create := []string{"partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "x", "--json"}
 	code, out, said := term.runs("", create...)
 	if code != exitDone || !strings.HasPrefix(out, `{"id":1,"api_key":"pk_`) {
@@ -58,7 +58,7 @@ func TestSecondPartner(t *testing.T) {
 // TestKeyRotate takes the key from standard input alone: a command line is seen by every user of the machine.
 func TestKeyRotate(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	if code, _, said := term.runs("pk_x\n", "key", "rotate"); code != exitFailed || !strings.Contains(said, "there is no database") {
 		t.Errorf("without a database: exit code %d, %s", code, said)
 	}
@@ -81,7 +81,7 @@ func TestKeyRotate(t *testing.T) {
 // TestPartnerPassword lets in who was locked out.
 func TestPartnerPassword(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	create := []string{"partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "x", "--json"}
 	if code, _, said := term.runs("", create...); code != exitDone {
 		t.Fatal(said)

@@ -9,12 +9,13 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
 	"puntuale/internal/media"
+	"puntuale/internal/metrics"
 	"puntuale/internal/push"
 )
 
 // openPushes makes what tells people's devices of due messages, and the public key that their browsers need. Both are empty
 // where the service has no https address: push services ask who sends.
-func (s *server) openPushes(ctx context.Context, cfg *serverConfig, vault *auth.Vault, m *meter) (*push.Notifier, string, error) {
+func (s *server) openPushes(ctx context.Context, cfg *serverConfig, vault *auth.Vault, m *metrics.Meter) (*push.Notifier, string, error) {
 	if !strings.HasPrefix(cfg.PublicURL, "https:") {
 		return nil, "", nil
 	}
@@ -31,6 +32,6 @@ func (s *server) openPushes(ctx context.Context, cfg *serverConfig, vault *auth.
 		Open: func(session puntuale.SessionID, target []byte) ([]byte, error) {
 			return vault.Open(control.SealedPush, session.SealPlace(), target)
 		},
-		Observe: func(result string) { m.alerts.pushes.WithLabelValues(result).Inc() },
+		Observe: m.Pushed,
 	}), key.Public(), nil
 }

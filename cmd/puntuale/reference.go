@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"puntuale/internal/logging"
+	"puntuale/internal/terminal"
 )
 
 // configCommand prints the reference with the values that serve would run with.
@@ -31,7 +34,7 @@ func (c *configCommand) Run(_ context.Context, p *program) error {
 	fmt.Fprintf(p.stdout, "# Effective settings, in the form of a configuration file (%s).\n", configFile)
 	fmt.Fprint(p.stdout, "# A flag goes before the environment, that before the file, that before the default.\n")
 	for _, flag := range flags {
-		fmt.Fprintf(p.stdout, "\n%s\n", wrap(flag.Help, "# ", 96))
+		fmt.Fprintf(p.stdout, "\n%s\n", terminal.Wrap(flag.Help, "# ", 96))
 		from := cmp.Or(p.source[flag.Name], "default")
 		line := fmt.Sprintf("%s = %s", flag.Name, tomlText(flag))
 		if flag.Name == "config" || flag.Tag.Has("secret") { // a file cannot name itself; a hidden text is no value
@@ -56,9 +59,9 @@ func tomlText(flag *kong.Flag) string {
 		switch {
 		case v == "":
 		case flag.Name == "key": // no address
-			v = hidden
+			v = logging.Hidden
 		case flag.Tag.Has("secret"):
-			v = masked(v)
+			v = logging.MaskedAddress(v)
 		}
 		return fmt.Sprintf("%q", v)
 	}
@@ -91,21 +94,4 @@ func writeReference(w io.Writer, flags []*kong.Flag) {
 		}
 		fmt.Fprintf(w, "| %s<br>`%s` | %s | %s |\n", name, envName(flag.Name), def, strings.ReplaceAll(flag.Help, "|", `\|`))
 	}
-}
-
-// wrap breaks text at blanks into lines of at most width, each after prefix.
-func wrap(text, prefix string, width int) string {
-	var b strings.Builder
-	line := prefix
-	for i, word := range strings.Fields(text) {
-		if i > 0 && len(line)+1+len(word) > width {
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
-			line = prefix
-		} else if i > 0 {
-			line += " "
-		}
-		line += word
-	}
-	b.WriteString(line)
-	return b.String()
 }

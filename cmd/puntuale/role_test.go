@@ -19,13 +19,13 @@ func TestRolesAreChecked(t *testing.T) {
 		" API, web":    "",
 		"dispatch,api": "",
 	} {
-		term := newTerminal(t, nil)
+		term := newConsole(t, nil)
 		code := term.run(context.Background(), []string{"config", "--roles=" + given})
 		if got := term.errs.String(); want == "" && code != exitDone || want != "" && (code != exitUsage || !strings.Contains(got, want)) {
 			t.Errorf("%q: exit code %d, %s", given, code, got)
 		}
 	}
-	if got := newTerminal(t, nil).setting(t, "roles"); got != `roles = "api,web,dispatch" # default` {
+	if got := newConsole(t, nil).setting(t, "roles"); got != `roles = "api,web,dispatch" # default` {
 		t.Errorf("without a word of it: %s", got)
 	}
 }
@@ -33,7 +33,7 @@ func TestRolesAreChecked(t *testing.T) {
 // TestRolesApart: one process takes calls and another sends, on one SQLite file; two that send are refused as ever.
 func TestRolesApart(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	node := func(roles string) (base string, r *running) {
 		t.Helper()
 		r = start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data", "--roles", roles)
@@ -73,7 +73,7 @@ func TestRolesApart(t *testing.T) {
 		_, figures := call(t, "GET", sends+"/metrics", "", "")
 		return strings.Contains(figures, `outcome="sent"} 1`)
 	})
-	second := newTerminal(t, nil)
+	second := newConsole(t, nil)
 	second.dir = term.dir
 	if code := second.run(context.Background(), []string{"serve", "--addr", "127.0.0.1:0", "--data", "data"}); code != exitFailed || !strings.Contains(second.errs.String(), "another process dispatches") {
 		t.Errorf("a second dispatching server: exit code %d, %s", code, second.errs.String())

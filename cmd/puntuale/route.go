@@ -9,12 +9,15 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/page"
+
+	"puntuale/internal/logging"
+	"puntuale/internal/metrics"
 )
 
 // routes puts what an operator asks, the figures (nil: they are elsewhere), and the pages (nil: none), beside the API.
 // The API answers or refuses every other path as it came. A mux here would redirect paths that are not clean, with the
 // key in the address.
-func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
+func routes(api, pages, webhooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {
 		own[path] = quiet(handler, c, logger)
@@ -42,12 +45,12 @@ func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Cloc
 
 // quiet serves what is asked every few seconds, so that its lines in the access log are at debug.
 func quiet(h http.Handler, c clock.Clock, logger *slog.Logger) http.Handler {
-	return httpkit.Wrap(readOnly(h, logger), httpkit.Config{Logger: slog.New(lowered{logger.Handler()}), Now: c.Now})
+	return httpkit.Wrap(readOnly(h, logger), httpkit.Config{Logger: logging.Lowered(logger), Now: c.Now})
 }
 
 // onlyFigures answers /metrics, and nothing else.
-func onlyFigures(m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
-	figures, missing := m.handler(), http.NotFoundHandler()
+func onlyFigures(m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
+	figures, missing := m.Handler(), http.NotFoundHandler()
 	return quiet(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.TrimSuffix(r.URL.Path, "/") == "/metrics" {
 			figures.ServeHTTP(w, r)
@@ -58,13 +61,13 @@ func onlyFigures(m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
 }
 
 // ownRoutes are what an operator asks. Without a meter the figures are elsewhere.
-func ownRoutes(h *health, m *meter) map[string]http.Handler {
+func ownRoutes(h *httpkit.Health, m *metrics.Meter) map[string]http.Handler {
 	own := map[string]http.Handler{
-		"/healthz": http.HandlerFunc(h.live),
-		"/readyz":  http.HandlerFunc(h.ready),
+		"/healthz": http.HandlerFunc(h.Live),
+		"/readyz":  http.HandlerFunc(h.Ready),
 	}
 	if m != nil {
-		own["/metrics"] = m.handler()
+		own["/metrics"] = m.Handler()
 	}
 	return own
 }

@@ -15,7 +15,7 @@ import (
 // form. The requests are written by hand, for a client would clean the paths.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
-	server := start(t, newTerminal(t, nil), "serve", "--addr", "127.0.0.1:0", "--log-level", "debug")
+	server := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0", "--log-level", "debug")
 	addr := server.logged.waitFor(t, `"url":"http://([^"]+)"`)
 	for _, test := range []struct {
 		method, target string

@@ -14,12 +14,12 @@ func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
 	allowed, _ := cfg.gatewayNetworks() // were checked with the settings
 	c := sendapp.Config{
 		Store: s.store, Seal: vault.Seal, Unseal: vault.Open, Mark: vault.Mark, Transport: media.Transport(allowed), Public: cfg.PublicURL,
-		Report: s.report, ReadBody: readDelivery, Take: s.intake.Take, Clock: cfg.Clock, Logger: cfg.Logger,
+		Report: s.report, ReadBody: readDelivery, Take: s.networks.intake.Take, Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
 		c.Media = s.media
 	}
-	s.sendapp = sendapp.New(c)
+	s.networks.sendapp = sendapp.New(c)
 }
 
 // gatewayNetworks reads the networks in which gateways may stand although they are not public.

@@ -16,7 +16,7 @@ func TestGateway(t *testing.T) {
 	t.Parallel()
 	const own, person = "390117654321", "+393331234567"
 	peer := gatewaytest.New(t)
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--data", "data", "--gateway-allow", "127.0.0.0/8", "--public-url", "http://127.0.0.1:1", "--log-level", "debug")
 	r := newOfficial(t, graphtest.New(t, graphtest.NewNumber("101")), term, []string{"--data", "data"}, server)
 	body := r.must("POST", "/api/sessions", `{"name": "gateway", "connection_type": "Send_app", "pace": {"per_minute": 0, "jitter": 0}, "gateway": {"base_url": "`+peer.URL+`", "access_token": "`+gatewaytest.Token+`"}}`)

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"puntuale/internal/logging"
 	"puntuale/internal/store"
 )
 
@@ -24,7 +25,7 @@ type serveCommand struct {
 }
 
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	c.Data = p.path(c.Data)
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)
@@ -66,7 +67,7 @@ type migrateCommand struct {
 }
 
 func (c *migrateCommand) Run(ctx context.Context, p *program) error {
-	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
 	c.Data = p.path(c.Data)
 	if err := store.Migrate(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false)); err != nil {
 		return opening(err, &c.baseSettings)

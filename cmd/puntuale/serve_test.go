@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/demo"
 )
 
 // printed is what a running command has written so far.
@@ -54,16 +55,16 @@ func (p *printed) waitFor(t *testing.T, pattern string) string {
 
 // running is a command that goes on until it is told to stop, as SIGTERM does.
 type running struct {
-	*terminal
+	*console
 	printed, logged *printed
 	stop            context.CancelFunc
 	code            chan int
 }
 
-func start(t *testing.T, term *terminal, args ...string) *running {
+func start(t *testing.T, term *console, args ...string) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	r := &running{terminal: term, printed: &printed{}, logged: &printed{}, stop: stop, code: make(chan int, 1)}
+	r := &running{console: term, printed: &printed{}, logged: &printed{}, stop: stop, code: make(chan int, 1)}
 	p := term.program
 	p.stdout, p.stderr = r.printed, r.logged
 	go func() { r.code <- p.run(ctx, args) }()
@@ -122,7 +123,7 @@ func field(t *testing.T, body, name string) string {
 // TestServe is a day of an operator: a server, a partner and a rotated key beside it, its figures, a stop, a restart.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	args := []string{"serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data"}
 	server := start(t, term, args...)
 	base := server.logged.waitFor(t, `"url":"([^"]+)"`)
@@ -172,11 +173,11 @@ func TestServe(t *testing.T) {
 }
 
 // besideServer runs commands on the same data with a line of input, and returns the key that they print.
-func (term *terminal) besideServer(t *testing.T) func(t *testing.T, input string, args ...string) string {
+func (term *console) besideServer(t *testing.T) func(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	return func(t *testing.T, input string, args ...string) string {
 		t.Helper()
-		other := newTerminal(t, nil)
+		other := newConsole(t, nil)
 		other.dir, other.stdin = term.dir, strings.NewReader(input+"\n")
 		if code := other.run(context.Background(), append(args, "--data", "data")); code != exitDone {
 			t.Fatalf("%v: exit code %d, %s", args, code, other.errs.String())
@@ -203,12 +204,12 @@ func TestServeRefuses(t *testing.T) {
 	}
 	defer l.Close()
 	taken := l.Addr().String()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	if code := term.run(context.Background(), []string{"serve", "--addr", taken}); code != exitFailed || !strings.Contains(term.errs.String(), taken) {
 		t.Errorf("a taken address: exit code %d, %s", code, term.errs.String())
 	}
 	start(t, term, "serve", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"([^"]+)"`)
-	second := newTerminal(t, nil)
+	second := newConsole(t, nil)
 	second.dir = term.dir
 	if code := second.run(context.Background(), []string{"serve", "--addr", "127.0.0.1:0"}); code != exitFailed || !strings.Contains(second.errs.String(), "this database is in use: another process") {
 		t.Errorf("a second server on one file: exit code %d, %s", code, second.errs.String())
@@ -218,7 +219,7 @@ func TestServeRefuses(t *testing.T) {
 // TestServeRefusesPrices names every fault of a price table, with its line; a good one is taken.
 func TestServeRefusesPrices(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	file := filepath.Join(term.dir, "prices.csv")
 	write := func(text string) {
 		t.Helper()
@@ -242,7 +243,7 @@ func TestServeRefusesPrices(t *testing.T) {
 // TestMigrate makes a database, which a server that must not migrate then takes.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	for range 2 {
 		if code := term.run(context.Background(), []string{"migrate"}); code != exitDone {
 			t.Fatalf("exit code %d, %s", code, term.errs.String())
@@ -254,14 +255,14 @@ func TestMigrate(t *testing.T) {
 // TestLargeHeaders: what a peer may send before it says who it is, is bounded.
 func TestLargeHeaders(t *testing.T) {
 	t.Parallel()
-	base := start(t, newTerminal(t, nil), "serve", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"http://([^"]+)"`)
+	base := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"http://([^"]+)"`)
 	conn, err := net.Dial("tcp", base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	go func() {
-		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Large: "+strings.Repeat("x", 2*maxHeaderBytes)+"\r\n\r\n")
+		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Large: "+strings.Repeat("x", 2*32<<10)+"\r\n\r\n")
 	}()
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -284,7 +285,7 @@ func demoPhoneHasOne(t *testing.T, text string) {
 	if err := json.Unmarshal([]byte(answer), &linked); err != nil || status != http.StatusOK {
 		t.Fatalf("the demo's code: %d %s", status, answer)
 	}
-	if status, answer := call(t, "GET", address[1]+"/device/due", linked.Token, ""); status != http.StatusOK || !strings.Contains(answer, demoByHand) {
+	if status, answer := call(t, "GET", address[1]+"/device/due", linked.Token, ""); status != http.StatusOK || !strings.Contains(answer, demo.TextByHand) {
 		t.Errorf("the demo's phone has %d %s", status, answer)
 	}
 	key := regexp.MustCompile(`Bearer (ck_\w+)`).FindStringSubmatch(text)[1]
@@ -299,7 +300,7 @@ func demoPhoneHasOne(t *testing.T, text string) {
 // TestDemo runs the demo, pastes its line, and ends it; then again, over the first one's folder.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	for range 2 {
 		demo := start(t, term, "demo", "--addr", "127.0.0.1:0")
 		demo.printed.waitFor(t, `\+393331234567  Ciao Anna`)

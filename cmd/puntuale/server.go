@@ -22,23 +22,16 @@ import (
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/intake"
+	"puntuale/internal/logging"
 	"puntuale/internal/media"
+	"puntuale/internal/metrics"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/web"
 	"puntuale/internal/web/page"
-)
-
-// What a connection may cost before it is given up. Bodies are small (httpkit.MaxBody) and answers quick, so these only
-// meet a slow or a hostile peer.
-const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 30 * time.Second
-	writeTimeout      = 60 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 32 << 10
 )
 
 // refusalsPerProcessor is how many calls a second are refused at once: a few per cent of a processor's time.
@@ -50,26 +43,31 @@ type server struct {
 	store    *store.Store
 	unlock   func() error
 	media    *media.Fetcher // nil: nothing fetches
-	official *official.Connector
-	sendapp  *sendapp.Connector
-	socket   socketWay // nil: not in this build, or nothing is sent from here
-	intake   *intake.Intake
+	networks networks
 	dispatch *dispatch.Dispatcher // nil without the role
 	sessions *session.Manager     // likewise
 	feeding  *feeding             // likewise
 	control  *control.Control
 	accounts *account.Accounts
 	tasks    *taskRunner
-	health   *health
+	health   *httpkit.Health
 	http     *http.Server
 	listener net.Listener
 	figures  *http.Server // of its own for /metrics; nil: there is none
 	served   chan error   // what ended an HTTP server
-	open     *connections
-	outage   *outage
+	open     *admission.ConnectionLimiter
+	outage   *logging.Outage
 	clock    clock.Clock
 	logger   *slog.Logger
 	within   time.Duration // a stop waits so long for what is in flight
+}
+
+// networks are the ways out of a server, and what takes what networks tell.
+type networks struct {
+	official *official.Connector
+	sendapp  *sendapp.Connector
+	socket   socketWay // nil: not in this build, or nothing is sent from here
+	intake   *intake.Intake
 }
 
 // serverConfig is what a command decides of a server.
@@ -87,10 +85,10 @@ type serverConfig struct {
 
 // openServer opens the store, joins the fleet and serves. Opened parts are closed again when a later one fails.
 func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
-	cfg.Logger = withoutRepeats(cfg.Logger, cfg.Clock)
+	cfg.Logger = logging.WithoutRepeats(cfg.Logger, cfg.Clock)
 	s := &server{
 		logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 2), clock: cfg.Clock,
-		outage: &outage{clock: cfg.Clock, logger: cfg.Logger},
+		outage: logging.NewOutage(cfg.Clock, cfg.Logger),
 	}
 	defer func() {
 		if err != nil {
@@ -101,14 +99,14 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	meter := newMeter()
-	s.open = newConnections(cfg.Connections, meter.Closed)
-	meter.watchConnections(s.open.count)
+	meter := metrics.New(release())
+	s.open = admission.NewConnectionLimiter(cfg.Connections, meter.Closed)
+	meter.WatchConnections(s.open.Count)
 	meter.Roles(cfg.Roles)
 	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
 	}
-	meter.watchBackup(s.store.LastBackup)
+	meter.WatchBackup(s.store.LastBackup)
 	if cfg.has(roleDispatch) {
 		if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
 			return nil, opening(err, &cfg.baseSettings)
@@ -149,10 +147,11 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 			return nil, err
 		}
 	}
-	s.health = &health{clock: cfg.Clock, check: s.store.Check, roles: cfg.Roles, logger: cfg.Logger, figure: meter.Ready}
+	health := httpkit.HealthConfig{Now: cfg.Clock.Now, Check: s.store.Check, Roles: cfg.Roles, Logger: cfg.Logger, Figure: meter.Ready}
 	if s.dispatch != nil {
-		s.health.healthy = s.dispatch.Healthy
+		health.Working = s.dispatch.Healthy
 	}
+	s.health = httpkit.NewHealth(health)
 	if s.http, err = s.newHTTP(cfg, meter); err != nil {
 		return nil, err
 	}
@@ -165,8 +164,8 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 }
 
 // startDispatch begins to send what is due, and to look after the sessions that it is sent for.
-func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *auth.Vault, meter *meter) error {
-	s.socket = newSocket(s, cfg, vault)
+func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *auth.Vault, meter *metrics.Meter) error {
+	s.networks.socket = newSocket(s, cfg, vault)
 	out := s.linking(cfg, vault, s.simulated(cfg))
 	s.dispatch = dispatch.New(dispatch.Config{
 		Queue: s.store, Fleet: s.store,
@@ -175,21 +174,25 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 			case session.Sandbox:
 				return out
 			case session.Type == puntuale.Official:
-				return s.official
+				return s.networks.official
 			case session.Type == puntuale.SendApp && !session.ByDevice():
-				return s.sendapp
-			case session.Type == puntuale.Socket && s.socket != nil:
-				return s.socket
+				return s.networks.sendapp
+			case session.Type == puntuale.Socket && s.networks.socket != nil:
+				return s.networks.socket
 			}
 			return nil // devices take the messages, or the connector is not there: nothing leaves by itself
 		},
 		Mark:  func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
-		Clock: cfg.Clock, Meter: dispatchMeter{meter}, Logger: cfg.Logger,
+		Clock: cfg.Clock, Meter: metrics.Dispatch{Meter: meter}, Logger: cfg.Logger,
 		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
 		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Hint, Departed: s.store.Departed,
 	})
 	s.sessions.Start()
-	meter.Numbers(s.sessions)
+	meter.WatchSessions(func(tell func(metrics.SessionState, int)) {
+		for of, n := range s.sessions.States() {
+			tell(metrics.SessionState(of), n)
+		}
+	})
 	if err := s.dispatch.Start(ctx); err != nil {
 		return fmt.Errorf("start the dispatcher: %w", err)
 	}
@@ -199,8 +202,8 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 }
 
 // newHTTP makes the HTTP server; it does not serve yet.
-func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
-	admit := admission(cfg, m)
+func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, error) {
+	admit := newLimits(cfg, m)
 	api, err := s.newAPI(cfg, m, admit)
 	if err != nil {
 		return nil, err
@@ -213,18 +216,18 @@ func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 	if cfg.MetricsAddr != "" {
 		shown = nil
 	}
-	return &http.Server{
-		Handler:           s.open.watch(routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)),
-		ConnContext:       s.open.begun,
-		ConnState:         s.open.changed,
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
-	}, nil
+	server := &http.Server{
+		Handler:     s.open.Watch(routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)),
+		ConnContext: s.open.Began,
+		ConnState:   s.open.Changed,
+		ErrorLog:    slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
+	}
+	admission.SetDeadlines(server)
+	return server, nil
 }
 
 // serveFigures serves /metrics at an address of its own, where one is set.
-func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *meter) error {
+func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *metrics.Meter) error {
 	if cfg.MetricsAddr == "" {
 		return nil
 	}
@@ -232,27 +235,24 @@ func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *meter) 
 	if err != nil {
 		return err
 	}
-	s.figures = &http.Server{
-		Handler:           onlyFigures(m, cfg.Clock, cfg.Logger),
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
-	}
+	s.figures = &http.Server{Handler: onlyFigures(m, cfg.Clock, cfg.Logger), ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)}
+	admission.SetDeadlines(s.figures)
 	cfg.Logger.Info("serving figures", "addr", l.Addr().String())
 	go func() { s.served <- s.figures.Serve(l) }()
 	return nil
 }
 
 // newAPI makes what answers calls.
-func (s *server) newAPI(cfg serverConfig, m *meter, admit httpkit.Admission) (http.Handler, error) {
+func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleAPI) {
 		return withoutAPI(httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()}), nil
 	}
 	api, err := httpapi.New(httpapi.Config{
-		Admit: admit, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Accounts: s.accounts, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
+		Admit: admit, Refuse: admission.NewRefusalPacer(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
+		Control: s.control, Accounts: s.accounts, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
-			s.outage.answered(route, status)
+			s.outage.Answered(route, status)
 		},
 	})
 	if err != nil {
@@ -262,11 +262,11 @@ func (s *server) newAPI(cfg serverConfig, m *meter, admit httpkit.Admission) (ht
 }
 
 // newPages makes what people see; nil without the role.
-func (s *server) newPages(cfg serverConfig, m *meter, admit httpkit.Admission) (http.Handler, error) {
+func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
+	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}
@@ -335,9 +335,9 @@ func (s *server) Close() error {
 		}
 	}
 	if s.http != nil {
-		s.health.stopping.Store(true)
+		s.health.Stopping()
 		note("finish open requests", s.finishRequests(ctx))
-		s.outage.stopped()
+		s.outage.Stopped()
 	} else if s.listener != nil {
 		_ = s.listener.Close()
 	}
@@ -354,8 +354,8 @@ func (s *server) Close() error {
 	if s.sessions != nil {
 		s.sessions.Stop(ctx)
 	}
-	if s.socket != nil {
-		s.socket.Stop()
+	if s.networks.socket != nil {
+		s.networks.socket.Stop()
 	}
 	if s.media != nil {
 		note("close the media", s.media.Close())
@@ -381,7 +381,7 @@ func (s *server) finishRequests(ctx context.Context) error {
 			fired, release := s.clock.After(wait)
 			select {
 			case <-fired:
-				s.open.giveUp()
+				s.open.GiveUp()
 			case <-finished:
 				release()
 				return

@@ -21,11 +21,11 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 			case of.Sandbox:
 				return linked
 			case of.Type == puntuale.Official:
-				return s.official
+				return s.networks.official
 			case of.Type == puntuale.SendApp && !of.ByDevice():
-				return s.sendapp
-			case of.Type == puntuale.Socket && s.socket != nil:
-				return s.socket
+				return s.networks.sendapp
+			case of.Type == puntuale.Socket && s.networks.socket != nil:
+				return s.networks.socket
 			}
 			return nil
 		},

@@ -39,7 +39,7 @@ func TestLink(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
 		t.Parallel()
-		term := newTerminal(t, nil)
+		term := newConsole(t, nil)
 		server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data")
 		rehearse(t, term, "sqlite:"+term.dir+"/data/puntuale.db", server)
 	})
@@ -47,16 +47,16 @@ func TestLink(t *testing.T) {
 		t.Parallel()
 		database := storetest.Postgres(t).Config.Database
 		var servers []*running
-		var term *terminal
+		var term *console
 		for range 2 {
-			term = newTerminal(t, map[string]string{"PUNTUALE_DATABASE": database, "PUNTUALE_KEY": strings.Repeat("k", 32)})
+			term = newConsole(t, map[string]string{"PUNTUALE_DATABASE": database, "PUNTUALE_KEY": strings.Repeat("k", 32)})
 			servers = append(servers, start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox"))
 		}
 		rehearse(t, term, database, servers...)
 	})
 }
 
-func rehearse(t *testing.T, term *terminal, database string, servers ...*running) {
+func rehearse(t *testing.T, term *console, database string, servers ...*running) {
 	t.Helper()
 	var bases []string
 	for _, s := range servers {
@@ -64,7 +64,7 @@ func rehearse(t *testing.T, term *terminal, database string, servers ...*running
 	}
 	turn := 0
 	next := func() string { turn++; return bases[turn%len(bases)] } // each call to another server
-	beside := newTerminal(t, nil)
+	beside := newConsole(t, nil)
 	beside.program.lookupEnv, beside.dir = term.program.lookupEnv, term.dir
 	args := []string{"partner", "create", "--name", "A", "--email", "a@example.com", "--password", "una frase lunga", "--json"}
 	if strings.HasPrefix(database, "sqlite:") {

@@ -45,16 +45,8 @@ func (s *publicSettings) check() []fault {
 	return nil
 }
 
-// serveSettings are those of a server.
-type serveSettings struct {
-	baseSettings `embed:""`
-
-	Addr            string `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface. Put a proxy with TLS in front."`
-	publicSettings  `embed:""`
-	TrustedProxies  []string      `placeholder:"NETWORK" default:"loopback,private" help:"The proxies whose X-Forwarded-For and X-Forwarded-Proto the server believes. Give networks such as 203.0.113.0/24, addresses, loopback or private. Name every proxy on the way, and nothing else: a machine in these networks can claim any address. Empty: the server believes no proxy."`
-	MetricsAddr     string        `placeholder:"HOST:PORT" help:"An address of its own for /metrics. 127.0.0.1:9090 hides the figures from users of the API. Without it, /metrics is at the address of the API."`
-	AccessLog       float64       `placeholder:"SHARE" default:"1" help:"The share of answered calls in the log: 1 all, 0.01 every hundredth, 0 none. The log always has refused and failed calls."`
-	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends messages, web shows the dashboards. Servers on one database may share the roles. At least one must have dispatch."`
+// networkSettings are those of the ways out.
+type networkSettings struct {
 	Sandbox         bool          `help:"Every new session is a sandbox, unless the call says otherwise. A simulated network takes its messages, and nobody receives them."`
 	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
 	SandboxMedia    bool          `help:"The simulated network fetches media as a real network does. A message whose media it cannot fetch is FAILED with the reason. Without it, the server calls no media address of a sandbox."`
@@ -63,21 +55,49 @@ type serveSettings struct {
 	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"The most messages a second for one Official number. Meta's limit is 80, or 1000 if Meta raised it. It is 20 if the Business app uses the number, too."`
 	GatewayAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where gateways of Send_app sessions may be, such as 10.1.2.0/24. The server may use http to a gateway only there."`
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The file extensions that a media address may have."`
-	Rate            float64       `placeholder:"CALLS" default:"0" help:"The most calls a second under one key, for each server. 0.5 means one call every two seconds. Twice as many may come at once; the server answers more with 429. 0 sets no limit."`
-	AnonymousRate   float64       `placeholder:"CALLS" default:"20" help:"The most calls a second from one address without a valid key or a sign-in, for each server. It counts wrong keys, sign-in pages and webhooks of unknown sessions. An IPv6 network of 64 bits is one address. Ten times as many may come at once; the server answers more with 429. 0 sets no limit."`
-	Calls           int           `placeholder:"NUMBER" default:"0" help:"How many calls the server works on at once. A few thousand more may wait for a moment. The server refuses more with 503 or 429. 0 means 128 for each processor, and at least 256."`
-	Patience        time.Duration `placeholder:"DURATION" default:"2s" help:"How long a call may wait in all before the server refuses it with 503. A call that prevents sends, such as a stop, may wait five times as long."`
-	Connections     int           `placeholder:"NUMBER" default:"4096" help:"How many connections the server keeps open. For a new one beyond them it closes the connection that has been idle or incomplete for longest."`
-	Lease           time.Duration `placeholder:"DURATION" default:"6s" help:"On PostgreSQL: how long after its last heartbeat a server counts as dead. Other servers then take over its sessions. A server sends three heartbeats in this time."`
-	Prices          string        `placeholder:"FILE" help:"A CSV file with Meta's prices by country and category, for the estimates of campaigns. Use the same file on every server. By default the server uses the table in the program."`
-	KeyFile         string        `placeholder:"FILE" help:"A file with at least 32 random characters, which seal the secrets in the database. Use the same file on every server. On SQLite the default is a file beside the database, which the first start makes."`
-	Key             string        `placeholder:"TEXT" secret:"" help:"The same key as a text. Use PUNTUALE_KEY: every user of the machine can read a command line."`
-	KeepContents    puntuale.Keep `placeholder:"TIME" default:"24mo" help:"How long the server keeps the request and the contents of a run after its last message ended. Then it blanks them and keeps the rest. 24mo, 90d, 12w, 2y, or never."`
-	Archive         string        `placeholder:"FOLDER" help:"A folder for runs that ended long ago. The server writes them into compressed files there, and deletes them from the database. Of several servers only those with this setting do it, in one shared folder. Without it everything stays in the database."`
-	ArchiveAfter    puntuale.Keep `placeholder:"TIME" default:"36mo" help:"How long a run stays in the database after its last message ended, where archive is set. Not less than keep-contents."`
-	UncertainAfter  time.Duration `placeholder:"DURATION" default:"24h" help:"How long a message may have an unknown outcome. Then it is FAILED."`
-	StopWithin      time.Duration `placeholder:"DURATION" default:"20s" help:"How long the server waits at a stop for open requests and for messages in flight."`
-	Migrate         bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses an older database; run puntuale migrate first."`
+}
+
+// admissionSettings bound what a server works on at once.
+type admissionSettings struct {
+	Rate          float64       `placeholder:"CALLS" default:"0" help:"The most calls a second under one key, for each server. 0.5 means one call every two seconds. Twice as many may come at once; the server answers more with 429. 0 sets no limit."`
+	AnonymousRate float64       `placeholder:"CALLS" default:"20" help:"The most calls a second from one address without a valid key or a sign-in, for each server. It counts wrong keys, sign-in pages and webhooks of unknown sessions. An IPv6 network of 64 bits is one address. Ten times as many may come at once; the server answers more with 429. 0 sets no limit."`
+	Calls         int           `placeholder:"NUMBER" default:"0" help:"How many calls the server works on at once. A few thousand more may wait for a moment. The server refuses more with 503 or 429. 0 means 128 for each processor, and at least 256."`
+	Patience      time.Duration `placeholder:"DURATION" default:"2s" help:"How long a call may wait in all before the server refuses it with 503. A call that prevents sends, such as a stop, may wait five times as long."`
+	Connections   int           `placeholder:"NUMBER" default:"4096" help:"How many connections the server keeps open. For a new one beyond them it closes the connection that has been idle or incomplete for longest."`
+}
+
+// keySettings are about the key that seals secrets.
+type keySettings struct {
+	KeyFile string `placeholder:"FILE" help:"A file with at least 32 random characters, which seal the secrets in the database. Use the same file on every server. On SQLite the default is a file beside the database, which the first start makes."`
+	Key     string `placeholder:"TEXT" secret:"" help:"The same key as a text. Use PUNTUALE_KEY: every user of the machine can read a command line."`
+}
+
+// retentionSettings say how long contents and runs are kept.
+type retentionSettings struct {
+	KeepContents puntuale.Keep `placeholder:"TIME" default:"24mo" help:"How long the server keeps the request and the contents of a run after its last message ended. Then it blanks them and keeps the rest. 24mo, 90d, 12w, 2y, or never."`
+	Archive      string        `placeholder:"FOLDER" help:"A folder for runs that ended long ago. The server writes them into compressed files there, and deletes them from the database. Of several servers only those with this setting do it, in one shared folder. Without it everything stays in the database."`
+	ArchiveAfter puntuale.Keep `placeholder:"TIME" default:"36mo" help:"How long a run stays in the database after its last message ended, where archive is set. Not less than keep-contents."`
+}
+
+// serveSettings are those of a server, in the order of the reference.
+type serveSettings struct {
+	baseSettings `embed:""`
+
+	Addr              string `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface. Put a proxy with TLS in front."`
+	publicSettings    `embed:""`
+	TrustedProxies    []string `placeholder:"NETWORK" default:"loopback,private" help:"The proxies whose X-Forwarded-For and X-Forwarded-Proto the server believes. Give networks such as 203.0.113.0/24, addresses, loopback or private. Name every proxy on the way, and nothing else: a machine in these networks can claim any address. Empty: the server believes no proxy."`
+	MetricsAddr       string   `placeholder:"HOST:PORT" help:"An address of its own for /metrics. 127.0.0.1:9090 hides the figures from users of the API. Without it, /metrics is at the address of the API."`
+	AccessLog         float64  `placeholder:"SHARE" default:"1" help:"The share of answered calls in the log: 1 all, 0.01 every hundredth, 0 none. The log always has refused and failed calls."`
+	Roles             []string `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends messages, web shows the dashboards. Servers on one database may share the roles. At least one must have dispatch."`
+	networkSettings   `embed:""`
+	admissionSettings `embed:""`
+	Lease             time.Duration `placeholder:"DURATION" default:"6s" help:"On PostgreSQL: how long after its last heartbeat a server counts as dead. Other servers then take over its sessions. A server sends three heartbeats in this time."`
+	Prices            string        `placeholder:"FILE" help:"A CSV file with Meta's prices by country and category, for the estimates of campaigns. Use the same file on every server. By default the server uses the table in the program."`
+	keySettings       `embed:""`
+	retentionSettings `embed:""`
+	UncertainAfter    time.Duration `placeholder:"DURATION" default:"24h" help:"How long a message may have an unknown outcome. Then it is FAILED."`
+	StopWithin        time.Duration `placeholder:"DURATION" default:"20s" help:"How long the server waits at a stop for open requests and for messages in flight."`
+	Migrate           bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses an older database; run puntuale migrate first."`
 }
 
 // defaultMedia is the list as the command line writes it.

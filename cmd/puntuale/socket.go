@@ -27,7 +27,7 @@ func newSocket(s *server, cfg serverConfig, vault *auth.Vault) socketWay {
 			return socket.Database{DB: db, Postgres: postgres}, err
 		},
 		Seal: vault.Seal, Unseal: vault.Open, IDKey: []byte(vault.Mark("ids of messages at WhatsApp")),
-		Known: s.store, Report: s.report, Take: s.intake.Take,
+		Known: s.store, Report: s.report, Take: s.networks.intake.Take,
 		Owned: func() bool { return s.dispatch.Healthy() == nil },
 		HTTP:  cfg.WhatsApp, Clock: cfg.Clock, Logger: cfg.Logger,
 	}

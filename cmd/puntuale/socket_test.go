@@ -28,7 +28,7 @@ func TestSocket(t *testing.T) {
 	t.Run("one server", func(t *testing.T) {
 		t.Parallel()
 		net := whatsapptest.New(t)
-		term := newTerminal(t, nil)
+		term := newConsole(t, nil)
 		term.program.whatsApp = net.HTTPClient()
 		server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--data", "data")
 		newSocketRig(t, net, term, []string{"--data", "data"}, server).rehearse()
@@ -37,10 +37,10 @@ func TestSocket(t *testing.T) {
 		t.Parallel()
 		net := whatsapptest.New(t)
 		env := map[string]string{"PUNTUALE_DATABASE": storetest.Postgres(t).Config.Database, "PUNTUALE_KEY": strings.Repeat("k", 32)}
-		sender := newTerminal(t, env)
+		sender := newConsole(t, env)
 		sender.program.whatsApp = net.HTTPClient()
 		start(t, sender, "serve", "--addr", "127.0.0.1:0", "--roles", "dispatch")
-		term := newTerminal(t, env)
+		term := newConsole(t, env)
 		server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--roles", "api")
 		newSocketRig(t, net, term, nil, server).rehearse()
 	})
@@ -59,10 +59,10 @@ type socketRig struct {
 	id      string
 }
 
-func newSocketRig(t *testing.T, net *whatsapptest.Network, term *terminal, data []string, server *running) *socketRig {
+func newSocketRig(t *testing.T, net *whatsapptest.Network, term *console, data []string, server *running) *socketRig {
 	t.Helper()
 	r := &socketRig{t: t, net: net, shop: net.Account(shopNumber), anna: net.Phone(annaNumber), server: server, base: server.logged.waitFor(t, `"url":"([^"]+)"`)}
-	beside := newTerminal(t, nil)
+	beside := newConsole(t, nil)
 	beside.program.lookupEnv, beside.dir = term.program.lookupEnv, term.dir
 	args := append([]string{"partner", "create", "--name", "A", "--email", "a@example.com", "--password", "una frase lunga", "--json"}, data...)
 	if code := beside.run(context.Background(), args); code != exitDone {
@@ -88,11 +88,11 @@ func (r *socketRig) must(method, path, body string) string {
 func TestLinkInTerminal(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	term.program.whatsApp = net.HTTPClient()
 	server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--data", "data")
 	r := newSocketRig(t, net, term, []string{"--data", "data"}, server)
-	beside := newTerminal(t, nil)
+	beside := newConsole(t, nil)
 	beside.program.stdin = strings.NewReader(r.key + "\n")
 	linking := start(t, beside, "link", "--session", r.id, "--server", r.base, "--phone", "+"+shopNumber)
 	code := linking.printed.waitFor(t, `  ([0-9A-Z]{4}-[0-9A-Z]{4})`)
@@ -100,13 +100,13 @@ func TestLinkInTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	linking.printed.waitFor(t, `(linked \+`+shopNumber+`)`)
-	again := newTerminal(t, nil)
+	again := newConsole(t, nil)
 	again.program.stdin = strings.NewReader(r.key + "\n")
 	if got := again.run(t.Context(), []string{"link", "--session", r.id, "--server", r.base}); got != exitFailed || !strings.Contains(again.errs.String(), "linked already") {
 		t.Errorf("linking again: %d %s", got, again.errs.String())
 	}
 	r.must("DELETE", r.session+"/pair", "")
-	scanning := newTerminal(t, nil)
+	scanning := newConsole(t, nil)
 	scanning.program.stdin = strings.NewReader(r.key + "\n")
 	drawn := start(t, scanning, "link", "--session", r.id, "--server", r.base)
 	drawn.printed.waitFor(t, `(▀[▀▄█ ]{20,})`)
@@ -322,7 +322,7 @@ func (r *socketRig) deleted() {
 func TestSocketRepeats(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	term.program.whatsApp = net.HTTPClient()
 	server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--data", "data")
 	r := newSocketRig(t, net, term, []string{"--data", "data"}, server)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/diskspace"
+	"puntuale/internal/metrics"
 	"puntuale/internal/push"
 	"puntuale/internal/store/archiver"
 )
@@ -36,7 +39,7 @@ const (
 )
 
 // backgroundTasks returns what this server does.
-func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter, pushes *push.Notifier) []task {
+func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metrics.Meter, pushes *push.Notifier) []task {
 	all := []task{
 		{name: "refill", every: taskEvery, do: func(ctx context.Context) error {
 			n, err := s.accounts.Refill(ctx)
@@ -47,8 +50,8 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter,
 		}},
 		// Years of old contents take many minutes.
 		{name: "maintenance", every: taskEvery, do: s.control.Maintain},
-		{name: "disk", every: taskEvery, do: newDisks(cfg, m).look},
-		{name: "readiness", every: readinessEvery, do: func(ctx context.Context) error { _ = s.health.probe(ctx); return nil }},
+		{name: "disk", every: taskEvery, do: diskspace.New(diskFolders(cfg), m.Disk, cfg.Logger).Look},
+		{name: "readiness", every: readinessEvery, do: func(ctx context.Context) error { _ = s.health.Probe(ctx); return nil }},
 	}
 	if databaseFile(&cfg.baseSettings, cfg.Data) != "" {
 		all = append(all, task{name: "check", first: checkFirst, every: checkEvery, do: s.store.Verify})
@@ -58,7 +61,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter,
 			now := cfg.Clock.Now()
 			ready, waiting, err := s.store.Backlog(ctx, now)
 			if err == nil {
-				m.backlog.set(now, ready, waiting)
+				m.Backlog(now, metrics.Backlog(ready), metrics.Backlog(waiting))
 			}
 			return err
 		}})
@@ -70,6 +73,20 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter,
 		all = append(all, task{name: "archive", every: taskEvery, do: archive, urgent: folderFault})
 	}
 	return all
+}
+
+// diskFolders are the folders that this server writes in, by what they are for.
+func diskFolders(cfg *serverConfig) map[string]string {
+	folders := map[string]string{"data": cfg.Data}
+	if file := databaseFile(&cfg.baseSettings, cfg.Data); file != "" {
+		if folders["database"] = filepath.Dir(file); folders["database"] == folders["data"] {
+			delete(folders, "data")
+		}
+	}
+	if cfg.Archive != "" {
+		folders["archive"] = cfg.Archive
+	}
+	return folders
 }
 
 // folderFault reports errors of the archive's folder, not of the store: full, not to be written, damaged.
@@ -96,17 +113,17 @@ func (s *server) archive(cfg *serverConfig, vault *auth.Vault) func(context.Cont
 type taskRunner struct {
 	clock  clock.Clock
 	logger *slog.Logger
-	meter  *meter
+	meter  *metrics.Meter
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
 }
 
 // startTasks begins each one.
-func startTasks(all []task, c clock.Clock, logger *slog.Logger, m *meter) *taskRunner {
+func startTasks(all []task, c clock.Clock, logger *slog.Logger, m *metrics.Meter) *taskRunner {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &taskRunner{clock: c, logger: logger, meter: m, cancel: cancel}
 	for i := range all {
-		m.alerts.taskFailures.WithLabelValues(all[i].name) // 0 until the first
+		m.Task(all[i].name) // 0 until the first
 		r.loops.Go(func() { r.repeat(ctx, &all[i]) })
 	}
 	return r
@@ -147,14 +164,14 @@ type trouble struct {
 func (r *taskRunner) note(c *task, t *trouble, err error) {
 	now := r.clock.Now()
 	if err == nil {
-		r.meter.alerts.taskDone.WithLabelValues(c.name).Set(float64(now.Unix()))
+		r.meter.TaskDone(c.name, now)
 		if !t.since.IsZero() {
 			r.logger.Info("a background task works again", "task", c.name, "failed_for", now.Sub(t.since))
 		}
 		*t = trouble{}
 		return
 	}
-	r.meter.alerts.taskFailures.WithLabelValues(c.name).Inc()
+	r.meter.TaskFailed(c.name)
 	if t.since.IsZero() {
 		t.since = now
 	}

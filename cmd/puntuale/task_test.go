@@ -14,13 +14,14 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/metrics"
 )
 
 // runTask runs one task, whose outcomes come one after the other and then stay the last, for a time, and returns the log.
 func runTask(t *testing.T, c task, lasts time.Duration, outcomes ...error) (log string, times int, figures string) {
 	t.Helper()
 	var written bytes.Buffer
-	m := newMeter()
+	m := metrics.New("test")
 	synctest.Test(t, func(*testing.T) {
 		c.do = func(context.Context) error {
 			times++
@@ -32,7 +33,7 @@ func runTask(t *testing.T, c task, lasts time.Duration, outcomes ...error) (log 
 		r.stop()
 	})
 	w := httptest.NewRecorder()
-	m.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return written.String(), times, w.Body.String()
 }
 

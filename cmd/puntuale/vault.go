@@ -10,11 +10,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/localfile"
 )
 
 // openVault opens what seals secrets. The data key in the database is wrapped by a key that is kept apart from it. The
@@ -36,16 +36,10 @@ func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretSt
 	if master == nil {
 		cfg.Logger.Warn("secrets lie in the database beside the key that opens them; set PUNTUALE_KEY or key-file on every server")
 	}
-	if cfg.Key == "" && others(file) {
+	if cfg.Key == "" && localfile.OthersMayRead(file) {
 		cfg.Logger.Warn("others than its owner may read the key file; take that away with chmod 600", "file", file)
 	}
 	return vault, nil
-}
-
-// others reports whether a file, if it is one, is open to others than its owner. Windows does not tell.
-func others(file string) bool {
-	info, err := os.Stat(file)
-	return err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0
 }
 
 // masterKey returns the key and where it came from; nil when there is none.

@@ -13,7 +13,7 @@ import (
 // TestKeyFile: on SQLite the key that seals secrets is a file of its own, made once, and without it nothing starts.
 func TestKeyFile(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	args := []string{"serve", "--addr", "127.0.0.1:0", "--data", "data"}
 	file := filepath.Join(term.dir, "data", "puntuale.db.key")
 	serve := func() string {
@@ -40,7 +40,7 @@ func TestKeyFile(t *testing.T) {
 
 	refused := func(env map[string]string, what string) {
 		t.Helper()
-		other := newTerminal(t, env)
+		other := newConsole(t, env)
 		other.dir = term.dir
 		if code := other.run(context.Background(), args); code == exitDone || !strings.Contains(other.errs.String(), what) {
 			t.Errorf("exit code %d, want %q: %s", code, what, other.errs.String())
@@ -71,7 +71,7 @@ func TestKeyFile(t *testing.T) {
 		}
 	}
 	// The same key as a text, with the line's end that a secret's file often has.
-	text := start(t, withFolder(newTerminal(t, map[string]string{"PUNTUALE_KEY": string(first)}), term.dir), args[:len(args)-2]...)
+	text := start(t, withFolder(newConsole(t, map[string]string{"PUNTUALE_KEY": string(first)}), term.dir), args[:len(args)-2]...)
 	text.logged.waitFor(t, `"url":"([^"]+)"`)
 	text.end()
 	if shown := term.setting(t, "key", "--key", strings.Repeat("k", 44)); strings.Contains(shown, "kkk") {
@@ -79,7 +79,7 @@ func TestKeyFile(t *testing.T) {
 	}
 }
 
-func withFolder(term *terminal, dir string) *terminal {
+func withFolder(term *console, dir string) *console {
 	term.dir = dir
 	return term
 }
@@ -89,7 +89,7 @@ func TestKeyOnPostgres(t *testing.T) {
 	t.Parallel()
 	database := storetest.Postgres(t).Config.Database
 	serve := func(env map[string]string) string {
-		server := start(t, newTerminal(t, env), "serve", "--addr", "127.0.0.1:0", "--database", database)
+		server := start(t, newConsole(t, env), "serve", "--addr", "127.0.0.1:0", "--database", database)
 		server.logged.waitFor(t, `"url":"([^"]+)"`)
 		server.end()
 		return server.logged.String()
@@ -102,7 +102,7 @@ func TestKeyOnPostgres(t *testing.T) {
 	if log := serve(key); strings.Contains(log, warning) {
 		t.Error(log)
 	}
-	term := newTerminal(t, nil)
+	term := newConsole(t, nil)
 	if code := term.run(context.Background(), []string{"serve", "--addr", "127.0.0.1:0", "--database", database}); code == exitDone ||
 		!strings.Contains(term.errs.String(), "the stored secrets are sealed") || strings.Contains(term.errs.String(), warning) {
 		t.Errorf("%d %s", code, term.errs.String())

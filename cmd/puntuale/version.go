@@ -26,6 +26,15 @@ func releaseOf(given string, info *debug.BuildInfo) string {
 	return "development"
 }
 
+// release is this build's.
+func release() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return releaseOf(version, info)
+}
+
 type versionCommand struct{}
 
 func (versionCommand) Run(_ context.Context, p *program) error {

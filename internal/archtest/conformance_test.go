@@ -46,6 +46,34 @@ func TestConformanceIndex(t *testing.T) {
 	}
 }
 
+// TestAdmissionIndex: every test that docs/admission.md names is there, and each part in its table names one.
+func TestAdmissionIndex(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "admission.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := readTests(t, filepath.Join("..", ".."))
+	parts := 0
+	for line := range strings.Lines(string(page)) {
+		found := named.FindAllStringSubmatch(line, -1)
+		for _, m := range found {
+			if _, there := tests[m[1]+":"+m[2]]; !there {
+				t.Errorf("%s is no test", m[0])
+			}
+		}
+		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| part |") {
+			parts++
+			if len(found) == 0 {
+				t.Errorf("no test needs this part: %s", line)
+			}
+		}
+	}
+	if parts < 20 {
+		t.Errorf("only %d parts: the page is not read as it is meant", parts)
+	}
+}
+
 // readTests returns the module's tests as "package:name", each with the names of its parts. Those are the first texts of
 // the literals in it, as go test writes them.
 func readTests(t *testing.T, root string) map[string]map[string]bool {

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/httpapi"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/plan"
 )
 
@@ -124,7 +124,7 @@ func startOverHTTP(t testing.TB, operator puntuale.Operator, sequence puntuale.S
 	t.Helper()
 	system := clock.System()
 	handler, err := httpapi.New(httpapi.Config{
-		Logger: quiet(), Now: system.Now, Admit: httpkit.Admission{Gate: httpkit.NewGate(httpkit.GateConfig{Places: 256, Now: system.Now}), Budget: httpkit.NewBudget(96<<20, nil)},
+		Logger: quiet(), Now: system.Now, Admit: admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 256, Now: system.Now}), Budget: admission.NewMemoryBudget(96<<20, nil)},
 		Control: control.New(control.Config{Tenants: operator, Devices: operator, Maintenance: operator, Clock: system, Sandbox: true}),
 	})
 	if err != nil {

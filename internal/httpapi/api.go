@@ -14,6 +14,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 )
 
 // DocumentPath is where the OpenAPI document is served; it takes no key.
@@ -27,8 +28,8 @@ type Config struct {
 	Now      func() time.Time                                   // for the access log and the rate
 	Rate     float64                                            // calls a second under one key; 0: no limit
 	Observe  func(route string, status int, took time.Duration) // called for every answer; nil: not called
-	Admit    httpkit.Admission                                  // shared with the dashboards and the webhooks
-	Refuse   *httpkit.Restraint                                 // keeps refusals from taking all of the server's time; nil: none
+	Admit    admission.Limits                                   // shared with the dashboards and the webhooks
+	Refuse   *admission.RefusalPacer                            // keeps refusals from taking all of the server's time; nil: none
 	Proxies  httpkit.Proxies                                    // nil: httpkit.DefaultProxies
 	Scratch  string                                             // the folder of answers that are too long for memory, made when it is needed; "": the system's
 }
@@ -45,9 +46,9 @@ type api struct {
 	control  *control.Control
 	accounts *account.Accounts
 	logger   *slog.Logger
-	pace     *httpkit.Pace[pacedKey]
-	admits   httpkit.Admission
-	refusal  *httpkit.Restraint
+	pace     *admission.RateLimiter[pacedKey]
+	admits   admission.Limits
+	refusal  *admission.RefusalPacer
 	shares   shares
 	scratch  string
 	now      func() time.Time
@@ -64,7 +65,7 @@ func init() {
 // request ids, access log and recovery. New fails only when a file of the page is missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, logger: cfg.Logger, pace: httpkit.NewPace[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, logger: cfg.Logger, pace: admission.NewRateLimiter[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)

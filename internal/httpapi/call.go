@@ -21,6 +21,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 )
 
 // call is one call with a valid key: its caller, and what came with the request.
@@ -36,8 +37,8 @@ type call struct {
 	match   []string         // the header If-Match, as it came
 	file    io.Reader        // the body of an upload
 	kind    string           // and its content type
-	pass    *httpkit.Pass
-	account *httpkit.Account // counts the memory that the call takes
+	pass    *admission.Permit
+	account *admission.MemoryGrant // counts the memory that the call takes
 }
 
 type callKey struct{}
@@ -66,11 +67,11 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			return
 		}
 		hash, _, plausible := auth.ParseKey(key)
-		pass, patient := (*httpkit.Pass)(nil), r.Context()
+		pass, patient := (*admission.Permit)(nil), r.Context()
 		if plausible { // otherwise it is refused without asking the store
 			who, found := a.shares.of(hash)
 			if !found {
-				who, err = httpkit.From(r), a.admits.Strangers.Check(httpkit.From(r))
+				who, err = httpkit.UnknownCaller(r), a.admits.UnknownCallers.Check(httpkit.UnknownCaller(r))
 			}
 			if err == nil {
 				pass, patient, err = a.admits.Gate.Enter(r.Context(), who, op.lane())
@@ -112,13 +113,13 @@ func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	}
 	if op.upload > 0 {
 		c.pass.Rest() // each of its transactions waits for a seat of its own
-		c.file = httpkit.ReadOn(w, r, a.now)
+		c.file = admission.ReadOn(w, r, a.now)
 		ctx = puntuale.WithPatience(ctx, puntuale.NewPatience(nil, false)) // the time that the file takes must not count as waiting for the server
 	}
 	if op.body == nil || r.ContentLength == 0 {
 		return ctx, c.read(w, r, op, known)
 	}
-	if err := httpkit.CheckLength(r, op.most()); err != nil {
+	if err := admission.CheckLength(r, op.most()); err != nil {
 		return ctx, err
 	}
 	c.pass.Rest()
@@ -153,7 +154,7 @@ func (a *api) unknown(r *http.Request, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err
 	}
-	if early := a.admits.Unknown(r); early != nil {
+	if early := a.admits.UnknownCallers.Take(httpkit.UnknownCaller(r)); early != nil {
 		httpkit.Quieten(r.Context())
 		return early
 	}
@@ -238,16 +239,16 @@ const (
 func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known map[string]bool) error {
 	switch {
 	case op.upload > 0:
-		if err := httpkit.CheckLength(r, op.upload); err != nil {
+		if err := admission.CheckLength(r, op.upload); err != nil {
 			return err
 		}
 		c.kind = r.Header.Get("Content-Type")
 	case op.body == nil:
-		if err := httpkit.CheckLength(r, httpkit.MaxBody); err != nil {
+		if err := admission.CheckLength(r, admission.MaxBody); err != nil {
 			return err
 		}
 	default:
-		body, err := httpkit.ReadBody(w, r, op.most(), c.account)
+		body, err := admission.ReadBody(w, r, op.most(), c.account)
 		if err != nil {
 			return err
 		}
@@ -323,4 +324,4 @@ func unreadable(faults ...puntuale.Fault) error {
 }
 
 // most is how many bytes the operation's body may have.
-func (op *operation) most() int64 { return cmp.Or(op.bodyBytes, httpkit.MaxBody) }
+func (op *operation) most() int64 { return cmp.Or(op.bodyBytes, admission.MaxBody) }

@@ -136,12 +136,12 @@ func (a *api) enterStranger(op operation) func(huma.Context, func(huma.Context))
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		httpkit.Annotate(r.Context(), slog.String("operation", op.id))
-		if err := a.admits.Unknown(r); err != nil {
+		who := httpkit.UnknownCaller(r)
+		if err := a.admits.UnknownCallers.Take(who); err != nil {
 			httpkit.Quieten(r.Context())
 			a.refuse(w, r, err)
 			return
 		}
-		who := httpkit.From(r)
 		pass, patient, err := a.admits.Gate.Enter(r.Context(), who, op.lane())
 		if err != nil {
 			a.turnAway(w, r, err)

@@ -104,7 +104,7 @@ func noSuchPath() error {
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch puntuale.CodeOf(err) {
 	case puntuale.CodeUnauthorized, puntuale.CodeRateLimited, puntuale.CodeOverloaded: // some callers repeat such calls at once
-		a.refusal.Hold(r.Context())
+		a.refusal.Delay(r.Context())
 	default:
 	}
 	a.problem(r.Context(), err).Write(w)

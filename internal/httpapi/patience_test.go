@@ -14,13 +14,13 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/httpapi"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 )
 
 // behindGate is the service's handler behind a gate.
-func (s *service) behindGate(gate *httpkit.Gate, refuse *httpkit.Restraint) http.Handler {
+func (s *service) behindGate(gate *admission.Gate, refuse *admission.RefusalPacer) http.Handler {
 	s.t.Helper()
-	h, err := httpapi.New(httpapi.Config{Control: s.control, Accounts: s.accounts, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler), Admit: httpkit.Admission{Gate: gate}, Refuse: refuse})
+	h, err := httpapi.New(httpapi.Config{Control: s.control, Accounts: s.accounts, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler), Admit: admission.Limits{Gate: gate}, Refuse: refuse})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestSlowBody(t *testing.T) {
 		key := s.newClient("a@x", "full")
 		sequence := s.newSequence(key, stepLater)
 		const patience = time.Second
-		h := s.behindGate(httpkit.NewGate(httpkit.GateConfig{Places: 1, Patience: patience, Now: time.Now}), nil)
+		h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 1, Patience: patience, Now: time.Now}), nil)
 		var last string
 		for n := range 5 { // on a slow machine the call itself may take until its admission deadline
 			from := make(chan time.Time)
@@ -72,11 +72,11 @@ func TestHeldRefusalsHoldNoPlaces(t *testing.T) {
 	s := newService(t, options{})
 	key := s.newClient("a@x", "full")
 	var held atomic.Int64
-	refuse := httpkit.NewRestraint(0.1, func() time.Time {
+	refuse := admission.NewRefusalPacer(0.1, func() time.Time {
 		held.Add(1)
 		return time.Now()
 	})
-	h := s.behindGate(httpkit.NewGate(httpkit.GateConfig{Places: 2, Patience: 50 * time.Millisecond, Now: time.Now}), refuse)
+	h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 2, Patience: 50 * time.Millisecond, Now: time.Now}), refuse)
 	call := func(key string) int {
 		r := httptest.NewRequest(http.MethodGet, "/api/sequences", nil)
 		r.Header.Set("Authorization", "Bearer "+key)

@@ -6,6 +6,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 )
 
 // shares remembers which caller each lately used key belongs to. So the gate can tell callers apart before their keys
@@ -13,7 +14,7 @@ import (
 // concurrent use.
 type shares struct {
 	mu    sync.Mutex
-	owner map[puntuale.KeyHash]httpkit.Share
+	owner map[puntuale.KeyHash]admission.CallerKey
 }
 
 // mostShares bounds how many keys are remembered. Beyond it a random key is forgotten, and its next call waits with
@@ -21,7 +22,7 @@ type shares struct {
 const mostShares = 1 << 16
 
 // of returns the caller key of an API key that was found lately.
-func (s *shares) of(key puntuale.KeyHash) (who httpkit.Share, found bool) {
+func (s *shares) of(key puntuale.KeyHash) (who admission.CallerKey, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	who, found = s.owner[key]
@@ -39,7 +40,7 @@ func (s *shares) found(key puntuale.KeyHash, c *call, err error) {
 	case err != nil:
 		return
 	case s.owner == nil:
-		s.owner = map[puntuale.KeyHash]httpkit.Share{}
+		s.owner = map[puntuale.KeyHash]admission.CallerKey{}
 	}
 	owner := c.share()
 	if _, known := s.owner[key]; !known && len(s.owner) >= mostShares {
@@ -52,25 +53,25 @@ func (s *shares) found(key puntuale.KeyHash, c *call, err error) {
 }
 
 // share returns the caller key of a call.
-func (c *call) share() httpkit.Share {
+func (c *call) share() admission.CallerKey {
 	if c.device != nil {
-		return httpkit.Share{Side: puntuale.DeviceSide, ID: int64(c.device.ID)}
+		return admission.CallerKey{Side: puntuale.DeviceSide, ID: int64(c.device.ID)}
 	}
 	if c.client != nil {
-		return httpkit.Share{Side: puntuale.ClientSide, ID: int64(c.client.ID())}
+		return admission.CallerKey{Side: puntuale.ClientSide, ID: int64(c.client.ID())}
 	}
-	return httpkit.Share{Side: puntuale.PartnerSide, ID: int64(c.partner.ID())}
+	return admission.CallerKey{Side: puntuale.PartnerSide, ID: int64(c.partner.ID())}
 }
 
 // lane is how the gate treats an operation's calls.
-func (op operation) lane() httpkit.Lane {
+func (op operation) lane() admission.Priority {
 	switch {
 	case op.prevents:
-		return httpkit.LanePrevent
+		return admission.PriorityPrevent
 	case op.method == http.MethodGet:
-		return httpkit.LaneRead
+		return admission.PriorityRead
 	}
-	return httpkit.LaneWrite
+	return admission.PriorityWrite
 }
 
 // turnAway refuses a call before any part of it was checked. It lets a small body arrive, because a new connection would

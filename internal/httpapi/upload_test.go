@@ -14,7 +14,7 @@ import (
 
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 )
 
 // openUpload begins an upload that ends only when finish is called. begun is closed when the server reads the body.
@@ -110,8 +110,8 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 			t.Fatal(r)
 		}
 		s.checkCampaign(key, made.ID)
-		gate := httpkit.NewGate(httpkit.GateConfig{Places: 1, Patience: 100 * time.Millisecond, Now: time.Now})
-		h, err := httpapi.New(httpapi.Config{Control: s.control, Accounts: s.accounts, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Admit: httpkit.Admission{Gate: gate}})
+		gate := admission.NewGate(admission.GateConfig{Seats: 1, Patience: 100 * time.Millisecond, Now: time.Now})
+		h, err := httpapi.New(httpapi.Config{Control: s.control, Accounts: s.accounts, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Admit: admission.Limits{Gate: gate}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if full {
 					w = &onceWritten{ResponseWriter: w, do: func() {
-						if _, _, err := gate.Enter(t.Context(), httpkit.Share{}, httpkit.LaneWrite); err != nil { // it keeps its seat
+						if _, _, err := gate.Enter(t.Context(), admission.CallerKey{}, admission.PriorityWrite); err != nil { // it keeps its seat
 							t.Error(err)
 						}
 					}}

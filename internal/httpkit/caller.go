@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"puntuale/internal/httpkit/admission"
 )
 
 // Caller tells where a request comes from.
@@ -72,6 +74,11 @@ func CallerOf(r *http.Request) Caller {
 		return t.proxies.Caller(r)
 	}
 	return DefaultProxies.Caller(r)
+}
+
+// UnknownCaller is the key of a request whose caller nobody knows yet: its address.
+func UnknownCaller(r *http.Request) admission.CallerKey {
+	return admission.AddressKey(CallerOf(r).Address)
 }
 
 // Caller tells where a request comes from. Each proxy appends the address that it saw to X-Forwarded-For, so the list is

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"runtime/debug"
 	"time"
+
+	"puntuale/internal/httpkit/admission"
 )
 
 // Config is what [Wrap] needs.
@@ -42,7 +44,7 @@ func Wrap(h http.Handler, cfg Config) http.Handler {
 			out.body = &noticedBody{ReadCloser: r.Body}
 			r.Body = out.body
 		}
-		defer linger(w, r)
+		defer admission.Linger(w, r)
 		defer func() { access(cfg, t, r, out, begun) }()
 		defer recovered(cfg.Logger, r, out)
 		h.ServeHTTP(out, r)
@@ -156,6 +158,9 @@ const (
 	takenWithin   = 10 * time.Second
 )
 
+// longPast is a deadline that ends a write at once.
+var longPast = time.Unix(1, 0)
+
 func (w *recorder) Write(p []byte) (written int, err error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
@@ -179,7 +184,7 @@ func (w *recorder) writePart(p []byte) (int, error) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(longAgo) // fails only when the reader is gone
+			_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(longPast) // fails only when the reader is gone
 		}
 	})()
 	return w.ResponseWriter.Write(p)

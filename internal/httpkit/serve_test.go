@@ -2,7 +2,6 @@ package httpkit_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,9 +10,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"puntuale"
 	"puntuale/internal/httpkit"
 )
 
@@ -91,44 +90,6 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// endless is a body that says nothing of its length and never stops; it counts what was read.
-type endless struct{ read int }
-
-func (e *endless) Read(p []byte) (int, error) {
-	e.read += len(p)
-	return len(p), nil
-}
-
-func TestReadBody(t *testing.T) {
-	t.Parallel()
-	read := func(body io.Reader, length int64) ([]byte, error) {
-		r := httptest.NewRequest(http.MethodPost, "/", body)
-		r.ContentLength = length
-		return httpkit.ReadBody(httptest.NewRecorder(), r, httpkit.MaxBody, nil)
-	}
-	if got, err := read(strings.NewReader(strings.Repeat("x", httpkit.MaxBody)), -1); err != nil || len(got) != httpkit.MaxBody {
-		t.Errorf("the largest body: %d, %v", len(got), err)
-	}
-	if got, err := read(http.NoBody, 0); err != nil || len(got) != 0 {
-		t.Errorf("no body: %q, %v", got, err)
-	}
-	unread := &endless{}
-	if _, err := read(unread, httpkit.MaxBody+1); puntuale.CodeOf(err) != puntuale.CodeTooLarge || unread.read != 0 {
-		t.Errorf("announced as too large: %v, %d bytes read", err, unread.read)
-	}
-	if _, err := read(unread, -1); puntuale.CodeOf(err) != puntuale.CodeTooLarge || unread.read > 2*httpkit.MaxBody {
-		t.Errorf("found to be too large: %v, %d bytes read", err, unread.read)
-	}
-	broken := io.MultiReader(strings.NewReader(`{"a":`), brokenReader{})
-	if _, err := read(broken, -1); puntuale.CodeOf(err) != puntuale.CodeUnreadable {
-		t.Errorf("broken off: %v", err)
-	}
-}
-
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
-
 // TestRefusedUnread: a caller that sends its body byte by byte has its refusal at once. A body that was read leaves the
 // connection open.
 func TestRefusedUnread(t *testing.T) {
@@ -160,4 +121,50 @@ func TestRefusedUnread(t *testing.T) {
 	if err != nil || a.Close {
 		t.Errorf("a body that was read: %+v, %v", a, err)
 	}
+}
+
+// memoryListener gives the server one connection in memory, whose deadlines follow the test's clock.
+type memoryListener struct {
+	conn   chan net.Conn
+	closed chan struct{}
+}
+
+func (l *memoryListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (l *memoryListener) Close() error   { close(l.closed); return nil }
+func (l *memoryListener) Addr() net.Addr { return &net.IPAddr{} }
+
+// TestUnreadAnswer: a reader that takes nothing of a long answer does not keep it in memory for long.
+func TestUnreadAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &memoryListener{make(chan net.Conn), make(chan struct{})}
+		gone := make(chan error, 1)
+		server := &http.Server{Handler: httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, err := w.Write(make([]byte, 1<<20))
+			gone <- err
+		}), httpkit.Config{Logger: slog.New(slog.DiscardHandler), Now: time.Now})} //nolint:gosec // the deadline is what is tested
+		go func() { _ = server.Serve(l) }()
+		here, there := net.Pipe()
+		l.conn <- there
+		began := time.Now()
+		_, _ = io.WriteString(here, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		select {
+		case err := <-gone:
+			if err == nil || time.Since(began) > 15*time.Second {
+				t.Errorf("%v, after %v", err, time.Since(began))
+			}
+		case <-time.After(time.Minute):
+			t.Error("the answer still waits for its reader")
+		}
+		_ = here.Close()
+		_ = server.Close()
+		<-time.After(time.Minute) // net/http waits for a moment before it closes a connection
+	})
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/page"
 )
 
@@ -22,29 +22,29 @@ import (
 func TestPagesKeepToTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	gate := httpkit.NewGate(httpkit.GateConfig{Places: 1, Patience: 20 * time.Millisecond, Now: w.clock.Now})
-	w.serveAs(page.Config{Admit: httpkit.Admission{Gate: gate}})
+	gate := admission.NewGate(admission.GateConfig{Seats: 1, Patience: 20 * time.Millisecond, Now: w.clock.Now})
+	w.serveAs(page.Config{Admit: admission.Limits{Gate: gate}})
 	v := w.visitor(w.clients[puntuale.Staff])
-	here := httpkit.AddressShare(netip.MustParseAddr("127.0.0.1"))
-	elsewhere := httpkit.AddressShare(netip.MustParseAddr("203.0.113.7"))
+	here := admission.AddressKey(netip.MustParseAddr("127.0.0.1"))
+	elsewhere := admission.AddressKey(netip.MustParseAddr("203.0.113.7"))
 	part := http.Header{"Hx-Request": {"true"}}
 	for _, try := range []struct {
 		name   string
-		holds  []httpkit.Share
+		holds  []admission.CallerKey
 		header http.Header
 		status int
 		says   string
 	}{
-		{"the caller's own", []httpkit.Share{here}, nil, http.StatusTooManyRequests, "Troppe richieste"},
-		{"the caller's own, a part", []httpkit.Share{here}, part, http.StatusTooManyRequests, ""},
-		{"others'", []httpkit.Share{elsewhere, elsewhere}, nil, http.StatusServiceUnavailable, ""},
+		{"the caller's own", []admission.CallerKey{here}, nil, http.StatusTooManyRequests, "Troppe richieste"},
+		{"the caller's own, a part", []admission.CallerKey{here}, part, http.StatusTooManyRequests, ""},
+		{"others'", []admission.CallerKey{elsewhere, elsewhere}, nil, http.StatusServiceUnavailable, ""},
 		{"nobody's", nil, nil, http.StatusOK, "Messaggi"},
 	} {
-		var held []*httpkit.Pass
+		var held []*admission.Permit
 		for _, who := range try.holds {
-			lane := httpkit.LanePrevent // which has places of its own, so that all of them are taken
+			lane := admission.PriorityPrevent // which has places of its own, so that all of them are taken
 			if len(held) == 0 {
-				lane = httpkit.LaneRead
+				lane = admission.PriorityRead
 			}
 			pass, _, err := gate.Enter(context.Background(), who, lane)
 			w.must(err)
@@ -69,7 +69,7 @@ func TestPagesForStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	user := w.visitor(w.clients[puntuale.Staff])
-	w.serveAs(page.Config{Admit: httpkit.Admission{Strangers: httpkit.NewPace[httpkit.Share](1, 3, w.clock.Now)}})
+	w.serveAs(page.Config{Admit: admission.Limits{UnknownCallers: admission.NewRateLimiter[admission.CallerKey](1, 3, w.clock.Now)}})
 	nobody := w.visitor(0)
 	last := answer{}
 	for i := range 4 {

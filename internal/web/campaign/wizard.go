@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -257,7 +257,7 @@ const mostList = 100<<20 + 1<<20
 
 // uploadPeople reads a list as it comes, from a file or as it was pasted: all of it, or nothing where a row is wrong.
 func uploadPeople(v *page.Request) error {
-	if err := httpkit.CheckLength(v.HTTP, mostList); err != nil {
+	if err := admission.CheckLength(v.HTTP, mostList); err != nil {
 		return listRefused(v, err)
 	}
 	if _, answered, err := campaignDraft(v); err != nil || answered {
@@ -267,7 +267,7 @@ func uploadPeople(v *page.Request) error {
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
-	}{httpkit.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, mostList)
+	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, mostList)
 	parts, err := v.HTTP.MultipartReader()
 	if err != nil {
 		return page.Unreadable(err)

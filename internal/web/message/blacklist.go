@@ -10,7 +10,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/request"
-	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -100,7 +100,7 @@ func importNumbers(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	content, err := v.File("file", httpkit.MaxBody)
+	content, err := v.File("file", admission.MaxBody)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/language"
 	"puntuale/internal/web/static"
 	"puntuale/internal/web/view"
@@ -37,8 +38,8 @@ type Request struct {
 	Partner *account.Partner // on the partner's side
 	Client  *control.Client  // on the client's side
 	Frame   *view.Frame
-	Pass    *httpkit.Pass
-	Memory  *httpkit.Account // of what the request takes in memory
+	Pass    *admission.Permit
+	Memory  *admission.MemoryGrant // of what the request takes in memory
 
 	target   string // what was done it to, for the audit log
 	Quiet    bool   // nothing was done
@@ -116,13 +117,13 @@ const (
 // body reads what was sent. Others may have the place meanwhile; who has not signed in gets none again, for a sign-in waits
 // in a queue of its own. Codes: too_large, unreadable, overloaded, rate_limited.
 func (v *Request) body() (content []byte, err error) {
-	most := int64(httpkit.MaxBody)
+	most := int64(admission.MaxBody)
 	if v.Person == nil {
 		most = strangerBody
-		defer httpkit.ReadWithin(v.Writer, v.HTTP, strangerWithin)()
+		defer admission.ReadWithin(v.Writer, v.HTTP, strangerWithin)()
 	}
 	v.Pass.Rest()
-	if content, err = httpkit.ReadBody(v.Writer, v.HTTP, most, v.Memory); err != nil {
+	if content, err = admission.ReadBody(v.Writer, v.HTTP, most, v.Memory); err != nil {
 		return nil, err
 	}
 	if v.Person != nil {
@@ -144,7 +145,7 @@ func (v *Request) Form() (*view.Form, error) {
 	}
 	v.HTTP.Body = io.NopCloser(bytes.NewReader(content))
 	if strings.HasPrefix(v.HTTP.Header.Get("Content-Type"), "multipart/form-data") {
-		err = v.HTTP.ParseMultipartForm(httpkit.MaxBody)
+		err = v.HTTP.ParseMultipartForm(admission.MaxBody)
 	} else {
 		err = v.HTTP.ParseForm()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/view"
 )
 
@@ -66,7 +67,7 @@ func (s *Site) admit(v *Request) error {
 		return err
 	}
 	if v.Person == nil && v.route.counted() {
-		if err := s.admits.Unknown(v.HTTP); err != nil {
+		if err := s.admits.UnknownCallers.Take(httpkit.UnknownCaller(v.HTTP)); err != nil {
 			httpkit.Quieten(v.Ctx())
 			return err
 		}
@@ -118,14 +119,14 @@ var preventing = []string{
 }
 
 // lane is how the gate treats requests for the route.
-func (r *Route) lane() httpkit.Lane {
+func (r *Route) lane() admission.Priority {
 	switch {
 	case slices.Contains(preventing, r.Audit):
-		return httpkit.LanePrevent
+		return admission.PriorityPrevent
 	case r.Method() == http.MethodGet:
-		return httpkit.LaneRead
+		return admission.PriorityRead
 	}
-	return httpkit.LaneWrite
+	return admission.PriorityWrite
 }
 
 // counted reports whether a request counts towards the limit of one address, if nobody has signed in. What a sign-in page

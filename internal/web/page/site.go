@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/static"
 )
 
@@ -26,7 +27,7 @@ type Config struct {
 	Now      func() time.Time                                   // for the access log
 	Observe  func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
 	Proxies  httpkit.Proxies                                    // nil: httpkit.DefaultProxies
-	Admit    httpkit.Admission                                  // shared with the API and the webhooks
+	Admit    admission.Limits                                   // shared with the API and the webhooks
 }
 
 // Site is what all pages share.
@@ -39,13 +40,13 @@ type Site struct {
 	mux      *http.ServeMux
 	routes   []Route
 	cross    *http.CrossOriginProtection
-	admits   httpkit.Admission
-	lanes    map[string]httpkit.Lane // by pattern
+	admits   admission.Limits
+	lanes    map[string]admission.Priority // by pattern
 }
 
 // NewHandler returns the handler of all pages.
 func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
-	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
+	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]admission.Priority{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]
@@ -105,10 +106,10 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	_, pattern := s.mux.Handler(r)
 	lane, known := s.lanes[pattern]
 	if !known {
-		lane = httpkit.LaneRead
+		lane = admission.PriorityRead
 	}
 	// A page waits for the store as long as it takes: only the wait for a place is bounded.
-	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.From(r), lane)
+	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.UnknownCaller(r), lane)
 	if err != nil {
 		httpkit.Quieten(r.Context())
 		v := s.newRequest(w, r)
@@ -117,7 +118,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer pass.Leave()
-	account := s.admits.Budget.Open(httpkit.From(r))
+	account := s.admits.Budget.Open(httpkit.UnknownCaller(r))
 	defer account.Close()
 	s.visits(r).LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := s.newRequest(w, r)

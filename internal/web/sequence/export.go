@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -60,7 +61,7 @@ func importSequence(v *page.Request) error {
 		return err
 	}
 	text := f.Value("content")
-	if uploaded, err := v.File("file", httpkit.MaxBody); err != nil {
+	if uploaded, err := v.File("file", admission.MaxBody); err != nil {
 		return err
 	} else if len(uploaded) > 0 {
 		text = string(uploaded)

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// healthCommand asks a running server whether it does its work, as a load balancer asks /readyz. It is for places that
+// have no other program: a container made from nothing, a script that restarts servers one after the other.
+type healthCommand struct {
+	serveSettings `embed:""`
+	Wait          time.Duration `local:"" placeholder:"DURATION" default:"0s" help:"Go on asking for so long until the answer is yes."`
+}
+
+const (
+	askTimeout  = 3 * time.Second // more than a server takes to find out
+	askInterval = 200 * time.Millisecond
+)
+
+func (c *healthCommand) Run(ctx context.Context, p *program) error {
+	asker := &http.Client{Timeout: askTimeout, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
+	url := "http://" + askedAt(c.Addr) + "/readyz"
+	until := p.clock.Now().Add(c.Wait)
+	for {
+		err := ask(ctx, asker, url)
+		if err == nil {
+			_, err = fmt.Fprintln(p.stdout, "ready")
+			return err
+		}
+		if !p.clock.Now().Add(askInterval).Before(until) {
+			return fmt.Errorf("not ready: %w", err)
+		}
+		again, release := p.clock.After(askInterval)
+		select {
+		case <-again:
+		case <-ctx.Done():
+			release()
+			return fmt.Errorf("not ready: %w", err)
+		}
+	}
+}
+
+// askedAt is where to reach, from the same machine, a server that listens at addr.
+func askedAt(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr // the settings' check refuses it
+	}
+	switch ip := net.ParseIP(host); {
+	case host == "" || ip != nil && ip.IsUnspecified() && ip.To4() != nil:
+		host = "127.0.0.1"
+	case ip != nil && ip.IsUnspecified():
+		host = "::1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// ask returns nil when the server is ready, else what it says is wrong.
+func ask(ctx context.Context, asker *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := asker.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	var problem struct{ Title, Detail string }
+	_ = json.NewDecoder(io.LimitReader(response.Body, 4<<10)).Decode(&problem) // without it the status says enough
+	return errors.New(cmp.Or(problem.Detail, problem.Title, response.Status))
+}

@@ -1,0 +1,334 @@
+// Package campaignrun is one run of "puntuale campaign". It makes a campaign of a list through a running server. It shows what the
+// check found, asks, starts the campaign, and shows how far it is.
+package campaignrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"puntuale/internal/campaignclient"
+	"puntuale/internal/clock"
+	"puntuale/internal/localfile"
+	"puntuale/internal/terminal"
+)
+
+// Config is what [Run] needs.
+type Config struct {
+	Client *campaignclient.Client
+	Server string   // its address, as people gave it
+	Again  []string // the flags of a command line that reaches the same server with the same key
+	Clock  clock.Clock
+
+	In    io.Reader       // the list, where File is "-"
+	Lines *terminal.Lines // answers to questions
+	Out   io.Writer
+	Err   io.Writer
+	Bar   *terminal.Progress // on Out
+	Asks  bool               // a person sits at the terminal
+
+	Order   campaignclient.Order // of a new campaign
+	File    string               // the list of a new campaign; "-" is In
+	Columns string               // which column is which field; "": guessed
+	ID      string               // of a campaign that is there; "" for a new one
+	Verb    string               // what that campaign is told: pause, resume or cancel; "": it is looked at
+	Refused string               // a file for the refused rows; "" for none
+	Yes     bool                 // start without a question
+}
+
+// UsageError says that the command line lacks something.
+type UsageError string
+
+func (e UsageError) Error() string { return string(e) }
+
+// OutcomeError is what came of a campaign, with what the user can do now.
+type OutcomeError string
+
+func (e OutcomeError) Error() string { return string(e) }
+
+// Run makes a campaign of a list, or goes on with one, and follows it to its end. A repeat of the same command goes on where the
+// first one was, and sends nothing twice. Errors say how the campaign stands, and how to go on. They are [OutcomeError],
+// [UsageError] where nobody can be asked, or another.
+func Run(ctx context.Context, cfg Config) (err error) {
+	r := &run{cfg: cfg, id: cfg.ID}
+	cfg.Client.Lost = r.lost
+	switch {
+	case cfg.Verb != "":
+		err = r.change(ctx, cfg.Verb)
+	case cfg.ID != "":
+		err = r.goOn(ctx)
+	default:
+		err = r.send(ctx)
+	}
+	cfg.Bar.End()
+	_, told := errors.AsType[OutcomeError](err)
+	_, usage := errors.AsType[UsageError](err)
+	switch {
+	case err == nil || told || usage:
+		return err
+	case ctx.Err() != nil && r.id == "":
+		return errors.New("interrupted; nothing was started")
+	case ctx.Err() != nil:
+		return errors.New("interrupted; " + r.stands(ctx))
+	case r.known:
+		return fmt.Errorf("%w\n  %s", err, r.stands(ctx))
+	}
+	return err
+}
+
+// run is a campaign under way.
+type run struct {
+	cfg Config
+
+	id                string
+	verb              string // what the campaign is told; "" for none
+	known             bool   // the campaign is there
+	starting, started bool
+	recipients        int       // of the list
+	last              time.Time // the moment of the last message, as the check said
+}
+
+// lost says that the server does not do what it was asked for, and that it does again.
+func (r *run) lost(err error) {
+	r.cfg.Bar.End()
+	if err == nil {
+		fmt.Fprintln(r.cfg.Err, "The server answers again.")
+		return
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	what := "No answer from"
+	if _, refused := errors.AsType[*campaignclient.Refusal](err); refused {
+		what = "Not now, says"
+	}
+	fmt.Fprintf(r.cfg.Err, "%s %s (%v); trying again.\n", what, r.cfg.Server, err)
+}
+
+// send makes a campaign, and follows it to its end. A repeat goes on where the first one was.
+func (r *run) send(ctx context.Context) error {
+	list, err := r.openList(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = list.free() }()
+	now, err := r.make(ctx, list)
+	if err != nil {
+		return err
+	}
+	if now.State == "checking" { // of a command that was killed
+		if _, err := r.check(ctx); err != nil {
+			return err
+		}
+	}
+	if now.Started == nil && !now.Ended() {
+		err := r.upload(ctx, list)
+		if err == nil {
+			return r.launch(ctx)
+		}
+		switch refusal, ok := errors.AsType[*campaignclient.Refusal](err); {
+		case ok && (refusal.Status == http.StatusUnprocessableEntity || refusal.Status == http.StatusRequestEntityTooLarge):
+			_, _ = r.cfg.Client.Change(ctx, r.id, "cancel") // nothing can come of it; what remains is a draft without a list
+			r.known = false
+			return err
+		case !ok || refusal.Status != http.StatusConflict:
+			return err
+		}
+		if now, lookErr := r.look(ctx); lookErr != nil || now.Started == nil { // else the same command started it meanwhile
+			return err
+		}
+	}
+	fmt.Fprintf(r.cfg.Out, "Campaign %s was made of the same list and message before, and nothing is sent twice. Another --name makes another campaign.\n", r.id)
+	return r.follow(ctx)
+}
+
+// make makes a draft, or finds the campaign that the same command made before. A draft that was dropped is left alone.
+func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign, err error) {
+	order := r.cfg.Order
+	for try := range mostDropped {
+		once, err := list.once(order, try)
+		if err != nil {
+			return now, err
+		}
+		made, err := r.cfg.Client.Create(ctx, order, once)
+		if err != nil {
+			return now, fmt.Errorf("make the campaign: %w", err)
+		}
+		r.id = made.ID
+		if now, err = r.look(ctx); err != nil || now.Started != nil || !now.Ended() {
+			return now, err
+		}
+	}
+	return now, errors.New("the same command was dropped too often; give another --name")
+}
+
+// mostDropped bounds how many drafts of one command may be dropped in a day.
+const mostDropped = 50
+
+// goOn goes on with a campaign that is there.
+func (r *run) goOn(ctx context.Context) error {
+	now, err := r.look(ctx)
+	switch {
+	case err != nil:
+		return err
+	case now.Started != nil || now.Ended():
+		return r.follow(ctx)
+	case now.Counts.Recipients == 0:
+		return OutcomeError(fmt.Sprintf("campaign %s has no list yet: give the command with --file again", r.id))
+	case !r.cfg.Asks && !r.cfg.Yes:
+		return UsageError("the campaign has not started, and nobody can be asked here whether to start it: give --yes")
+	}
+	return r.launch(ctx)
+}
+
+// look returns the campaign.
+func (r *run) look(ctx context.Context) (campaignclient.Campaign, error) {
+	now, err := r.cfg.Client.Campaign(ctx, r.id)
+	if err != nil {
+		return now, fmt.Errorf("look at campaign %s: %w", r.id, err)
+	}
+	r.known, r.started, r.recipients = true, r.started || now.Started != nil, now.Counts.Recipients
+	return now, nil
+}
+
+// change pauses, resumes or cancels a campaign.
+func (r *run) change(ctx context.Context, verb string) error {
+	r.verb = verb
+	changed, err := r.cfg.Client.Change(ctx, r.id, verb)
+	if err != nil {
+		return fmt.Errorf("%s campaign %s: %w", verb, r.id, err)
+	}
+	_, err = fmt.Fprintf(r.cfg.Out, "Campaign %s is %s: %s.\n", r.id, changed.State, countsText(changed.Counts))
+	return err
+}
+
+// upload puts the file into the campaign, and shows what the server read.
+func (r *run) upload(ctx context.Context, list *list) error {
+	file := campaignclient.File{From: list.file, Size: list.size}
+	put, err := r.cfg.Client.Upload(ctx, r.id, file, r.cfg.Columns, func(sent int64) { r.cfg.Bar.Count("uploading", terminal.Bytes(list.size), sent, list.size) })
+	r.cfg.Bar.End()
+	if err != nil {
+		return fmt.Errorf("upload the list: %w", err)
+	}
+	r.recipients = put.Recipients
+	return writeList(r.cfg.Out, put)
+}
+
+// launch checks a campaign, asks, starts what the check showed, and follows the campaign.
+func (r *run) launch(ctx context.Context) error {
+	check, err := r.check(ctx)
+	if err != nil {
+		return err
+	}
+	for changes := 0; ; changes++ {
+		if err := r.show(ctx, check); err != nil {
+			return err
+		}
+		if err := r.agree(ctx); err != nil {
+			return err
+		}
+		r.starting = true
+		_, err := r.cfg.Client.Start(ctx, r.id, check.Digest)
+		changed, ok := errors.AsType[*campaignclient.ChangedError](err)
+		if refusal, refused := errors.AsType[*campaignclient.Refusal](err); ok || refused && refusal.Status/100 == 4 {
+			r.starting = false
+		}
+		if !ok || changes == mostChanges {
+			if err != nil {
+				return fmt.Errorf("start campaign %s: %w", r.id, err)
+			}
+			break
+		}
+		fmt.Fprintln(r.cfg.Out, "Something was changed since the check, and nothing was started. This is what would be sent now.")
+		if check = changed.Check; check.Digest == "" { // it goes on
+			if check, err = r.check(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	r.started = true
+	fmt.Fprintf(r.cfg.Out, "Campaign %s has started. It goes on when this command ends; %s shows it again.\n", r.id, r.again(""))
+	return r.follow(ctx)
+}
+
+// mostChanges bounds how often a check is void before the start.
+const mostChanges = 5
+
+// check has the campaign checked.
+func (r *run) check(ctx context.Context) (campaignclient.Check, error) {
+	fmt.Fprintf(r.cfg.Out, "Checking campaign %s …\n", r.id)
+	found, err := r.cfg.Client.Check(ctx, r.id, func(c campaignclient.Check) {
+		if c.Done > 0 {
+			r.cfg.Bar.Count("checking", terminal.Recipients, int64(c.Done), int64(max(c.Done, r.recipients)))
+		}
+	})
+	r.cfg.Bar.End()
+	if err != nil {
+		return found, fmt.Errorf("check campaign %s: %w", r.id, err)
+	}
+	return found, nil
+}
+
+// show says what the check found, and saves the refused rows.
+func (r *run) show(ctx context.Context, check campaignclient.Check) error {
+	if err := writeCheck(r.cfg.Out, check); err != nil {
+		return err
+	}
+	if check.Last != nil {
+		r.last = *check.Last
+	}
+	if err := r.saveRefused(ctx); err != nil {
+		return err
+	}
+	if check.Valid == 0 {
+		return fmt.Errorf("nobody would get a message of campaign %s: every recipient is refused", r.id)
+	}
+	return nil
+}
+
+// agree returns nil when the campaign is to be started.
+func (r *run) agree(ctx context.Context) error {
+	if r.cfg.Yes {
+		return nil
+	}
+	fmt.Fprint(r.cfg.Out, "Start? [y/N] ")
+	answer, err := r.cfg.Lines.Next(ctx)
+	if err != nil {
+		return err
+	}
+	if answer = strings.ToLower(answer); answer == "y" || answer == "yes" {
+		return nil
+	}
+	return OutcomeError(fmt.Sprintf("not started; campaign %s stays as it is.\n  ask again:  %s\n  drop it:    %s", r.id, r.again(""), r.again(" --cancel")))
+}
+
+// saveRefused writes the refused rows into the file that the command names.
+func (r *run) saveRefused(ctx context.Context) error {
+	if r.cfg.Refused == "" {
+		return nil
+	}
+	out, err := localfile.Create(r.cfg.Refused, true)
+	if err != nil {
+		return err
+	}
+	err = r.cfg.Client.Refused(ctx, r.id, func() (io.Writer, error) {
+		if err := out.Truncate(0); err != nil {
+			return nil, err
+		}
+		_, err := out.Seek(0, io.SeekStart)
+		return out, err
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("save the refused rows: %w", err), out.Remove())
+	}
+	if err := out.Finish(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(r.cfg.Out, "The refused rows are in %s.\n", out.Target())
+	return err
+}

@@ -1,0 +1,12 @@
+package campaignrun
+
+import "testing"
+
+// A command line to go on with names where the key is, in words that a shell takes.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	r := &run{id: "7", cfg: Config{Again: []string{"--key-file", "my key's"}}}
+	if got, want := r.again(" --pause"), `puntuale campaign --id 7 --pause --key-file 'my key'\''s'`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

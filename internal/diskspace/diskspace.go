@@ -1,0 +1,56 @@
+// Package diskspace warns before a disk is full on which the server writes.
+package diskspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+// A disk is nearly full when less than a tenth of it, and less than lowBytes, is free. A tenth of a large disk lasts
+// for long.
+const (
+	lowShare = 10
+	lowBytes = 5 << 30
+)
+
+// Disks are the disks of some folders. PostgreSQL's disk is not among them. One goroutine uses them at a time.
+type Disks struct {
+	folders map[string]string // by what they are for
+	low     map[string]bool
+	space   func(folder string) (free, size uint64, err error)
+	figure  func(use string, free, size uint64)
+	logger  *slog.Logger
+}
+
+// New returns what watches the disks of some folders, which are named by what they are for. figure is told of each
+// measurement, in bytes.
+func New(folders map[string]string, figure func(use string, free, size uint64), logger *slog.Logger) *Disks {
+	return &Disks{folders: folders, low: map[string]bool{}, space: measure, figure: figure, logger: logger}
+}
+
+// Look measures, and logs when a disk begins to be nearly full, and when it no longer is.
+func (d *Disks) Look(context.Context) error {
+	var failed error
+	for use, folder := range d.folders {
+		free, size, err := d.space(folder)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return nil
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("look at the disk of %s: %w", folder, err))
+			continue
+		}
+		d.figure(use, free, size)
+		low := free < size/lowShare && free < lowBytes
+		switch {
+		case low && !d.low[use]:
+			d.logger.Warn("a disk is nearly full", "holds", use, "folder", folder, "free_bytes", free, "size_bytes", size)
+		case !low && d.low[use]:
+			d.logger.Info("a disk has room again", "holds", use, "folder", folder, "free_bytes", free)
+		}
+		d.low[use] = low
+	}
+	return failed
+}

@@ -1,0 +1,367 @@
+package admission
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// Priority says what a call is for, and so who goes first.
+type Priority int
+
+const (
+	PriorityPrevent Priority = iota // keeps messages from being sent: goes first and is refused last
+	PriorityWrite                   // changes something
+	PriorityRead                    // changes nothing, and may hold a quarter of the seats
+	priorities
+)
+
+// Bounds of what waits. A call waits at most until its admission deadline (its patience), in all parts together. A
+// call that prevents sends may wait longer. If a caller's oldest waiting call has used a part of its time already, the
+// caller's next call is refused at once. It would not get a seat in time either.
+const (
+	usualPatience  = 2 * time.Second
+	preventTimes   = 5
+	impatientAfter = 8 // a part of the patience
+
+	waitersPerSeat = 8 // at most so many calls wait for each seat
+	leastWaiters   = 4 // of one caller, however many others wait
+)
+
+// GateConfig is what [NewGate] needs.
+type GateConfig struct {
+	Seats    int           // calls at work at once
+	Patience time.Duration // for which a call waits at most, one that prevents sends five times as long; 0: 2 s
+	Now      func() time.Time
+	Refused  func(reason string)   // told of each refusal; nil: nobody counts
+	Waited   func(d time.Duration) // told of each call that had to wait; nil likewise
+}
+
+// Gate bounds the calls that are worked on at once to so many as can be answered soon. The others wait for a short
+// time. No caller has more seats than are free besides, so the next caller always finds one. The gate admits waiting
+// callers in turn, one call of each. Safe for concurrent use; a nil Gate admits all.
+type Gate struct {
+	cfg     GateConfig
+	reserve int // seats beyond for what prevents
+
+	mu      sync.Mutex
+	inside  int
+	reading int // of inside
+	waiting int
+	callers map[CallerKey]*caller
+	queues  [priorities][]*caller // whose calls wait, the next first
+	rounds  int                   // counts who was let in from waiting
+	tally   tally
+}
+
+// caller is what the gate knows of one caller that has calls; without calls it is forgotten.
+type caller struct {
+	CallerKey
+	calls                    int // from Enter to Leave
+	inside, reading, waiting int
+	waiters                  [priorities][]*waiter
+}
+
+type waiter struct {
+	since time.Time
+	ready chan struct{}
+	in    bool
+}
+
+// NewGate returns a gate with nobody inside.
+func NewGate(cfg GateConfig) *Gate {
+	if cfg.Refused == nil {
+		cfg.Refused = func(string) {}
+	}
+	if cfg.Patience <= 0 {
+		cfg.Patience = usualPatience
+	}
+	if cfg.Waited == nil {
+		cfg.Waited = func(time.Duration) {}
+	}
+	return &Gate{cfg: cfg, reserve: max(4, cfg.Seats/8), callers: map[CallerKey]*caller{}}
+}
+
+// Permit is the right of one call to be worked on, from Enter to Leave. Its methods take nil, which a nil Gate gives.
+type Permit struct {
+	gate     *Gate
+	caller   *caller
+	priority Priority
+	in       bool
+	ends     context.Context
+	stop     context.CancelFunc
+}
+
+// Enter waits for a seat. The context that it returns holds the call's patience. Codes: overloaded; rate_limited when
+// it is the same caller's other calls that are too many.
+func (g *Gate) Enter(ctx context.Context, who CallerKey, priority Priority) (*Permit, context.Context, error) {
+	if g == nil {
+		return nil, ctx, nil
+	}
+	p := &Permit{gate: g, priority: priority}
+	p.begin(ctx)
+	g.mu.Lock()
+	p.caller = g.callers[who]
+	if p.caller == nil {
+		p.caller = &caller{CallerKey: who}
+		g.callers[who] = p.caller
+	}
+	p.caller.calls++
+	if err := p.enter(ctx, false); err != nil {
+		p.Leave()
+		return nil, ctx, err
+	}
+	return p, p.patient(ctx), nil
+}
+
+// begin starts the time of the call's patience.
+func (p *Permit) begin(ctx context.Context) {
+	within := p.gate.cfg.Patience
+	if p.priority == PriorityPrevent {
+		within *= preventTimes
+	}
+	p.ends, p.stop = context.WithTimeout(context.WithoutCancel(ctx), within)
+}
+
+func (p *Permit) patient(ctx context.Context) context.Context {
+	return puntuale.WithPatience(ctx, puntuale.NewPatience(p.ends.Done(), p.priority == PriorityPrevent))
+}
+
+// Rest gives the seat back while the call's body is on its way, which may take long.
+func (p *Permit) Rest() {
+	if p == nil || !p.in {
+		return
+	}
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	p.gate.release(p)
+}
+
+// Return takes a seat again, before the same caller's calls that have had none yet. The patience, which the context that it
+// returns holds, begins anew, because the time of the body must not count as waiting for the server. Codes: as Enter.
+func (p *Permit) Return(ctx context.Context) (context.Context, error) {
+	if p == nil {
+		return ctx, nil
+	}
+	p.stop()
+	p.begin(ctx)
+	p.gate.mu.Lock()
+	if err := p.enter(ctx, true); err != nil {
+		return ctx, err
+	}
+	return p.patient(ctx), nil
+}
+
+// Leave ends the call.
+func (p *Permit) Leave() {
+	if p == nil {
+		return
+	}
+	p.stop()
+	g := p.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.release(p)
+	if p.caller.calls--; p.caller.calls == 0 {
+		delete(g.callers, p.caller.CallerKey)
+	}
+}
+
+// Load is what a gate holds at the moment.
+type Load struct {
+	Inside, Waiting int
+}
+
+// Load returns what the gate holds.
+func (g *Gate) Load() Load {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return Load{g.inside, g.waiting}
+}
+
+// Overloaded counts a refusal that was made behind the gate, and returns the time after which the caller should come
+// again.
+func (g *Gate) Overloaded(reason string) time.Duration {
+	if g == nil {
+		return time.Second
+	}
+	g.cfg.Refused(reason)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.tally.refused(g.cfg.Now())
+}
+
+// enter takes a seat or waits for one. g.mu is held, and free afterwards.
+func (p *Permit) enter(ctx context.Context, again bool) error {
+	g := p.gate
+	if len(p.caller.waiters[p.priority]) == 0 && g.mayEnter(p.caller, p.priority) {
+		g.admit(p)
+		g.mu.Unlock()
+		return nil
+	}
+	now := g.cfg.Now()
+	if !again && g.crowded(p.caller, p.priority, now) {
+		err := g.refuse(p.caller, "calls")
+		g.mu.Unlock()
+		return err
+	}
+	w := &waiter{since: now, ready: make(chan struct{})}
+	g.queue(p, w, again)
+	g.mu.Unlock()
+	var err error
+	select {
+	case <-w.ready:
+	case <-p.ends.Done():
+		err = puntuale.Overloaded(0)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	g.cfg.Waited(g.cfg.Now().Sub(now))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if w.in { // perhaps at the last moment
+		p.in = true
+		return nil
+	}
+	g.unqueue(p, w)
+	if puntuale.CodeOf(err) == puntuale.CodeOverloaded {
+		return g.refuse(p.caller, "calls")
+	}
+	return err
+}
+
+// free is how many seats are left for a priority, and how many of these seats the caller has.
+func (g *Gate) free(c *caller, priority Priority) (left, own int) {
+	switch priority {
+	case PriorityPrevent:
+		return g.cfg.Seats + g.reserve - g.inside, c.inside
+	case PriorityRead:
+		return min(g.cfg.Seats-g.inside, max(1, g.cfg.Seats/4)-g.reading), c.reading
+	default:
+		return g.cfg.Seats - g.inside, c.inside
+	}
+}
+
+func (g *Gate) mayEnter(c *caller, priority Priority) bool {
+	left, own := g.free(c, priority)
+	return left > 0 && own < max(1, left)
+}
+
+func (g *Gate) admit(p *Permit) {
+	p.in = true
+	g.count(p.caller, p.priority, 1)
+	g.tally.admitted(g.cfg.Now())
+}
+
+func (g *Gate) count(c *caller, priority Priority, n int) {
+	g.inside += n
+	c.inside += n
+	if priority == PriorityRead {
+		g.reading += n
+		c.reading += n
+	}
+}
+
+// crowded reports whether one more of the caller's calls would wait too long. For a call that prevents sends it does not
+// count the caller's other waiting calls.
+func (g *Gate) crowded(c *caller, priority Priority, now time.Time) bool {
+	q, most := c.waiters[priority], waitersPerSeat*g.cfg.Seats
+	if priority == PriorityPrevent {
+		return len(q) >= most
+	}
+	return c.waiting >= max(leastWaiters, most-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.Patience/impatientAfter
+}
+
+func (g *Gate) queue(p *Permit, w *waiter, first bool) {
+	c := p.caller
+	if len(c.waiters[p.priority]) == 0 {
+		g.queues[p.priority] = append(g.queues[p.priority], c)
+	}
+	if q := c.waiters[p.priority]; first {
+		c.waiters[p.priority] = append([]*waiter{w}, q...)
+	} else {
+		c.waiters[p.priority] = append(q, w)
+	}
+	c.waiting++
+	g.waiting++
+}
+
+// unqueue removes a waiter that was not admitted.
+func (g *Gate) unqueue(p *Permit, w *waiter) {
+	q := p.caller.waiters[p.priority]
+	for i := range q {
+		if q[i] == w {
+			p.caller.waiters[p.priority] = append(q[:i:i], q[i+1:]...)
+			g.left(p.caller, p.priority)
+			return
+		}
+	}
+}
+
+// left notes that one of the caller's calls waits no more.
+func (g *Gate) left(c *caller, priority Priority) {
+	c.waiting--
+	g.waiting--
+	if len(c.waiters[priority]) > 0 {
+		return
+	}
+	for i, other := range g.queues[priority] {
+		if other == c {
+			g.queues[priority] = append(g.queues[priority][:i:i], g.queues[priority][i+1:]...)
+			return
+		}
+	}
+}
+
+// release gives a seat back and lets in the next caller.
+func (g *Gate) release(p *Permit) {
+	if !p.in {
+		return
+	}
+	p.in = false
+	g.count(p.caller, p.priority, -1)
+	for g.letIn() {
+	}
+}
+
+// letIn admits one of the waiting calls: first calls that prevent, then three that write for each one that reads.
+func (g *Gate) letIn() bool {
+	g.rounds++
+	order := [...]Priority{PriorityPrevent, PriorityWrite, PriorityRead}
+	if g.rounds%4 == 0 {
+		order = [...]Priority{PriorityPrevent, PriorityRead, PriorityWrite}
+	}
+	for _, priority := range order {
+		queue := g.queues[priority]
+		for i, c := range queue {
+			if !g.mayEnter(c, priority) {
+				continue
+			}
+			w := c.waiters[priority][0]
+			c.waiters[priority] = c.waiters[priority][1:]
+			w.in = true
+			g.queues[priority] = append(append(queue[:i:i], queue[i+1:]...), c) // to the end
+			g.left(c, priority)
+			g.count(c, priority, 1)
+			g.tally.admitted(g.cfg.Now())
+			close(w.ready)
+			return true
+		}
+	}
+	return false
+}
+
+const faultCallTooManyAtOnce puntuale.ReasonCode = "call.too_many_at_once"
+
+// refuse makes the refusal of one of the caller's calls.
+func (g *Gate) refuse(c *caller, reason string) error {
+	err := puntuale.Overloaded(g.tally.refused(g.cfg.Now()))
+	if c.CallerKey != (CallerKey{}) && 2*(c.inside+c.waiting) > g.inside+g.waiting {
+		err.Code, err.Reason = puntuale.CodeRateLimited, puntuale.Because(faultCallTooManyAtOnce)
+		reason = "caller"
+	}
+	g.cfg.Refused(reason)
+	return err
+}

@@ -1,0 +1,285 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/httpkit/admission"
+)
+
+var (
+	strangers = admission.CallerKey{}
+	greedy    = admission.CallerKey{Side: puntuale.ClientSide, ID: 1}
+	modest    = admission.CallerKey{Side: puntuale.ClientSide, ID: 2}
+	third     = admission.CallerKey{Side: puntuale.PartnerSide, ID: 1}
+)
+
+// hall is a gate with a clock that a test sets.
+type hall struct {
+	*admission.Gate
+	t   *testing.T
+	now atomic.Int64 // nanoseconds
+
+	mu      sync.Mutex
+	reasons []string
+}
+
+func newHall(t *testing.T, seats int) *hall {
+	h := &hall{t: t}
+	h.Gate = admission.NewGate(admission.GateConfig{Seats: seats, Now: func() time.Time { return time.Unix(0, h.now.Load()) },
+		Refused: func(reason string) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.reasons = append(h.reasons, reason)
+		}})
+	return h
+}
+
+// in lets one in that need not wait.
+func (h *hall) in(who admission.CallerKey, priority admission.Priority) *admission.Permit {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	defer cancel()
+	p, _, err := h.Enter(ctx, who, priority)
+	if err != nil {
+		h.t.Fatalf("%+v, %d: %v", who, priority, err)
+	}
+	return p
+}
+
+type entered struct {
+	name   string
+	permit *admission.Permit
+	err    error
+}
+
+// queue lets one wait, and returns once it does.
+func (h *hall) queue(name string, who admission.CallerKey, priority admission.Priority, to chan<- entered) {
+	h.t.Helper()
+	before := h.Load().Waiting
+	go func() {
+		p, _, err := h.Enter(h.t.Context(), who, priority)
+		to <- entered{name, p, err}
+	}()
+	for deadline := time.Now().Add(time.Minute); h.Load().Waiting == before; {
+		if time.Now().After(deadline) {
+			h.t.Fatalf("%s does not wait", name)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// Nobody holds more than is left for others, and what prevents sends has seats of its own.
+func TestGateLeavesRoom(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 8)
+	for range 4 {
+		h.in(greedy, admission.PriorityWrite)
+	}
+	waits := make(chan entered, 8)
+	h.queue("fifth", greedy, admission.PriorityWrite, waits)
+	h.in(modest, admission.PriorityWrite)
+	h.in(modest, admission.PriorityWrite)
+	h.in(third, admission.PriorityWrite)
+	h.in(strangers, admission.PriorityWrite)
+	if l := h.Load(); l.Inside != 8 || l.Waiting != 1 {
+		t.Fatalf("%+v", l)
+	}
+	h.in(third, admission.PriorityPrevent)
+	h.in(modest, admission.PriorityPrevent)
+	select {
+	case e := <-waits:
+		t.Errorf("%s got in", e.name)
+	default:
+	}
+}
+
+// Those who wait are let in by turns: what prevents first, then everybody's first before anybody's second.
+func TestGateTakesTurns(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	held := h.in(strangers, admission.PriorityWrite)
+	waits := make(chan entered, 8)
+	h.queue("greedy 1", greedy, admission.PriorityWrite, waits)
+	h.queue("greedy 2", greedy, admission.PriorityWrite, waits)
+	h.queue("greedy 3", greedy, admission.PriorityWrite, waits)
+	h.queue("modest 1", modest, admission.PriorityWrite, waits)
+	reserve := []*admission.Permit{held}
+	for id := range int64(4) {
+		reserve = append(reserve, h.in(admission.CallerKey{ID: 100 + id}, admission.PriorityPrevent))
+	}
+	h.queue("stop", greedy, admission.PriorityPrevent, waits)
+	held.Leave()
+	first := <-waits
+	if first.name != "stop" || first.err != nil {
+		t.Fatalf("%+v", first)
+	}
+	for _, p := range append(reserve[1:], first.permit) {
+		p.Leave()
+	}
+	var order []string
+	for range 4 {
+		e := <-waits
+		if e.err != nil {
+			t.Fatalf("%s: %v", e.name, e.err)
+		}
+		order = append(order, e.name)
+		e.permit.Leave()
+	}
+	if want := []string{"greedy 1", "modest 1", "greedy 2", "greedy 3"}; !slices.Equal(order, want) {
+		t.Errorf("%v", order)
+	}
+}
+
+// Lists may wait; they do not take what calls that change something need.
+func TestGateReads(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 8)
+	h.in(greedy, admission.PriorityRead)
+	waits := make(chan entered, 8)
+	h.queue("second read of one", greedy, admission.PriorityRead, waits)
+	h.in(modest, admission.PriorityRead)
+	h.queue("third read", third, admission.PriorityRead, waits)
+	for _, who := range []admission.CallerKey{greedy, modest, third} {
+		h.in(who, admission.PriorityWrite)
+	}
+	if len(waits) > 0 {
+		t.Errorf("%s got in", (<-waits).name)
+	}
+}
+
+// Whose calls have waited for long already is refused at once and told when to come again; others are not.
+func TestGateRefusesEarly(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 2)
+	h.in(greedy, admission.PriorityWrite)
+	waits := make(chan entered, 8)
+	h.queue("waits", greedy, admission.PriorityWrite, waits)
+	h.now.Add(int64(time.Second))
+	_, _, err := h.Enter(t.Context(), greedy, admission.PriorityWrite)
+	refused, ok := errors.AsType[*puntuale.Error](err)
+	if !ok || refused.Code != puntuale.CodeRateLimited || refused.RetryAfter < time.Second || refused.RetryAfter > 30*time.Second {
+		t.Errorf("%+v", err)
+	}
+	h.in(modest, admission.PriorityWrite).Leave()
+	h.in(greedy, admission.PriorityPrevent).Leave()
+	if len(h.reasons) != 1 || h.reasons[0] != "caller" {
+		t.Errorf("%v", h.reasons)
+	}
+}
+
+// A caller whose calls fill all there is to wait in can still stop something.
+func TestGateStopsBehindAFlood(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	held := h.in(modest, admission.PriorityWrite)
+	for id := range int64(4) {
+		h.in(admission.CallerKey{ID: 100 + id}, admission.PriorityPrevent)
+	}
+	waits := make(chan entered, 64)
+	for h.Load().Waiting < 4 { // of eight: nobody gets more than are free beside
+		h.queue("flood", greedy, admission.PriorityWrite, waits)
+	}
+	if _, _, err := h.Enter(t.Context(), greedy, admission.PriorityWrite); err == nil {
+		t.Fatal("there is no flood")
+	}
+	h.queue("stop", greedy, admission.PriorityPrevent, waits)
+	held.Leave()
+	if first := <-waits; first.name != "stop" || first.err != nil {
+		t.Errorf("%+v", first)
+	}
+}
+
+// A call that waits for too long is refused, and leaves nothing behind.
+func TestGatePatience(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	held := h.in(modest, admission.PriorityWrite)
+	if _, _, err := h.Enter(t.Context(), strangers, admission.PriorityWrite); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+		t.Errorf("%v", err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := h.Enter(gone, strangers, admission.PriorityWrite); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	held.Leave()
+	if l := h.Load(); l != (admission.Load{}) {
+		t.Errorf("%+v", l)
+	}
+	h.in(strangers, admission.PriorityWrite).Leave()
+}
+
+// While a body is on its way others have the seat; the call comes back before new ones of the same caller.
+func TestGateRest(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	first := h.in(greedy, admission.PriorityWrite)
+	first.Rest()
+	second := h.in(greedy, admission.PriorityWrite)
+	waits := make(chan entered, 8)
+	h.queue("new", greedy, admission.PriorityWrite, waits)
+	back := make(chan error, 1)
+	go func() {
+		_, err := first.Return(t.Context())
+		back <- err
+	}()
+	for deadline := time.Now().Add(time.Minute); h.Load().Waiting < 2; {
+		if time.Now().After(deadline) {
+			t.Fatal("the first does not come back")
+		}
+		<-time.After(time.Millisecond)
+	}
+	second.Leave()
+	if err := <-back; err != nil || len(waits) > 0 {
+		t.Errorf("%v, %d let in before", err, len(waits))
+	}
+	first.Leave()
+	if e := <-waits; e.err != nil {
+		t.Error(e.err)
+	}
+}
+
+// However calls come and go, there are never more inside than seats, and in the end nobody is left.
+func TestGateCounts(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 16)
+	var inside, most atomic.Int64
+	var done sync.WaitGroup
+	for i := range 200 {
+		done.Go(func() {
+			who, priority := admission.CallerKey{ID: int64(i % 7)}, admission.Priority(i%3)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for n := range 50 {
+				if (n+i)%11 == 0 {
+					cancel()
+					ctx, cancel = context.WithCancel(t.Context()) //nolint:govet // the last is cancelled above
+					go cancel()
+				}
+				p, _, err := h.Enter(ctx, who, priority)
+				if err != nil {
+					continue
+				}
+				now := inside.Add(1)
+				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+				}
+				inside.Add(-1)
+				p.Rest()
+				_, _ = p.Return(ctx)
+				p.Leave()
+			}
+		})
+	}
+	done.Wait()
+	if l := h.Load(); l != (admission.Load{}) || most.Load() > 16+4 {
+		t.Errorf("%+v, %d at once", l, most.Load())
+	}
+	h.in(greedy, admission.PriorityWrite).Leave()
+}

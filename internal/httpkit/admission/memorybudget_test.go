@@ -1,0 +1,56 @@
+package admission_test
+
+import (
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/httpkit/admission"
+)
+
+// All accounts together hold at most the budget. No caller holds more than is left for others. In the end all memory is
+// given back.
+func TestMemoryBudget(t *testing.T) {
+	t.Parallel()
+	const most = 64 << 20
+	var reasons []string
+	b := admission.NewMemoryBudget(most, func(reason string) { reasons = append(reasons, reason) })
+	var open []*admission.MemoryGrant
+	take := func(who admission.CallerKey, bytes int64) error {
+		a := b.Open(who)
+		open = append(open, a)
+		return a.Take(bytes)
+	}
+	n := 0
+	for ; take(greedy, admission.MaxBody) == nil; n++ {
+		if n > 1000 {
+			t.Fatal("there is no end")
+		}
+	}
+	if n < 20 || b.Taken() > most/2 {
+		t.Errorf("%d bodies take %d bytes", n, b.Taken())
+	}
+	if err := take(modest, most/4); err != nil {
+		t.Errorf("another's answer: %v", err)
+	}
+	if err := take(greedy, 1000); err != nil {
+		t.Errorf("a small body: %v", err)
+	}
+	if err := take(greedy, admission.MaxBody); puntuale.CodeOf(err) != puntuale.CodeRateLimited {
+		t.Errorf("one more of the greedy one's: %v", err)
+	}
+	if err := take(third, most/2); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+		t.Errorf("more than there is: %v", err)
+	}
+	if len(reasons) != 3 || reasons[0] != "caller" || reasons[2] != "bodies" {
+		t.Errorf("%v", reasons)
+	}
+	for _, a := range open {
+		a.Close()
+	}
+	if b.Taken() != 0 {
+		t.Errorf("%d bytes are still held", b.Taken())
+	}
+	if err := (*admission.MemoryBudget)(nil).Open(greedy).Take(most); err != nil {
+		t.Errorf("without a budget: %v", err)
+	}
+}

@@ -1,0 +1,91 @@
+package admission
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"puntuale"
+)
+
+// RateLimiter keeps each of many callers to so many calls a second. It knows only those who called lately: one that may again make
+// as many calls as a new one is forgotten. Safe for concurrent use; a nil RateLimiter refuses nothing.
+type RateLimiter[K comparable] struct {
+	limit rate.Limit
+	burst int
+	now   func() time.Time
+
+	mu      sync.Mutex
+	callers map[K]*rate.Limiter
+	most    int // beyond it, those that can be are forgotten
+}
+
+// Bounds of how many callers are known at once.
+const (
+	leastCallers = 1024 // before any is forgotten
+	mostCallers  = 1 << 16
+)
+
+// NewRateLimiter lets each make so many calls a second, and burst at once. It returns nil for a rate of 0.
+func NewRateLimiter[K comparable](callsPerSecond float64, burst int, now func() time.Time) *RateLimiter[K] {
+	if callsPerSecond <= 0 {
+		return nil
+	}
+	return &RateLimiter[K]{limit: rate.Limit(callsPerSecond), burst: max(1, burst), now: now, callers: map[K]*rate.Limiter{}, most: leastCallers}
+}
+
+// Take counts one call. Codes: rate_limited, and then it is not counted.
+func (p *RateLimiter[K]) Take(who K) error { return p.take(who, 1) }
+
+// Check is Take for a call that is not counted yet.
+func (p *RateLimiter[K]) Check(who K) error { return p.take(who, 0) }
+
+const faultCallTooFast puntuale.ReasonCode = "call.too_fast"
+
+func (p *RateLimiter[K]) take(who K, n int) error {
+	if p == nil {
+		return nil
+	}
+	now := p.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.limiter(who, now)
+	left := l.TokensAt(now)
+	if left >= 1 {
+		l.AllowN(now, n)
+		return nil
+	}
+	wait := time.Duration((1 - left) / float64(p.limit) * float64(time.Second))
+	return &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultCallTooFast), RetryAfter: wait}
+}
+
+// limiter finds or makes a caller's; p is locked.
+func (p *RateLimiter[K]) limiter(who K, now time.Time) *rate.Limiter {
+	l := p.callers[who]
+	if l == nil {
+		if len(p.callers) >= p.most {
+			p.forget(now)
+		}
+		l = rate.NewLimiter(p.limit, p.burst)
+		p.callers[who] = l
+	}
+	return l
+}
+
+// forget drops the callers that are as new ones, and any half of them where there are too many. The next time is when there
+// are twice as many as stay.
+func (p *RateLimiter[K]) forget(now time.Time) {
+	for who, l := range p.callers {
+		if l.TokensAt(now) >= float64(p.burst) {
+			delete(p.callers, who)
+		}
+	}
+	for who := range p.callers {
+		if len(p.callers) <= mostCallers/2 {
+			break
+		}
+		delete(p.callers, who)
+	}
+	p.most = max(leastCallers, 2*len(p.callers))
+}

@@ -1,0 +1,74 @@
+package admission
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+func TestRateLimiter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	if none := NewRateLimiter[int](0, 1, clock); none.Take(1) != nil {
+		t.Error("a rate of nothing refuses")
+	}
+	slow := NewRateLimiter[int](0.01, 0, clock)
+	for range 3 {
+		if err := slow.Check(1); err != nil {
+			t.Errorf("what is not counted: %v", err)
+		}
+	}
+	if err := slow.Take(1); err != nil {
+		t.Error(err)
+	}
+	err, _ := slow.Take(1).(*puntuale.Error)
+	if err == nil || err.Code != puntuale.CodeRateLimited || err.RetryAfter.Round(time.Second) != 100*time.Second || slow.Check(1) == nil {
+		t.Errorf("%+v", err)
+	}
+	if err := slow.Take(2); err != nil { // another one
+		t.Error(err)
+	}
+
+	// Any number of callers, one after the other, are not all known at once; one that has calls to wait for stays known.
+	p := NewRateLimiter[int](1, 2, clock)
+	for range 2 {
+		_ = p.Take(0)
+	}
+	for id := range 10 * leastCallers {
+		if id > 0 {
+			_ = p.Take(id)
+		}
+		now = now.Add(time.Millisecond)
+	}
+	if len(p.callers) > 3*leastCallers {
+		t.Errorf("%d callers are known", len(p.callers))
+	}
+
+	// Even of those that come all at once no more are known than so many.
+	crowd := NewRateLimiter[int](1, 100, clock)
+	for id := range 2 * mostCallers {
+		_ = crowd.Take(id)
+	}
+	if len(crowd.callers) > mostCallers {
+		t.Errorf("%d callers are known", len(crowd.callers))
+	}
+
+	// Calls at once are as many as may be.
+	busy := NewRateLimiter[int](50, 100, clock)
+	var done sync.WaitGroup
+	passed := make(chan struct{}, 400)
+	for range 400 {
+		done.Go(func() {
+			if busy.Take(1) == nil {
+				passed <- struct{}{}
+			}
+		})
+	}
+	done.Wait()
+	if len(passed) != 100 {
+		t.Errorf("%d calls passed at once", len(passed))
+	}
+}

@@ -1,0 +1,30 @@
+package admission_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"puntuale/internal/httpkit/admission"
+)
+
+// Refusals go at once while there are few, and later when there are many: a second at most.
+func TestRefusalPacer(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	r := admission.NewRefusalPacer(100, func() time.Time { return now })
+	for range 20 {
+		r.Delay(t.Context()) // none of them waits
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 10_000 {
+		r.Delay(gone) // who is gone keeps nobody
+	}
+	begun := time.Now()
+	r.Delay(t.Context())
+	if took := time.Since(begun); took < 500*time.Millisecond {
+		t.Errorf("held for %v", took)
+	}
+	(*admission.RefusalPacer)(nil).Delay(t.Context())
+}

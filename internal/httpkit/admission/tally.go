@@ -1,0 +1,40 @@
+package admission
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// tally counts who was let in and who was refused in the last second or two. It tells refused callers when to come
+// again, spread over so much time that all could be let in.
+type tally struct {
+	since       time.Time
+	now, before count
+}
+
+type count struct{ in, out int }
+
+// longestRetry is the longest time, in seconds, after which a caller is told to come again.
+const longestRetry = 30
+
+func (t *tally) at(now time.Time) {
+	if passed := now.Sub(t.since); passed >= time.Second || passed < 0 {
+		t.before, t.now, t.since = t.now, count{}, now
+		if passed >= 2*time.Second {
+			t.before = count{}
+		}
+	}
+}
+
+func (t *tally) admitted(now time.Time) {
+	t.at(now)
+	t.now.in++
+}
+
+func (t *tally) refused(now time.Time) time.Duration {
+	t.at(now)
+	t.now.out++
+	in, out := t.now.in+t.before.in, t.now.out+t.before.out
+	most := min(longestRetry-1, 2+2*out/max(1, in))
+	return time.Duration(1+rand.IntN(most)) * time.Second //nolint:gosec // spreads load, guards nothing
+}

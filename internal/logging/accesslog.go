@@ -1,0 +1,59 @@
+package logging
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+)
+
+// accessLine is what httpkit logs of every answer.
+const accessLine = "request"
+
+// sampled leaves out a share of the access log's lines: of answers that are no errors.
+type sampled struct {
+	slog.Handler
+	share float64 // that is written
+	seen  *atomic.Uint64
+}
+
+// Sampled returns a logger like the one given, which writes a share of the answers: 1 all, 0 none.
+func Sampled(logger *slog.Logger, share float64) *slog.Logger {
+	if share >= 1 {
+		return logger
+	}
+	return slog.New(sampled{logger.Handler(), share, &atomic.Uint64{}})
+}
+
+func (h sampled) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == accessLine && answered(&r) && !h.takes() {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// takes is true for the share, evenly: with 0.01 for every hundredth.
+func (h sampled) takes() bool {
+	n := h.seen.Add(1)
+	return uint64(float64(n)*h.share) != uint64(float64(n-1)*h.share)
+}
+
+// answered reports that a line is of an answer that is no error.
+func answered(r *slog.Record) (yes bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key != "status" {
+			return true
+		}
+		yes = a.Value.Kind() == slog.KindInt64 && a.Value.Int64() < http.StatusBadRequest
+		return false
+	})
+	return yes
+}
+
+func (h sampled) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return sampled{h.Handler.WithAttrs(attrs), h.share, h.seen}
+}
+
+func (h sampled) WithGroup(name string) slog.Handler {
+	return sampled{h.Handler.WithGroup(name), h.share, h.seen}
+}

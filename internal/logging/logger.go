@@ -1,0 +1,91 @@
+// Package logging makes the server's log: text for people on a terminal, and JSON lines elsewhere. No line of it holds an API
+// key or a password of the database. It leaves out what would bury the rest: repeated warnings, the refusals of an outage, and
+// a share of the access log.
+package logging
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/lmittmann/tint"
+)
+
+// New returns a logger that writes for people on a terminal, JSON lines elsewhere. No API key gets out, whatever part logs it: keys
+// travel in addresses, and addresses end up in errors.
+func New(w io.Writer, terminal bool, level slog.Level) *slog.Logger {
+	if terminal {
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: attribute}))
+	}
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: attribute}))
+}
+
+// Lowered returns a logger like the one given, which writes lines of level info at debug.
+func Lowered(logger *slog.Logger) *slog.Logger { return slog.New(lowered{logger.Handler()}) }
+
+type lowered struct{ slog.Handler }
+
+func (h lowered) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.Handler.Enabled(ctx, lowerLevel(level))
+}
+
+func (h lowered) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = lowerLevel(r.Level)
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h lowered) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return lowered{h.Handler.WithAttrs(attrs)}
+}
+func (h lowered) WithGroup(name string) slog.Handler { return lowered{h.Handler.WithGroup(name)} }
+
+func lowerLevel(level slog.Level) slog.Level {
+	if level == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return level
+}
+
+// attribute is the last look at every attribute, and at the message, before it is written: keys are cut out, and
+// durations get their unit.
+func attribute(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindDuration:
+		return slog.String(a.Key, a.Value.Duration().String())
+	case slog.KindString, slog.KindAny:
+		for _, text := range texts(a.Value.Any()) {
+			if keyShape.MatchString(text) {
+				return slog.String(a.Key, WithoutKeys(text))
+			}
+		}
+	default: // numbers and times
+	}
+	return a
+}
+
+// texts returns the forms in which a handler may write a value.
+func texts(value any) []string {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case []byte:
+		return []string{string(v)}
+	case error, fmt.Stringer:
+		return []string{fmt.Sprint(v)}
+	}
+	forms := []string{fmt.Sprintf("%+v", value)}
+	if encoded, err := json.Marshal(value); err == nil {
+		forms = append(forms, string(encoded))
+	}
+	return forms
+}
+
+// keyShape finds what looks like a key by its prefix, and whatever stands where a key belongs.
+var keyShape = regexp.MustCompile(`(?i)(\b[pc]k_|api_key(?:=|%3d)|\bbearer )[^&#\s"'\\<>,;)\]}…]+`)
+
+// WithoutKeys cuts out what looks like a key, for one who pasted it where it does not belong.
+func WithoutKeys(text string) string { return keyShape.ReplaceAllString(text, "$1…") }

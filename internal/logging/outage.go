@@ -1,0 +1,96 @@
+package logging
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"puntuale/internal/clock"
+)
+
+// refusedLine is what httpkit logs of every call that it answers with "unavailable".
+const refusedLine = "request refused: unavailable"
+
+// calm is how long after the last refusal an answered call ends an outage, so that a store that comes and goes is one.
+const calm = 5 * time.Second
+
+// Outage makes two lines of the refusals while the store does not answer. The first is the first refusal, with its
+// cause. The second comes at the end, and counts them. A line for each would bury the cause, and fill the disk at the
+// rate of the calls.
+type Outage struct {
+	clock  clock.Clock
+	logger *slog.Logger
+
+	mu          sync.Mutex
+	began, last time.Time // zero: there is none
+	refused     int
+}
+
+// NewOutage returns one that waits for the first refusal. It writes its own lines to the logger.
+func NewOutage(c clock.Clock, logger *slog.Logger) *Outage { return &Outage{clock: c, logger: logger} }
+
+// Watching returns a logger like the one given whose repeated refusals are counted instead of written.
+func (o *Outage) Watching(logger *slog.Logger) *slog.Logger {
+	return slog.New(outageHandler{logger.Handler(), o})
+}
+
+// Answered is told of every answer of the API.
+func (o *Outage) Answered(route string, status int) {
+	if status != http.StatusOK || !strings.Contains(route, " /api/") { // it may not have asked the store
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := o.clock.Now(); o.refused > 0 && now.Sub(o.last) >= calm {
+		o.end(now, "calls are answered again")
+	}
+}
+
+// Stopped writes the count of an outage that has not ended.
+func (o *Outage) Stopped() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refused > 0 {
+		o.end(o.clock.Now(), "stopped while calls were refused")
+	}
+}
+
+func (o *Outage) end(now time.Time, what string) {
+	o.logger.Warn(what, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // one of two constants
+	o.began, o.last, o.refused = time.Time{}, time.Time{}, 0
+}
+
+// first counts a refusal and reports whether it begins an outage.
+func (o *Outage) first() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = o.clock.Now()
+	if o.refused == 0 {
+		o.began = o.last
+	}
+	o.refused++
+	return o.refused == 1
+}
+
+type outageHandler struct {
+	slog.Handler
+	outage *Outage
+}
+
+func (h outageHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == refusedLine && !h.outage.first() {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h outageHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return outageHandler{h.Handler.WithAttrs(attrs), h.outage}
+}
+
+func (h outageHandler) WithGroup(name string) slog.Handler {
+	return outageHandler{h.Handler.WithGroup(name), h.outage}
+}

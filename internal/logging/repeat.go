@@ -1,0 +1,99 @@
+package logging
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"puntuale/internal/clock"
+)
+
+// quietFor is how long a warning is held back that says the same as the last one.
+const quietFor = time.Minute
+
+// repeats holds back warnings and errors that were written a moment ago, word for word. While a disk is full, several
+// parts of a server try again twice a second. The next one that is written tells how many were not.
+type repeats struct {
+	slog.Handler
+	prefix string // of attributes given before
+	seen   *seen
+}
+
+type seen struct {
+	clock clock.Clock
+	mu    sync.Mutex
+	lines map[string]*repeated
+}
+
+type repeated struct {
+	written time.Time
+	held    int
+}
+
+// mostSeen bounds the remembered lines; others are written as they come.
+const mostSeen = 1000
+
+// WithoutRepeats returns a logger like the one given, which writes the same warning or error once a minute at most. Safe for
+// concurrent use, as all loggers here are.
+func WithoutRepeats(logger *slog.Logger, c clock.Clock) *slog.Logger {
+	return slog.New(repeats{Handler: logger.Handler(), seen: &seen{clock: c, lines: map[string]*repeated{}}})
+}
+
+func (h repeats) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level < slog.LevelWarn {
+		return h.Handler.Handle(ctx, r)
+	}
+	line := h.prefix + r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += "\x00" + a.String()
+		return true
+	})
+	held, write := h.seen.write(line)
+	if !write {
+		return nil
+	}
+	if held > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int("repeated", held))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// write tells whether a line is to be written, and how many like it were held back since the last one.
+func (s *seen) write(line string) (held int, write bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	if was := s.lines[line]; was != nil {
+		if age := now.Sub(was.written); age >= 0 && age < quietFor {
+			was.held++
+			return 0, false
+		}
+		held, was.held, was.written = was.held, 0, now
+		return held, true
+	}
+	if len(s.lines) >= mostSeen {
+		for line, was := range s.lines {
+			if now.Sub(was.written) >= quietFor {
+				delete(s.lines, line)
+			}
+		}
+	}
+	if len(s.lines) < mostSeen {
+		s.lines[line] = &repeated{written: now}
+	}
+	return 0, true
+}
+
+func (h repeats) WithAttrs(attrs []slog.Attr) slog.Handler {
+	prefix := h.prefix
+	for _, a := range attrs {
+		prefix += a.String() + "\x00"
+	}
+	return repeats{h.Handler.WithAttrs(attrs), prefix, h.seen}
+}
+
+func (h repeats) WithGroup(name string) slog.Handler {
+	return repeats{h.Handler.WithGroup(name), h.prefix + name + "\x00", h.seen}
+}

@@ -1,0 +1,213 @@
+// Package metrics keeps the figures that /metrics shows, in Prometheus' form. What costs the store something is measured in the
+// background by those who call this package, never when the figures are asked for.
+package metrics
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"puntuale/internal/clock"
+)
+
+// Meter keeps the figures. It implements [puntuale.Meter]. Safe for concurrent use.
+type Meter struct {
+	registry *prometheus.Registry
+
+	roles       *prometheus.GaugeVec
+	lateness    prometheus.Histogram
+	outcomes    *prometheus.CounterVec
+	queued      prometheus.Gauge
+	sessions    prometheus.Gauge
+	capRefused  prometheus.Counter
+	batchSize   *prometheus.HistogramVec
+	batchTime   *prometheus.HistogramVec
+	deadlocks   prometheus.Counter
+	fenced      prometheus.Counter
+	quarantined prometheus.Counter
+	requests    *prometheus.CounterVec
+	requestTime *prometheus.HistogramVec
+	refused     *prometheus.CounterVec
+	waited      prometheus.Histogram
+	closed      prometheus.Counter
+
+	backlog *backlogs
+	alerts  alerts
+}
+
+// New registers all figures in a registry of its own. version is the release that they name.
+func New(version string) *Meter {
+	m := &Meter{registry: prometheus.NewRegistry(), backlog: newBacklogs(clock.System())}
+	m.roles = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "puntuale_role", Help: "1 for each thing that this server does: api, web, dispatch.",
+	}, []string{"role"})
+	m.lateness = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "puntuale_lateness_seconds",
+		Help:    "How long after its planned moment a message's attempt was on disk, ready to leave.",
+		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60},
+	})
+	m.outcomes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_outcomes_total", Help: "What became of messages and attempts, by connector.",
+	}, []string{"connector", "outcome"})
+	m.queued = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "puntuale_queue_messages", Help: "Messages due soon that the dispatcher holds in memory, at most so many of each session. All that is due: puntuale_backlog_messages.",
+	})
+	m.sessions = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "puntuale_queue_sessions", Help: "Sessions that these messages belong to.",
+	})
+	m.capRefused = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_cap_refusals_total", Help: "Calls refused because a client's daily cap was used up.",
+	})
+	m.batchSize = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "puntuale_batch_size", Help: "Members of a transaction of the store.",
+		Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000},
+	}, []string{"operation"})
+	m.batchTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "puntuale_batch_seconds", Help: "Time of a transaction of the store, with its commit.",
+		Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 5},
+	}, []string{"operation"})
+	m.deadlocks = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_deadlocks_total", Help: "Transactions that the database gave up for a deadlock or a conflict, and that were repeated.",
+	})
+	m.fenced = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_fenced_total", Help: "Claims and outcomes that lost against another server's.",
+	})
+	m.quarantined = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_quarantined_total", Help: "Messages that a failover of the database made uncertain.",
+	})
+	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_http_requests_total", Help: "Requests answered, by route and status.",
+	}, []string{"route", "status"})
+	m.requestTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "puntuale_http_request_seconds", Help: "Time to answer a request, by route.",
+		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2, 5, 10},
+	}, []string{"route"})
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_overload_refusals_total",
+		Help: "Calls refused because more came than can be answered in time, by what ran out: calls, bodies, store, or one caller's part.",
+	}, []string{"reason"})
+	m.waited = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "puntuale_call_wait_seconds", Help: "How long calls waited for their turn, of those that had to wait.",
+		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2, 5, 10},
+	})
+	m.closed = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_connections_closed_total", Help: "Connections that were closed because there were too many.",
+	})
+	for _, reason := range []string{"bodies", "caller", "calls", "store"} {
+		m.refused.WithLabelValues(reason) // 0 until the first
+	}
+	m.registry.MustRegister(m.refused, m.waited, m.closed)
+	m.registry.MustRegister(m.roles, m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
+		m.deadlocks, m.fenced, m.quarantined, m.requests, m.requestTime,
+		m.backlog, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registerOperation(version)
+	return m
+}
+
+// Roles says what the server does.
+func (m *Meter) Roles(roles []string) {
+	for _, r := range roles {
+		m.roles.WithLabelValues(r).Set(1)
+	}
+}
+
+// Late notes how late a message left.
+func (m *Meter) Late(d time.Duration) { m.lateness.Observe(max(0, d.Seconds())) }
+
+// Outcome counts what became of messages.
+func (m *Meter) Outcome(connector, verdict string, n int) {
+	m.outcomes.WithLabelValues(connector, verdict).Add(float64(n))
+}
+
+// Queue notes what the dispatcher holds in memory.
+func (m *Meter) Queue(messages, sessions int) {
+	m.queued.Set(float64(messages))
+	m.sessions.Set(float64(sessions))
+}
+
+// CapRefused counts calls beyond a daily cap.
+func (m *Meter) CapRefused(n int) { m.capRefused.Add(float64(n)) }
+
+// Batch notes a transaction of the store.
+func (m *Meter) Batch(operation string, size int, took time.Duration) {
+	m.batchSize.WithLabelValues(operation).Observe(float64(size))
+	m.batchTime.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+// Deadlock counts a transaction that the database gave up.
+func (m *Meter) Deadlock() { m.deadlocks.Inc() }
+
+// Fenced counts claims and outcomes that lost against another server's.
+func (m *Meter) Fenced(n int) { m.fenced.Add(float64(n)) }
+
+// Quarantined counts messages that a failover made uncertain.
+func (m *Meter) Quarantined(n int) { m.quarantined.Add(float64(n)) }
+
+// Refused counts a call that was refused because there were too many.
+func (m *Meter) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
+
+// Waited notes how long a call waited for its turn.
+func (m *Meter) Waited(d time.Duration) { m.waited.Observe(max(0, d.Seconds())) }
+
+// Closed counts connections that were closed for others.
+func (m *Meter) Closed(n int) { m.closed.Add(float64(n)) }
+
+// WatchAdmission shows what is worked on, what waits, and what memory it takes.
+func (m *Meter) WatchAdmission(load func() (atWork, waiting int), taken func() int64) {
+	m.gauge("puntuale_calls", "Calls that are worked on.", func() float64 { atWork, _ := load(); return float64(atWork) })
+	m.gauge("puntuale_calls_waiting", "Calls that wait for their turn.", func() float64 { _, waiting := load(); return float64(waiting) })
+	m.gauge("puntuale_body_bytes", "Memory kept for bodies and answers.", func() float64 { return float64(taken()) })
+}
+
+// WatchConnections shows how many connections there are.
+func (m *Meter) WatchConnections(count func() int) {
+	m.gauge("puntuale_connections", "Open connections, idle ones too.", func() float64 { return float64(count()) })
+}
+
+// WatchBackup shows when the last backup was made.
+func (m *Meter) WatchBackup(last func(context.Context) (time.Time, error)) {
+	m.gauge("puntuale_last_backup_timestamp_seconds", "Moment of the last checked backup, in seconds since 1970; 0: none, NaN: the store does not answer.", func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		at, err := last(ctx)
+		switch {
+		case err != nil:
+			return math.NaN()
+		case at.IsZero():
+			return 0
+		}
+		return float64(at.UnixMilli()) / 1000
+	})
+}
+
+func (m *Meter) gauge(name, help string, value func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+}
+
+// Dispatch is what the dispatcher measures by. The store measures the same transactions itself, so the dispatcher's view
+// of them would count each twice.
+type Dispatch struct{ *Meter }
+
+// Batch counts nothing.
+func (Dispatch) Batch(string, int, time.Duration) {}
+
+// Request counts an answered request. The route is a pattern, never a path: a path holds identifiers, and a caller
+// could make as many of them as it likes.
+func (m *Meter) Request(route string, status int, took time.Duration) {
+	if route == "" {
+		route = "(none)"
+	}
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// Handler answers GET /metrics.
+func (m *Meter) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}

@@ -1,0 +1,184 @@
+package metrics
+
+import (
+	"cmp"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"puntuale/internal/clock"
+)
+
+// What follows is for alerts.
+
+// Backlog is what is due and has not left.
+type Backlog struct {
+	Messages int64
+	Oldest   time.Time // when the first of them was to leave; zero without any
+}
+
+// backlogs shows what is due and has not left, as it was when it was last counted.
+type backlogs struct {
+	clock                 clock.Clock
+	messages, oldest, age *prometheus.Desc
+
+	mu     sync.Mutex
+	at     time.Time // zero until the first time
+	counts map[string]Backlog
+}
+
+func newBacklogs(c clock.Clock) *backlogs {
+	return &backlogs{
+		clock: c,
+		messages: prometheus.NewDesc("puntuale_backlog_messages",
+			"Open messages of the whole installation that are due, by whether their session can send. Each server shows the same: take the maximum.", []string{"session"}, nil),
+		oldest: prometheus.NewDesc("puntuale_backlog_oldest_seconds",
+			"How long the first of them has been due; 0 without any.", []string{"session"}, nil),
+		age: prometheus.NewDesc("puntuale_backlog_age_seconds", "How long ago they were counted.", nil, nil),
+	}
+}
+
+func (b *backlogs) set(at time.Time, ready, waiting Backlog) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.at, b.counts = at, map[string]Backlog{"ready": ready, "not_linked": waiting}
+}
+
+func (b *backlogs) Describe(to chan<- *prometheus.Desc) {
+	to <- b.messages
+	to <- b.oldest
+	to <- b.age
+}
+
+func (b *backlogs) Collect(to chan<- prometheus.Metric) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.at.IsZero() {
+		return
+	}
+	now := b.clock.Now()
+	for session, count := range b.counts {
+		oldest := 0.0
+		if !count.Oldest.IsZero() {
+			oldest = max(0, now.Sub(count.Oldest).Seconds())
+		}
+		to <- prometheus.MustNewConstMetric(b.messages, prometheus.GaugeValue, float64(count.Messages), session)
+		to <- prometheus.MustNewConstMetric(b.oldest, prometheus.GaugeValue, oldest, session)
+	}
+	to <- prometheus.MustNewConstMetric(b.age, prometheus.GaugeValue, max(0, now.Sub(b.at).Seconds()))
+}
+
+// alerts are the figures that are set where something happens.
+type alerts struct {
+	ready        *prometheus.GaugeVec
+	taskFailures *prometheus.CounterVec
+	taskDone     *prometheus.GaugeVec
+	deliveries   *prometheus.CounterVec
+	pushes       *prometheus.CounterVec
+	diskFree     *prometheus.GaugeVec
+	diskSize     *prometheus.GaugeVec
+}
+
+// registerOperation registers what alerts are made of.
+func (m *Meter) registerOperation(version string) {
+	m.alerts.ready = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "puntuale_ready", Help: "1 while a part of this server does its work, 0 while it does not: the store, the dispatcher.",
+	}, []string{"part"})
+	m.alerts.taskFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk, push.",
+	}, []string{"task"})
+	m.alerts.taskDone = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "puntuale_task_success_timestamp_seconds", Help: "When a background task last succeeded.",
+	}, []string{"task"})
+	m.alerts.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_webhook_deliveries_total",
+		Help: "What networks delivered, by result: accepted, refused (not signed, or not understood) or failed (it could not be stored; Meta repeats it, a gateway does not).",
+	}, []string{"network", "result"})
+	m.alerts.pushes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_pushes_total",
+		Help: "Web Pushes to people's devices, by result: arrived (at the push service), gone (the device wants none any more) or failed (it is tried again).",
+	}, []string{"result"})
+	for _, result := range []string{"arrived", "gone", "failed"} {
+		m.alerts.pushes.WithLabelValues(result) // 0 until the first
+	}
+	m.alerts.diskFree = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "puntuale_disk_free_bytes", Help: "Free space of the disks that this server writes on.",
+	}, []string{"holds"})
+	m.alerts.diskSize = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "puntuale_disk_size_bytes", Help: "Size of these disks.",
+	}, []string{"holds"})
+	for _, network := range []string{"official", "gateway"} {
+		for _, result := range []string{"accepted", "refused", "failed"} {
+			m.alerts.deliveries.WithLabelValues(network, result) // 0 until the first
+		}
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "puntuale_build_info", Help: "Always 1: the release, the commit and Go's version are in the labels.", ConstLabels: buildLabels(version),
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.alerts.ready, m.alerts.taskFailures, m.alerts.taskDone, m.alerts.deliveries, m.alerts.pushes, m.alerts.diskFree, m.alerts.diskSize, build)
+}
+
+func buildLabels(version string) prometheus.Labels {
+	labels := prometheus.Labels{"version": cmp.Or(version, "development"), "commit": "", "go": ""}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		labels["go"] = info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				labels["commit"] = s.Value
+			}
+		}
+	}
+	return labels
+}
+
+// Backlog shows what was due at a moment: on sessions that can send, and on others.
+func (m *Meter) Backlog(at time.Time, ready, notLinked Backlog) { m.backlog.set(at, ready, notLinked) }
+
+// Disk shows how much of a disk is free, in bytes. use says what the server writes on it.
+func (m *Meter) Disk(use string, free, size uint64) {
+	m.alerts.diskFree.WithLabelValues(use).Set(float64(free))
+	m.alerts.diskSize.WithLabelValues(use).Set(float64(size))
+}
+
+// Task shows a background task that has not failed yet.
+func (m *Meter) Task(name string) { m.alerts.taskFailures.WithLabelValues(name) }
+
+// TaskFailed counts a failure of a background task.
+func (m *Meter) TaskFailed(name string) { m.alerts.taskFailures.WithLabelValues(name).Inc() }
+
+// TaskDone notes when a background task succeeded.
+func (m *Meter) TaskDone(name string, at time.Time) {
+	m.alerts.taskDone.WithLabelValues(name).Set(float64(at.Unix()))
+}
+
+// Pushed counts a Web Push by its result: arrived, gone or failed.
+func (m *Meter) Pushed(result string) { m.alerts.pushes.WithLabelValues(result).Inc() }
+
+// Ready notes whether a part of the server does its work.
+func (m *Meter) Ready(part string, yes bool) {
+	value := 0.0
+	if yes {
+		value = 1
+	}
+	m.alerts.ready.WithLabelValues(part).Set(value)
+}
+
+// Delivered counts what a network's webhook was answered. (Meta asks by GET whether the address is ours.)
+func (m *Meter) Delivered(network, route string, status int) {
+	if !strings.HasPrefix(route, http.MethodPost+" ") {
+		return
+	}
+	result := "accepted"
+	switch {
+	case status >= http.StatusInternalServerError:
+		result = "failed"
+	case status >= http.StatusBadRequest:
+		result = "refused"
+	}
+	m.alerts.deliveries.WithLabelValues(network, result).Inc()
+}

@@ -1,0 +1,46 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"puntuale"
+)
+
+// SessionState names sessions of a type that are in a state.
+type SessionState struct {
+	Type    puntuale.ConnectionType
+	State   string // as the API shows it
+	Sandbox bool
+}
+
+// numbers shows, whenever the figures are asked for, how many sessions this server owns in each state: the same states
+// that the API shows.
+type numbers struct {
+	count           func(tell func(of SessionState, n int))
+	real, sandboxes *prometheus.Desc
+}
+
+// WatchSessions shows how many sessions are in each state. count tells them all whenever it is called.
+func (m *Meter) WatchSessions(count func(tell func(of SessionState, n int))) {
+	labels := []string{"type", "state"}
+	m.registry.MustRegister(&numbers{
+		count,
+		prometheus.NewDesc("puntuale_numbers", "Sessions with real numbers that this server owns, by connection type and state.", labels, nil),
+		prometheus.NewDesc("puntuale_sandbox_sessions", "Sessions with simulated numbers that this server owns, by connection type and state.", labels, nil),
+	})
+}
+
+func (n *numbers) Describe(to chan<- *prometheus.Desc) {
+	to <- n.real
+	to <- n.sandboxes
+}
+
+func (n *numbers) Collect(to chan<- prometheus.Metric) {
+	n.count(func(of SessionState, count int) {
+		desc := n.real
+		if of.Sandbox {
+			desc = n.sandboxes
+		}
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(count), string(of.Type), of.State)
+	})
+}

@@ -1,0 +1,204 @@
+package terminal
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"puntuale/internal/clock"
+)
+
+// Progress shows how far something has come: a bar that is drawn again and again on a terminal, elsewhere a line each few
+// seconds. One goroutine uses it at a time.
+type Progress struct {
+	w        io.Writer
+	terminal bool
+	columns  int // of the terminal; 0: as many as it has
+	clock    clock.Clock
+
+	stage string
+	begun time.Time // of the stage
+	shown time.Time
+	drawn int  // lines of a bar, behind the last of which the cursor stands
+	whole bool // all of the stage was shown
+}
+
+const (
+	barEvery  = 100 * time.Millisecond
+	lineEvery = 5 * time.Second
+	barWidth  = 30
+	wideLine  = 80 // characters, where nobody knows how many there are
+)
+
+// NewProgress returns one that writes to w, which is a terminal or not.
+func NewProgress(w io.Writer, terminal bool, c clock.Clock) *Progress {
+	return &Progress{w: w, terminal: terminal, clock: c}
+}
+
+// Count shows how much of a stage is done, how fast, and how long the rest takes.
+func (b *Progress) Count(stage string, u Unit, done, total int64) {
+	now := b.begin(stage)
+	if b.whole || done < total && !b.time(now) {
+		return
+	}
+	b.whole = done >= total
+	b.draw(now, done, total, progressText(stage, u, done, total, now.Sub(b.begun)), "")
+}
+
+// Show shows how far a stage is in the caller's words: text beside a bar, and below under it. Only with force does it come
+// sooner than usual.
+func (b *Progress) Show(stage string, done, total int64, text, below string, force bool) {
+	if now := b.begin(stage); force || b.time(now) {
+		b.draw(now, done, total, fmt.Sprintf("%3d %%%s", percent(done, total), text), below)
+	}
+}
+
+// begin returns the present moment, after it began another stage if this is one.
+func (b *Progress) begin(stage string) time.Time {
+	now := b.clock.Now()
+	if stage != b.stage {
+		b.End()
+		b.stage, b.begun, b.shown, b.whole = stage, now, now, false
+	}
+	return now
+}
+
+// time reports whether something is to be shown again.
+func (b *Progress) time(now time.Time) bool {
+	every := lineEvery
+	if b.terminal {
+		every = barEvery
+	}
+	return now.Sub(b.shown) >= every
+}
+
+// draw draws over what was drawn before. No line reaches beyond the terminal's edge, where it could not be drawn over.
+func (b *Progress) draw(now time.Time, done, total int64, text, below string) {
+	b.shown = now
+	if !b.terminal {
+		if below != "" {
+			text += ": " + below
+		}
+		fmt.Fprintln(b.w, strings.TrimSpace(text))
+		return
+	}
+	start := "\r"
+	if b.drawn > 1 {
+		start += fmt.Sprintf("\x1b[%dA", b.drawn-1)
+	}
+	lines := barLines(b.width(), bar(done, total), strings.TrimSpace(text), below)
+	fmt.Fprintf(b.w, "\x1b[?7l%s\x1b[J%s\x1b[?7h", start, strings.Join(lines, "\n"))
+	b.drawn = len(lines)
+}
+
+// width is how many characters a line has.
+func (b *Progress) width() int {
+	width := b.columns
+	if f, ok := b.w.(*os.File); ok && width == 0 {
+		width, _, _ = term.GetSize(int(f.Fd())) // 0 where nobody knows
+	}
+	return cmp.Or(width, wideLine)
+}
+
+// barLines puts a bar and what is told of it on one line, and below on the next. Where a line is too narrow, the bar stands
+// alone and the rest is broken behind commas.
+func barLines(width int, bar, text, below string) (lines []string) {
+	if together := bar + "  " + text; utf8.RuneCountInString(together) <= width {
+		lines = []string{together}
+	} else {
+		lines = append([]string{bar}, broken(width, text)...)
+	}
+	if below != "" {
+		lines = append(lines, broken(width, below)...)
+	}
+	return lines
+}
+
+// broken breaks a text into lines of a width, behind commas.
+func broken(width int, text string) (lines []string) {
+	for i, part := range strings.Split(text, ", ") {
+		switch last := len(lines) - 1; {
+		case i == 0:
+			lines = append(lines, part)
+		case utf8.RuneCountInString(lines[last]+part)+len(", ,") <= width:
+			lines[last] += ", " + part
+		default:
+			lines[last] += ","
+			lines = append(lines, part)
+		}
+	}
+	return lines
+}
+
+// End leaves the line of a bar, so that others can write.
+func (b *Progress) End() {
+	if b.drawn > 0 {
+		fmt.Fprintln(b.w)
+		b.drawn = 0
+	}
+}
+
+// bar is full when all is done.
+func bar(done, total int64) string {
+	full := barWidth
+	if done < total {
+		full = int(barWidth * done / total)
+	}
+	return strings.Repeat("█", full) + strings.Repeat("░", barWidth-full)
+}
+
+func percent(done, total int64) int64 {
+	if done >= total {
+		return 100
+	}
+	return 100 * done / total
+}
+
+// Unit is what is counted, and how many make one that people read.
+type Unit struct {
+	name string
+	size float64
+}
+
+// Units that are one each.
+var (
+	Rows       = Unit{"rows", 1}
+	Recipients = Unit{"recipients", 1}
+)
+
+// Bytes is the unit for a file of a size.
+func Bytes(size int64) Unit {
+	if size < 1<<20 {
+		return Unit{"KiB", 1 << 10}
+	}
+	return Unit{"MiB", 1 << 20}
+}
+
+// text says an amount.
+func (u Unit) text(amount float64) string {
+	if u.size == 1 {
+		return fmt.Sprintf("%.0f", amount)
+	}
+	return fmt.Sprintf("%.1f", amount/u.size)
+}
+
+// progressText says how much is done, how fast, and how long the rest takes at that rate.
+func progressText(stage string, u Unit, done, total int64, took time.Duration) string {
+	text := fmt.Sprintf("%s %3d %%, %s of %s %s", stage, percent(done, total), u.text(float64(done)), u.text(float64(total)), u.name)
+	rate := float64(done) / max(took.Seconds(), 0.001)
+	if took < time.Second && done == total {
+		return text
+	}
+	text += ", " + u.text(rate) + " a second"
+	if done < total && done > 0 {
+		left := time.Duration(float64(total-done) / rate * float64(time.Second))
+		text += fmt.Sprintf(", %v left", left.Round(time.Second))
+	}
+	return text
+}

@@ -1,0 +1,56 @@
+// Package terminal is what commands write for people: texts of a width, and how far something has come. It also reads what people
+// answer.
+package terminal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strings"
+)
+
+// Wrap breaks text at blanks into lines of at most width, each after prefix.
+func Wrap(text, prefix string, width int) string {
+	var b strings.Builder
+	line := prefix
+	for i, word := range strings.Fields(text) {
+		if i > 0 && len(line)+1+len(word) > width {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = prefix
+		} else if i > 0 {
+			line += " "
+		}
+		line += word
+	}
+	b.WriteString(line)
+	return b.String()
+}
+
+// Lines reads lines that a person types, or that stand in a file.
+type Lines struct{ from *bufio.Reader }
+
+// NewLines reads lines of a stream.
+func NewLines(from io.Reader) *Lines { return &Lines{bufio.NewReader(from)} }
+
+// Next returns the next line without blanks around it; "" at the end. It gives up when ctx ends, and then nobody may call it again.
+func (l *Lines) Next(ctx context.Context) (string, error) {
+	type result struct {
+		text string
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		text, err := l.from.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		read <- result{strings.TrimSpace(text), err}
+	}()
+	select {
+	case got := <-read:
+		return got.text, got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
