@@ -15,16 +15,6 @@ const (
 // narrow are the folders, and those below, whose structs keep to maxFields.
 var narrow = []string{"internal/dispatch"}
 
-// wide are the interfaces with more methods than maxMethods, by folder and name, and how many each may have. The list
-// shrinks: these are to be split by role, and nothing is added.
-var wide = map[string]int{
-	"./AgendaStore":    8,
-	"./Meter":          8,
-	"./Operator":       9,
-	"./Queue":          8,
-	"./RecipientStore": 8,
-}
-
 // checkShape counts the fields of structs and the methods of interfaces.
 func (c *checker) checkShape(name, folder string, parsed *ast.File, line func(token.Pos) int) {
 	ast.Inspect(parsed, func(n ast.Node) bool {
@@ -42,8 +32,8 @@ func (c *checker) checkShape(name, folder string, parsed *ast.File, line func(to
 			for _, method := range of.Methods.List {
 				count += len(method.Names)
 			}
-			if limit := max(maxMethods, wide[folder+"/"+spec.Name.Name]); count > limit {
-				c.report(name, line(spec.Pos()), "%s has %d methods, %d are allowed: split it by role", spec.Name.Name, count, limit)
+			if count > maxMethods {
+				c.report(name, line(spec.Pos()), "%s has %d methods, %d are allowed: split it by role", spec.Name.Name, count, maxMethods)
 			}
 		}
 		return true
