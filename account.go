@@ -100,8 +100,8 @@ func NewAccount(t AccountType, today Date) Client {
 	return c
 }
 
-// Standing is what decides at each moment whether a client's messages may leave.
-type Standing struct {
+// SendPermission is what decides at each moment whether a client's messages may leave.
+type SendPermission struct {
 	Deleted   bool
 	Suspended bool
 	Held      bool      // since a restore, until a person releases it
@@ -111,7 +111,7 @@ type Standing struct {
 }
 
 // Hold returns the code of why messages of a client in this standing must wait, or "" when they may leave.
-func (s Standing) Hold(now time.Time) ReasonCode {
+func (s SendPermission) Hold(now time.Time) ReasonCode {
 	switch {
 	case s.Deleted:
 		return ReasonCancelled
@@ -190,7 +190,7 @@ type OverviewStore interface {
 	FindClients(ctx context.Context, f ClientFilter, p Page) ([]Client, string, error)
 
 	// Pulses returns how the clients of the days are; those that are not the partner's are left out.
-	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]Pulse, error)
+	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
 
 	// Expiring returns clients whose last day of service lies from one day to another, both inclusive, by day and name, at most limit.
 	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)
@@ -226,8 +226,8 @@ type ClientDay struct {
 	Day    Date
 }
 
-// Pulse is how a client is at the moment.
-type Pulse struct {
+// ClientStatus is how a client is at the moment.
+type ClientStatus struct {
 	Used     int64 // calls counted on the day
 	Sessions int
 	Online   int // of them, can send

@@ -110,9 +110,9 @@ type CommandStore interface {
 	CommandAnswer(ctx context.Context, id CommandID, now time.Time) ([]byte, error)
 }
 
-// LinkKeeper is what the node that owns a session does about its commands and its link. Each call compares the owner: for
+// LinkStore is what the node that owns a session does about its commands and its link. Each call compares the owner: for
 // a session that is no longer the node's nothing is written. [ErrFenced]: the lease is gone, and nothing was.
-type LinkKeeper interface {
+type LinkStore interface {
 	// OpenCommands returns the commands of the node's sessions that have neither an answer nor expired, by id. It only
 	// reads, and is for every second.
 	OpenCommands(ctx context.Context, node NodeID, now time.Time) ([]Command, error)

@@ -14,7 +14,7 @@ import (
 // took the message; any other error from Prepare is a [Transient] one.
 type Connector interface {
 	// Traits never change.
-	Traits() Traits
+	Traits() Capabilities
 
 	// Online reports whether the session could send at this moment. It answers from memory.
 	Online(session SessionID) bool
@@ -25,19 +25,19 @@ type Connector interface {
 
 	// Send hands the message to the network. It is called only after the attempt's intent is on disk. It returns the
 	// receipt once the network accepted.
-	Send(ctx context.Context, p Prepared) (Receipt, error)
+	Send(ctx context.Context, p Prepared) (Acceptance, error)
 }
 
-// Witness is a connector that can look up what its network holds. The dispatcher asks about attempts without an answer
+// DeliveryChecker is a connector that can look up what its network holds. The dispatcher asks about attempts without an answer
 // that must not be repeated. One is a message that was stopped in flight just before the process died.
-type Witness interface {
+type DeliveryChecker interface {
 	// Arrived reports whether the network has the message under the envelope's ConnectorID. False proves nothing: an
 	// attempt may still be on its way.
 	Arrived(ctx context.Context, e Envelope) (bool, error)
 }
 
-// Traits are what the dispatcher must know of a connector.
-type Traits struct {
+// Capabilities are what the dispatcher must know of a connector.
+type Capabilities struct {
 	Name        string        // in logs and metrics
 	Slots       int           // messages a session may have in flight at once, at least 1
 	SendTimeout time.Duration // after which an attempt counts as unanswered
@@ -86,8 +86,8 @@ func (p Prepared) Unsure(err error) error {
 	return err
 }
 
-// Receipt is the network's acceptance.
-type Receipt struct {
+// Acceptance is the network's acceptance.
+type Acceptance struct {
 	Detail Reason // the network's words and ids, for dettaglio_risposta
 }
 

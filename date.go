@@ -113,14 +113,14 @@ const (
 	microDay    = 24 * 60 * microMinute
 )
 
-// stretch is a time between clock changes: at instants in [start, end) the wall shows the instant plus offset.
-type stretch struct{ offset, start, end int64 }
+// zoneSpan is a time between clock changes: at instants in [start, end) the wall shows the instant plus offset.
+type zoneSpan struct{ offset, start, end int64 }
 
 // stretchAt returns the stretch around an instant.
-func stretchAt(at int64, loc *time.Location) stretch {
+func stretchAt(at int64, loc *time.Location) zoneSpan {
 	t := time.UnixMicro(at).In(loc)
 	_, seconds := t.Zone()
-	s := stretch{int64(seconds) * microSecond, math.MinInt64, math.MaxInt64}
+	s := zoneSpan{int64(seconds) * microSecond, math.MinInt64, math.MaxInt64}
 	from, to := t.ZoneBounds()
 	if !from.IsZero() {
 		s.start = from.UnixMicro()

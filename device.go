@@ -48,8 +48,8 @@ const (
 // DeviceToken is the bit that the tokens of devices' attempts have. A node's begin with its number, which never has it.
 const DeviceToken = 1 << 62
 
-// Held is a message that a device took and has not reported.
-type Held struct {
+// HeldMessage is a message that a device took and has not reported.
+type HeldMessage struct {
 	DueMessage // as it stands: Intent is the attempt's token
 	Content    Content
 	Until      time.Time // of the hold
@@ -104,17 +104,17 @@ type DeviceTenant interface {
 	UnlinkDevices(ctx context.Context, session SessionID, device DeviceID, now time.Time) error
 }
 
-// DeviceWork is what one device asks for. It is part of a [Tenant].
-type DeviceWork interface {
+// DeviceQueue is what one device asks for. It is part of a [Tenant].
+type DeviceQueue interface {
 	// Takeable lists what the device could take at a moment, in order, at most so many. The pace is not asked.
-	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, most int) ([]Held, error)
+	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, most int) ([]HeldMessage, error)
 
 	// HeldBy lists what the device took and has not reported, by the end of the hold. It may lie before now.
-	HeldBy(ctx context.Context, session SessionID, device DeviceID) ([]Held, error)
+	HeldBy(ctx context.Context, session SessionID, device DeviceID) ([]HeldMessage, error)
 
 	// Take begins attempts: intents, credits and holds are in one transaction. No two devices get the same message. Codes:
 	// not_found (the device was unlinked), conflict (take.Message cannot be taken now), unavailable (after a failover).
-	Take(ctx context.Context, take DeviceTake) ([]Held, error)
+	Take(ctx context.Context, take DeviceTake) ([]HeldMessage, error)
 
 	// Renew moves the end of those of the device's holds that last still, and returns them.
 	Renew(ctx context.Context, session SessionID, device DeviceID, held []HeldRef, until, now time.Time) ([]HeldRef, error)
@@ -129,8 +129,8 @@ type DeviceWork interface {
 	KeepPush(ctx context.Context, device DeviceID, sealed []byte) error
 }
 
-// DeviceDoor lets devices in.
-type DeviceDoor interface {
+// DeviceLogin lets devices in.
+type DeviceLogin interface {
 	// LinkDevice adds a device to the session whose code has the mark, and ends the code. token is the hash of what it will
 	// show. Codes: not_found (no such code, or it is over), conflict (the session has as many devices as it may).
 	LinkDevice(ctx context.Context, mark string, d Device, token KeyHash, now time.Time) (Device, error)
@@ -151,12 +151,12 @@ type Push struct {
 // PushEvery is the shortest time between two pushes to a device.
 const PushEvery = time.Minute
 
-// PushEnd is how a push ended.
-type PushEnd int8
+// PushOutcome is how a push ended.
+type PushOutcome int8
 
 const (
-	PushArrived PushEnd = iota + 1
-	PushGone            // the device wants to be told no more
+	PushArrived PushOutcome = iota + 1
+	PushGone                // the device wants to be told no more
 	PushFailed
 )
 
@@ -168,5 +168,5 @@ type PushStore interface {
 
 	// EndPush records how a claimed push ended. PushGone forgets the target, unless there is a new one. After PushFailed the
 	// device counts as not told, and is not claimed before again.
-	EndPush(ctx context.Context, p Push, end PushEnd, again time.Time) error
+	EndPush(ctx context.Context, p Push, end PushOutcome, again time.Time) error
 }

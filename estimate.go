@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Contact is what a session knows of a person.
-type Contact struct {
+// KnownPerson is what a session knows of a person.
+type KnownPerson struct {
 	Window time.Time // until then an Official session may send free text; zero: the person never wrote
 	Known  bool      // the person wrote to the session, or got something from it
 }
 
-// SessionLoad is what a session did since a moment, and what its network allows.
-type SessionLoad struct {
+// SessionUsage is what a session did since a moment, and what its network allows.
+type SessionUsage struct {
 	Sent      int // messages that left
 	Met       int // people that it got to know
 	Addressed int // people that all numbers of its business wrote to outside their windows
@@ -22,11 +22,11 @@ type SessionLoad struct {
 // EstimateStore is what the estimates of a campaign read. Codes: not_found.
 type EstimateStore interface {
 	// Contacts returns what the session knows of the phones; of those that are left out it knows nothing.
-	Contacts(ctx context.Context, session SessionID, phones []string) (map[string]Contact, error)
+	Contacts(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
 	// Charges returns what the network told of the prices of a campaign's messages that it delivered.
-	Charges(ctx context.Context, id CampaignID) ([]CountedCharge, error)
+	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)
 	// SessionLoad reads the client's outcomes since the moment by their index, once a check.
-	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionLoad, error)
+	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionUsage, error)
 }
 
 // MessageKind is what a network's price goes by.
@@ -54,8 +54,8 @@ type CostRow struct {
 	Amount   string `json:"amount,omitempty"` // "": there is no price
 }
 
-// CountedCharge is how many messages of a kind the network billed, or delivered for nothing.
-type CountedCharge struct {
+// ChargeCount is how many messages of a kind the network billed, or delivered for nothing.
+type ChargeCount struct {
 	MessageKind
 	Billable bool
 	Messages int

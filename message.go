@@ -79,8 +79,8 @@ type PlannedMessage struct {
 	Limit      time.Time // ValidUntil is never later, whatever moves it; zero: none
 }
 
-// Skipped is a step that was left out of a run, and why.
-type Skipped struct {
+// SkippedStep is a step that was left out of a run, and why.
+type SkippedStep struct {
 	Step   int       `json:"step"`
 	Moment time.Time `json:"moment"`
 	Reason Reason    `json:"reason"`

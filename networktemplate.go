@@ -123,8 +123,8 @@ func placesOf(text string) (all []string) {
 	return all
 }
 
-// TemplateNews is one thing that the network tells of a template, between two readings of the list.
-type TemplateNews struct {
+// TemplateEvent is one thing that the network tells of a template, between two readings of the list.
+type TemplateEvent struct {
 	Client   ClientID // who has a session of the business
 	Account  string
 	Name     string
@@ -164,7 +164,7 @@ type NetworkTemplateStore interface {
 	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
 
 	// TellNetworkTemplate keeps news, unless later ones are known or the client has no session of the business.
-	TellNetworkTemplate(ctx context.Context, n TemplateNews) error
+	TellNetworkTemplate(ctx context.Context, n TemplateEvent) error
 
 	// NetworkTemplate returns what is known of a template of the client's; false when it was never heard of.
 	NetworkTemplate(ctx context.Context, client ClientID, account, name, language string) (NetworkTemplate, bool, error)

@@ -64,7 +64,7 @@ const (
 //
 // Evidence that a repeat did not reach the network says nothing of the attempt it repeats. The message stays uncertain,
 // with its credit, out of reach of a cancellation. Only [Final] speaks for the message.
-func Decide(a Attempt, r Receipt, err error) Outcome {
+func Decide(a Attempt, r Acceptance, err error) Outcome {
 	if err == nil {
 		return Outcome{Verdict: Sent, Detail: r.Detail}
 	}

@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 				Message: 42, Number: 1 + test.repeats, Repeats: test.repeats, Now: outcomeNow, Begun: outcomeBegun,
 				Recovery: test.recovery, GiveUp: 24 * time.Hour,
 			}
-			got := puntuale.Decide(a, puntuale.Receipt{Detail: puntuale.Quoted("wamid.1")}, test.err)
+			got := puntuale.Decide(a, puntuale.Acceptance{Detail: puntuale.Quoted("wamid.1")}, test.err)
 			if got.Verdict != test.verdict || got.Failed != test.failed {
 				t.Errorf("got %v, failed %v; want %v, %v", got.Verdict, got.Failed, test.verdict, test.failed)
 			}
@@ -108,7 +108,7 @@ func TestDecideKeepsTheUncertain(t *testing.T) {
 		default:
 			err = &puntuale.SendError{Kind: puntuale.SendErrorKind(kind), After: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "after"))}
 		}
-		o := puntuale.Decide(a, puntuale.Receipt{}, err)
+		o := puntuale.Decide(a, puntuale.Acceptance{}, err)
 		if a.Repeats > 0 && o.Verdict == puntuale.Retry {
 			t.Fatalf("a repeat was opened again: %+v", o)
 		}

@@ -27,9 +27,9 @@ func IsPersonID(recipient string) bool {
 	return len(recipient) <= MaxPersonID && personID.MatchString(recipient)
 }
 
-// Acquaintances are the people that sessions of type Socket know: who wrote to them, and who got something from them.
+// KnownPersons are the people that sessions of type Socket know: who wrote to them, and who got something from them.
 // WhatsApp bears messages to others badly.
-type Acquaintances interface {
+type KnownPersons interface {
 	// Knows reports whether the person (or group) wrote to the session, or got anything from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)
 

@@ -37,8 +37,8 @@ func TestReasonsAreStored(t *testing.T) {
 func TestReasonsAsJSON(t *testing.T) {
 	t.Parallel()
 	for _, r := range []puntuale.Reason{{}, puntuale.Quoted("Momento già passato"), puntuale.Because("sequence.past"), puntuale.Because("x", `"`)} {
-		text, err := json.Marshal(puntuale.Skipped{Reason: r})
-		var back puntuale.Skipped
+		text, err := json.Marshal(puntuale.SkippedStep{Reason: r})
+		var back puntuale.SkippedStep
 		if err != nil || json.Unmarshal(text, &back) != nil || !back.Reason.Equal(r) {
 			t.Errorf("%#v came back as %#v from %s, %v", r, back.Reason, text, err)
 		}

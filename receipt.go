@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// EvidenceKind is what the network tells of a message that it took.
-type EvidenceKind int8
+// ReceiptKind is what the network tells of a message that it took.
+type ReceiptKind int8
 
 const (
-	EvidenceSent      EvidenceKind = iota + 1 // it left the network's own servers
-	EvidenceDelivered                         // it is on the recipient's device
-	EvidenceRead                              // the recipient has seen it
-	EvidenceFailed                            // it was given up after all
+	ReceiptSent      ReceiptKind = iota + 1 // it left the network's own servers
+	ReceiptDelivered                        // it is on the recipient's device
+	ReceiptRead                             // the recipient has seen it
+	ReceiptFailed                           // it was given up after all
 )
 
-// Evidence is one thing that the network tells of one message. It may come in any order, late, and more than once.
-type Evidence struct {
+// DeliveryReceipt is one thing that the network tells of one message. It may come in any order, late, and more than once.
+type DeliveryReceipt struct {
 	MessageRef
 	Session SessionID // whose network told it: a message of another session is left alone
 	Token   int64     // of the attempt that it speaks of
-	Kind    EvidenceKind
+	Kind    ReceiptKind
 	At      time.Time
 	Reason  Reason // with EvidenceFailed
 	Detail  Reason // the network's words and ids
@@ -35,12 +35,12 @@ type Charge struct {
 	Phone    string // of the recipient, "" where it was not told; the country comes from it
 }
 
-// Receipts are what is known of a message after evidence. Each moment is when the first evidence of its kind came.
-type Receipts struct{ Sent, Delivered, Read, Failed time.Time }
+// DeliveryStatus are what is known of a message after evidence. Each moment is when the first evidence of its kind came.
+type DeliveryStatus struct{ Sent, Delivered, Read, Failed time.Time }
 
 // With adds evidence. The order in which evidence is added does not matter, nor how often.
-func (r Receipts) With(k EvidenceKind, at time.Time) Receipts {
-	moment := map[EvidenceKind]*time.Time{EvidenceSent: &r.Sent, EvidenceDelivered: &r.Delivered, EvidenceRead: &r.Read, EvidenceFailed: &r.Failed}[k]
+func (r DeliveryStatus) With(k ReceiptKind, at time.Time) DeliveryStatus {
+	moment := map[ReceiptKind]*time.Time{ReceiptSent: &r.Sent, ReceiptDelivered: &r.Delivered, ReceiptRead: &r.Read, ReceiptFailed: &r.Failed}[k]
 	if moment != nil && (moment.IsZero() || at.Before(*moment)) {
 		*moment = at
 	}
@@ -49,7 +49,7 @@ func (r Receipts) With(k EvidenceKind, at time.Time) Receipts {
 
 // Verdict is what the evidence amounts to, 0 for nothing: delivery always wins, then failure. That a message left the
 // network's servers outweighs only that nobody knew.
-func (r Receipts) Verdict() Verdict {
+func (r DeliveryStatus) Verdict() Verdict {
 	switch {
 	case !r.Delivered.IsZero() || !r.Read.IsZero():
 		return Sent
@@ -61,8 +61,8 @@ func (r Receipts) Verdict() Verdict {
 	return 0
 }
 
-// Heard is one message that a person wrote to a session. What they wrote is not kept.
-type Heard struct {
+// InboundMessage is one message that a person wrote to a session. What they wrote is not kept.
+type InboundMessage struct {
 	Client  ClientID
 	Session SessionID
 	Phone   string // "+…", or any other name that the network has for them
@@ -73,7 +73,7 @@ type Heard struct {
 type Preference struct {
 	Client  ClientID
 	Session SessionID
-	Phone   string // as in [Heard]
+	Phone   string // as in [InboundMessage]
 	Mark    string // of the phone; see [BlacklistEntry]
 	Stop    bool   // nothing more; else: as before again
 	At      time.Time
@@ -91,28 +91,28 @@ type Alias struct {
 	Phone   string // the recipient as messages have it
 }
 
-// Incoming is what the network told of one session at once.
-type Incoming struct {
+// InboundBatch is what the network told of one session at once.
+type InboundBatch struct {
 	Aliases     []Alias
-	Evidence    []Evidence
-	Heard       []Heard
+	Evidence    []DeliveryReceipt
+	Heard       []InboundMessage
 	Preferences []Preference
-	Templates   []TemplateNews // of the business of the session
+	Templates   []TemplateEvent // of the business of the session
 }
 
 // IntakeStore keeps what comes back from networks. All of it may be told again without an effect.
 type IntakeStore interface {
-	// KeepEvidence notes receipts, and makes messages COMPLETED or FAILED as [Receipts.Verdict] says. It changes
+	// KeepEvidence notes receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It changes
 	// messages that are open or uncertain; a failure only by the token of the present attempt. It also changes
 	// COMPLETED ones that the network gave up, and FAILED ones that it delivered. Cancelled messages stay as they are.
 	// The charge that comes with a delivery is counted for the message's campaign, once a message. A credit is given
 	// back with a failure, and taken again with a delivery. Messages that are not there, or another session's, are
 	// passed over; it returns how many.
-	KeepEvidence(ctx context.Context, now time.Time, e []Evidence) (unknown int, err error)
+	KeepEvidence(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
 
 	// KeepHeard opens windows for free text, and stops what was started before the person wrote by sequences that stop on
 	// a reply. It returns how many messages were cancelled.
-	KeepHeard(ctx context.Context, now time.Time, h []Heard) (cancelled int, err error)
+	KeepHeard(ctx context.Context, now time.Time, h []InboundMessage) (cancelled int, err error)
 
 	// KeepPreference adds to the blacklist, or takes out what an earlier preference added. A preference that is older
 	// than the last one of the person changes nothing. It reports whether it did.
@@ -126,5 +126,5 @@ type IntakeStore interface {
 	Recipients(ctx context.Context, client ClientID, session SessionID, name string) ([]string, error)
 
 	// TellNetworkTemplate is the method of [NetworkTemplateStore].
-	TellNetworkTemplate(ctx context.Context, n TemplateNews) error
+	TellNetworkTemplate(ctx context.Context, n TemplateEvent) error
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Restored is what a restore from a copy left one client to decide. The zero value: nothing.
-type Restored struct {
+// RestoreResult is what a restore from a copy left one client to decide. The zero value: nothing.
+type RestoreResult struct {
 	Since   time.Time // the copy's moment: what happened later is not in it
 	At      time.Time // when it was restored
 	Unknown int       // messages that may have left already, about which nobody decided yet
@@ -18,12 +18,12 @@ type RestoredClient struct {
 	Client  ClientID
 	Partner PartnerID
 	Name    string
-	Restored
+	RestoreResult
 }
 
 // RestoreStore keeps what a restore left to decide.
 type RestoreStore interface {
-	Restored(ctx context.Context) (Restored, error)
+	Restored(ctx context.Context) (RestoreResult, error)
 
 	// UnknownMessages lists the messages that may have left before the restore, by rising id: PENDING ones, and those that
 	// were FAILED meanwhile because nobody decided. Codes: invalid (the cursor).

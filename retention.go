@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Keep is how long what messages said is kept after they ended. The zero value is for ever.
-type Keep struct {
+// Retention is how long what messages said is kept after they ended. The zero value is for ever.
+type Retention struct {
 	Months int // calendar months
 	Days   int // of 24 hours
 }
@@ -20,30 +20,30 @@ const keepNever = "never"
 const maxKeep = 36_500
 
 // ParseKeep reads a whole number with its unit, d, w, mo or y (90d, 12w, 24mo, 2y), or the word never.
-func ParseKeep(text string) (Keep, error) {
+func ParseKeep(text string) (Retention, error) {
 	if text == keepNever {
-		return Keep{}, nil
+		return Retention{}, nil
 	}
 	digits := strings.TrimRight(text, "dwmoy")
 	n, err := strconv.Atoi(digits)
 	if err == nil && n >= 1 && n <= maxKeep && strconv.Itoa(n) == digits {
 		switch text[len(digits):] {
 		case "d":
-			return Keep{Days: n}, nil
+			return Retention{Days: n}, nil
 		case "w":
-			return Keep{Days: 7 * n}, nil
+			return Retention{Days: 7 * n}, nil
 		case "mo":
-			return Keep{Months: n}, nil
+			return Retention{Months: n}, nil
 		case "y":
-			return Keep{Months: 12 * n}, nil
+			return Retention{Months: 12 * n}, nil
 		}
 	}
-	return Keep{}, fmt.Errorf("%q is not a time such as 24mo, 90d, 12w or 2y, nor never", text)
+	return Retention{}, fmt.Errorf("%q is not a time such as 24mo, 90d, 12w or 2y, nor never", text)
 }
 
 // Before is the moment before which what ended is kept no longer; zero when everything is kept.
-func (k Keep) Before(now time.Time) time.Time {
-	if k == (Keep{}) {
+func (k Retention) Before(now time.Time) time.Time {
+	if k == (Retention{}) {
 		return time.Time{}
 	}
 	now = now.UTC()
@@ -53,7 +53,7 @@ func (k Keep) Before(now time.Time) time.Time {
 }
 
 // String is what ParseKeep reads.
-func (k Keep) String() string {
+func (k Retention) String() string {
 	switch {
 	case k.Months > 0:
 		return strconv.Itoa(k.Months) + "mo"
@@ -64,7 +64,7 @@ func (k Keep) String() string {
 }
 
 // UnmarshalText is ParseKeep, for settings.
-func (k *Keep) UnmarshalText(text []byte) (err error) {
+func (k *Retention) UnmarshalText(text []byte) (err error) {
 	*k, err = ParseKeep(string(text))
 	return err
 }
@@ -77,8 +77,8 @@ type Erasure struct {
 	Now   time.Time
 }
 
-// Erased is what an erasure reached. What an earlier one did already is not counted in it.
-type Erased struct {
+// ErasureResult is what an erasure reached. What an earlier one did already is not counted in it.
+type ErasureResult struct {
 	Cancelled   int  // messages that were pending, and are never sent
 	Messages    int  // whose number and texts are gone, the cancelled ones among them
 	Sandbox     int  // what the simulated network had received, without number and text from now on

@@ -76,7 +76,7 @@ const UncountedCap = 1_000_000
 type StartRun struct {
 	Run      Run
 	Messages []PlannedMessage // in step order; none: nothing is stored, the call still counts
-	Skipped  []Skipped        // kept with the answer, so that a repeat of the call gives it again
+	Skipped  []SkippedStep    // kept with the answer, so that a repeat of the call gives it again
 
 	Day         Date // the client's present day, whose cap counts
 	Now         time.Time
@@ -89,13 +89,13 @@ type StartRun struct {
 
 // StartedRun is the durable answer to a [StartRun]. Its JSON form is kept for repeats of the call.
 type StartedRun struct {
-	IDs     []MessageID `json:"ids"`
-	Usage   Usage       `json:"usage"`
-	Skipped []Skipped   `json:"skipped,omitempty"`
+	IDs     []MessageID   `json:"ids"`
+	Usage   Usage         `json:"usage"`
+	Skipped []SkippedStep `json:"skipped,omitempty"`
 }
 
-// Stopped is the answer to a stop: the messages that will never be sent, and the client's usage.
-type Stopped struct {
+// StopResult is the answer to a stop: the messages that will never be sent, and the client's usage.
+type StopResult struct {
 	IDs   []MessageID
 	Usage Usage
 }
@@ -112,7 +112,7 @@ type Resend struct {
 	Messages    []ResendMessage // in the order asked, each id once
 	Day         Date            // the client's present day, whose cap counts one call
 	Now         time.Time
-	Idempotency *Idempotency // nil: none; its Answer gets the [Resent]
+	Idempotency *Idempotency // nil: none; its Answer gets the [ResendResult]
 	Unknown     bool         // every message must be one that a restore left unknown (RestoreStore); it is closed as FAILED first
 	Campaign    bool         // it is the retry of a campaign: the new messages wait behind others, as the old ones did
 	Move        bool         // every message must be PENDING still; one that is not is a conflict
@@ -126,8 +126,8 @@ type ResendMessage struct {
 	ValidUntil time.Time
 }
 
-// Resent is the answer: the new messages in the order asked, and the client's usage.
-type Resent struct {
+// ResendResult is the answer: the new messages in the order asked, and the client's usage.
+type ResendResult struct {
 	IDs   []MessageID
 	Usage Usage
 }

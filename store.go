@@ -31,7 +31,7 @@ type Tenant interface {
 	OfficialTenant
 	GatewayTenant
 	DeviceTenant
-	DeviceWork
+	DeviceQueue
 	NetworkTemplateTenant
 	CampaignStore
 	RecipientStore
@@ -57,7 +57,7 @@ type RunStore interface {
 	// attempt's outcome is unknown; then only evidence of delivery or refusal decides. So does every other verb that
 	// cancels. Codes: not_found for a sequence that never was the client's, nothing counted; a deleted one can still be
 	// stopped.
-	Stop(ctx context.Context, sequence SequenceID, phone string, day Date, now time.Time) (Stopped, error)
+	Stop(ctx context.Context, sequence SequenceID, phone string, day Date, now time.Time) (StopResult, error)
 
 	// CancelPending does the same for all messages to the phones, or for all of the client when all is true. It tells took
 	// of each chunk that is cancelled, and keeps none. Chunks are sorted by id, and so are the first 50,000 messages. An
@@ -89,7 +89,7 @@ type MessageStore interface {
 	// conflict has a fault for every RESCHEDULED message, naming its successor. It also has one for every message that
 	// is being sent, whose outcome is uncertain, or whose content is gone. cap_reached has the counters. Faults are at
 	// body.id[i], i counting the messages asked for.
-	Resend(ctx context.Context, r Resend) (Resent, error)
+	Resend(ctx context.Context, r Resend) (ResendResult, error)
 
 	// CancelMessages cancels those of the messages that are PENDING without an open intent, all in one transaction, and
 	// counts one call, never refused. The answer is by id; what could not be cancelled is not in it. Codes: not_found,
@@ -203,7 +203,7 @@ type PrivacyStore interface {
 	// all texts from the client's rows. The rows, states, moments and credits stay. It counts one call, never refused.
 	// Each transaction is bounded: after a failure the call may be repeated and finishes what is left. Codes: busy, not
 	// counted, when messages to the phone are just being sent or repeated; what else there was is done.
-	Erase(ctx context.Context, e Erasure) (Erased, error)
+	Erase(ctx context.Context, e Erasure) (ErasureResult, error)
 }
 
 // PartnerTenant is all that a partner's key can reach. A client that is another's, or deleted, is CodeNotFound.
@@ -250,7 +250,7 @@ type KeyStore interface {
 // Operator is all that commands and authentication ask across tenants. A caller asks for the roles that it needs.
 type Operator interface {
 	TenantStore
-	DeviceDoor
+	DeviceLogin
 	PartnerStore
 	MaintenanceStore
 }
@@ -323,7 +323,7 @@ type QueueReader interface {
 	// Due returns, for each of the places, the first open messages of its queue that stand after it. Their Next is not
 	// after horizon. There are at most limit for a place, by (next, id). Messages with an unknown outcome are among
 	// them once they should be looked at again.
-	Due(ctx context.Context, from []Place, horizon time.Time, limit int) ([]DueMessage, error)
+	Due(ctx context.Context, from []QueueCursor, horizon time.Time, limit int) ([]DueMessage, error)
 
 	// Expiring returns open messages of a session that have no intent, are due, and end by the moment. Those that end
 	// first come first, at most limit. A session that cannot send must close them, although they stand behind more than
@@ -339,14 +339,14 @@ type QueueReader interface {
 	Contents(ctx context.Context, steps []StepRef) (map[StepRef]StepContent, error)
 
 	// Standings reads the standing of the clients.
-	Standings(ctx context.Context, clients []ClientID) (map[ClientID]Standing, error)
+	Standings(ctx context.Context, clients []ClientID) (map[ClientID]SendPermission, error)
 }
 
 // AttemptStore begins attempts, and stores what comes of messages.
 type AttemptStore interface {
 	// Claim writes the intents of a batch in one transaction, under the node's lease. [ErrFenced]: the lease is gone
 	// and nothing was claimed. The answers come in the order asked.
-	Claim(ctx context.Context, c Claim) ([]Granted, error)
+	Claim(ctx context.Context, c Claim) ([]ClaimAnswer, error)
 
 	// Record stores outcomes of attempts where the attempt's token still stands, and merges evidence of delivery
 	// where it does not. It answers for each whether it was applied as it stands. It needs no lease.
@@ -356,9 +356,9 @@ type AttemptStore interface {
 	Settle(ctx context.Context, node NodeID, now time.Time, s []Settlement) error
 }
 
-// Place is a place in one of a session's two queues: behind the message with this Next and ID. Without them it is the
+// QueueCursor is a place in one of a session's two queues: behind the message with this Next and ID. Without them it is the
 // beginning.
-type Place struct {
+type QueueCursor struct {
 	Session  SessionID
 	Campaign bool // the queue of what campaigns fed, without those that hold their messages
 	Next     time.Time
@@ -398,16 +398,16 @@ type ClaimItem struct {
 	Intent   int64
 }
 
-// Granted is a claim's answer for one message.
-type Granted int8
+// ClaimAnswer is a claim's answer for one message.
+type ClaimAnswer int8
 
 const (
-	ClaimGone        Granted = iota // no longer as the dispatcher saw it: cancelled, moved, taken, expired
-	ClaimGranted                    // the intent is on disk: send
-	ClaimBlacklisted                // closed as BLACKLISTED
-	ClaimHeld                       // the client may not send now (credit, expiry, suspension): still open, untouched
-	ClaimPaused                     // its campaign does not run: still open, untouched
-	ClaimUnmarked                   // the client erased persons: claim it again, with its phone's mark; still open, untouched
+	ClaimGone        ClaimAnswer = iota // no longer as the dispatcher saw it: cancelled, moved, taken, expired
+	ClaimGranted                        // the intent is on disk: send
+	ClaimBlacklisted                    // closed as BLACKLISTED
+	ClaimHeld                           // the client may not send now (credit, expiry, suspension): still open, untouched
+	ClaimPaused                         // its campaign does not run: still open, untouched
+	ClaimUnmarked                       // the client erased persons: claim it again, with its phone's mark; still open, untouched
 )
 
 // Result is the outcome of one attempt.
@@ -443,9 +443,9 @@ type Fleet interface {
 	Leave(ctx context.Context, node NodeID) error
 }
 
-// Hint tells the dispatcher that a session has something due at a moment, or (zero moment) that sessions changed. It is
+// Wakeup tells the dispatcher that a session has something due at a moment, or (zero moment) that sessions changed. It is
 // only a hint: every loop also polls.
-type Hint func(session SessionID, due time.Time)
+type Wakeup func(session SessionID, due time.Time)
 
 // SecretStore keeps a few small values that protect others. What it holds is as safe as the database, no more.
 type SecretStore interface {

@@ -132,8 +132,8 @@ type AuditEntry struct {
 // FailedSignIn is the action of attempts to sign in that failed. Their target says what was wrong: password, code.
 const FailedSignIn = "signin_failed"
 
-// Failure is an attempt to sign in as a user that failed.
-type Failure struct {
+// SignInFailure is an attempt to sign in as a user that failed.
+type SignInFailure struct {
 	User    User   // its ID, Partner, Client and Email
 	What    string // what was wrong: password, code
 	Address string // "" not known
@@ -149,9 +149,9 @@ type Visit struct {
 	Expires time.Time
 }
 
-// Try is one account or address, as a keyed hash, for which attempts to sign in are counted. After Free of them each
+// SignInAttempt is one account or address, as a keyed hash, for which attempts to sign in are counted. After Free of them each
 // makes the next wait longer, up to [MaxWait].
-type Try struct {
+type SignInAttempt struct {
 	Mark string
 	Free int
 }
@@ -184,13 +184,13 @@ type LoginStore interface {
 }
 
 // TicketStore keeps steps that a link goes on with. Whether such a step is still open is for the caller to say: see
-// [Unfinished.Open].
+// [PendingStep.Open].
 type TicketStore interface {
-	IssueTicket(ctx context.Context, hash string, s Unfinished) error
+	IssueTicket(ctx context.Context, hash string, s PendingStep) error
 	// Ticket returns a ticket of the kind and leaves it. Codes: not_found.
-	Ticket(ctx context.Context, hash string, kind UnfinishedKind) (Unfinished, error)
+	Ticket(ctx context.Context, hash string, kind PendingStepKind) (PendingStep, error)
 	// SpendTicket removes a ticket of the kind and returns it, to one caller only. Codes: not_found.
-	SpendTicket(ctx context.Context, hash string, kind UnfinishedKind) (Unfinished, error)
+	SpendTicket(ctx context.Context, hash string, kind PendingStepKind) (PendingStep, error)
 }
 
 // InvitationStore finds invitations, and takes them.
@@ -215,13 +215,13 @@ type VisitStore interface {
 type TryStore interface {
 	// Try counts an attempt for each, unless one of them must wait: then nothing is counted, and the longest wait is
 	// returned. Exact under any concurrency and number of nodes.
-	Try(ctx context.Context, tries []Try, now time.Time) (wait time.Duration, err error)
+	Try(ctx context.Context, tries []SignInAttempt, now time.Time) (wait time.Duration, err error)
 	// Forget ends the counting of marks, as somebody came in, and takes one attempt back from each of the others.
 	Forget(ctx context.Context, marks, others []string) error
 	// Fail notes that an attempt counted under the mark failed, and puts the failures into the audit log. Repeats from
 	// one address within an hour only raise their entry's Times. Failures beyond MaxFailures within a day are counted
 	// in one entry without an address.
-	Fail(ctx context.Context, mark string, failures []Failure, now time.Time) error
+	Fail(ctx context.Context, mark string, failures []SignInFailure, now time.Time) error
 }
 
 // UserStore keeps a partner's users, and those of its clients. client 0 is the partner itself; a client that is

@@ -130,7 +130,7 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 }
 
 // tellRestored says what is to be decided after a restore.
-func (p *program) tellRestored(done *transfer.Restored, hold bool) {
+func (p *program) tellRestored(done *transfer.RestoreResult, hold bool) {
 	fmt.Fprintf(p.stderr, `What happened after %s is not in it: calls answered since are forgotten.
 Messages that were due by now: %d (clients: %d). They are set aside: they may have left, and are never sent by themselves.
 See them with "puntuale unknown list"; each client sees its own and decides: send again, or close.

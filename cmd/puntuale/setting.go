@@ -74,9 +74,9 @@ type keySettings struct {
 
 // retentionSettings say how long contents and runs are kept.
 type retentionSettings struct {
-	KeepContents puntuale.Keep `placeholder:"TIME" default:"24mo" help:"How long the server keeps the request and the contents of a run after its last message ended. Then it blanks them and keeps the rest. 24mo, 90d, 12w, 2y, or never."`
-	Archive      string        `placeholder:"FOLDER" help:"A folder for runs that ended long ago. The server writes them into compressed files there, and deletes them from the database. Of several servers only those with this setting do it, in one shared folder. Without it everything stays in the database."`
-	ArchiveAfter puntuale.Keep `placeholder:"TIME" default:"36mo" help:"How long a run stays in the database after its last message ended, where archive is set. Not less than keep-contents."`
+	KeepContents puntuale.Retention `placeholder:"TIME" default:"24mo" help:"How long the server keeps the request and the contents of a run after its last message ended. Then it blanks them and keeps the rest. 24mo, 90d, 12w, 2y, or never."`
+	Archive      string             `placeholder:"FOLDER" help:"A folder for runs that ended long ago. The server writes them into compressed files there, and deletes them from the database. Of several servers only those with this setting do it, in one shared folder. Without it everything stays in the database."`
+	ArchiveAfter puntuale.Retention `placeholder:"TIME" default:"36mo" help:"How long a run stays in the database after its last message ended, where archive is set. Not less than keep-contents."`
 }
 
 // serveSettings are those of a server, in the order of the reference.
@@ -223,7 +223,7 @@ func (s *serveSettings) checkOfficial() (faults []fault) {
 
 // checkArchive keeps contents out of the archive: only blanked runs are archived.
 func (s *serveSettings) checkArchive() []fault {
-	never, some := puntuale.Keep{}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	never, some := puntuale.Retention{}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	switch {
 	case s.Archive == "":
 		return nil

@@ -23,7 +23,7 @@ func CheapForTests() {
 
 // HashPassword returns the argon2id hash of a password of any length, with its parameters and a new salt. It waits for
 // the asker's turn. Codes: rate_limited, with the time to wait, where too many wait; else the error is the context's.
-func HashPassword(ctx context.Context, a Asker, plain string) (string, error) {
+func HashPassword(ctx context.Context, a HashCaller, plain string) (string, error) {
 	leave, err := hashing.Enter(ctx, a)
 	if err != nil {
 		return "", err
@@ -38,7 +38,7 @@ func HashPassword(ctx context.Context, a Asker, plain string) (string, error) {
 
 // CheckPassword reports whether the password is the one that the hash was made of. A hash that cannot be read is an
 // error; others are as for [HashPassword].
-func CheckPassword(ctx context.Context, a Asker, plain, hash string) (bool, error) {
+func CheckPassword(ctx context.Context, a HashCaller, plain, hash string) (bool, error) {
 	t, err := Enter(ctx, a)
 	if err != nil {
 		return false, err
@@ -47,23 +47,23 @@ func CheckPassword(ctx context.Context, a Asker, plain, hash string) (bool, erro
 	return t.Check(plain, hash)
 }
 
-// Turn is a place among the few who hash at once.
-type Turn struct{ leave func() }
+// HashSlot is a place among the few who hash at once.
+type HashSlot struct{ leave func() }
 
 // Enter waits for the asker's turn, which Leave must end. Errors are as for [HashPassword].
-func Enter(ctx context.Context, a Asker) (*Turn, error) {
+func Enter(ctx context.Context, a HashCaller) (*HashSlot, error) {
 	leave, err := hashing.Enter(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	return &Turn{leave}, nil
+	return &HashSlot{leave}, nil
 }
 
 // Leave gives the place to the next one; it is called once.
-func (t *Turn) Leave() { t.leave() }
+func (t *HashSlot) Leave() { t.leave() }
 
 // Check reports whether the password is the one that the hash was made of. A hash that cannot be read is an error.
-func (t *Turn) Check(plain, hash string) (bool, error) {
+func (t *HashSlot) Check(plain, hash string) (bool, error) {
 	same, err := argon2id.ComparePasswordAndHash(plain, hash)
 	if err != nil {
 		return false, fmt.Errorf("check a password: %w", err)

@@ -128,7 +128,7 @@ func readDue(t testing.TB, w *world, _ int) func(int) error {
 			t.Error(err)
 		}
 	})
-	from := []puntuale.Place{{Session: c.session}}
+	from := []puntuale.QueueCursor{{Session: c.session}}
 	return func(int) error {
 		due, err := w.Due(t.Context(), from, now(), batch)
 		if err != nil {

@@ -16,16 +16,16 @@ import (
 // noop is a network that takes everything at once.
 type noop struct{}
 
-func (noop) Traits() puntuale.Traits {
-	return puntuale.Traits{Name: "noop", Slots: 1000, SendTimeout: time.Minute, Recovery: puntuale.RecoverSameID}
+func (noop) Traits() puntuale.Capabilities {
+	return puntuale.Capabilities{Name: "noop", Slots: 1000, SendTimeout: time.Minute, Recovery: puntuale.RecoverSameID}
 }
 func (noop) Online(puntuale.SessionID) bool { return true }
 func (noop) Prepare(_ context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	return puntuale.Prepared{Envelope: e}, nil
 }
 
-func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Receipt, error) {
-	return puntuale.Receipt{}, nil
+func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, error) {
+	return puntuale.Acceptance{}, nil
 }
 
 // tally is a queue that tells once so many outcomes were recorded.
@@ -90,7 +90,7 @@ type backlog struct {
 	now   time.Time
 }
 
-func (b *backlog) Due(_ context.Context, _ []puntuale.Place, _ time.Time, limit int) (due []puntuale.DueMessage, err error) {
+func (b *backlog) Due(_ context.Context, _ []puntuale.QueueCursor, _ time.Time, limit int) (due []puntuale.DueMessage, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.sent[b.first+1] {
@@ -107,10 +107,10 @@ func (b *backlog) Due(_ context.Context, _ []puntuale.Place, _ time.Time, limit 
 	return due, nil
 }
 
-func (b *backlog) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+func (b *backlog) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	granted := make([]puntuale.Granted, len(c.Messages))
+	granted := make([]puntuale.ClaimAnswer, len(c.Messages))
 	for i, m := range c.Messages {
 		if m.ID > b.first && !b.sent[m.ID] {
 			b.sent[m.ID], granted[i] = true, puntuale.ClaimGranted
@@ -139,7 +139,7 @@ func (b *backlog) Retrying(context.Context, []puntuale.SessionID, time.Time, tim
 	return nil, nil, nil
 }
 
-func (b *backlog) Standings(context.Context, []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
+func (b *backlog) Standings(context.Context, []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
 	return nil, nil
 }
 

@@ -14,7 +14,7 @@ type Store interface {
 	Recipients(ctx context.Context, list puntuale.ListID, f puntuale.RecipientFilter, after int64, limit int) ([]puntuale.Recipient, error)
 	ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntuale.CheckProgress) error
 	Running(ctx context.Context, sequence puntuale.SequenceID, phones []string) (map[string]bool, error)
-	Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.Contact, error)
+	Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error)
 }
 
 // Check looks at every recipient of a list.
@@ -37,7 +37,7 @@ type Check struct {
 	kinds   map[puntuale.MessageKind]int // messages
 	first   int                          // recipients outside the window in which they wrote
 	cold    int                          // recipients that the session does not know
-	seen    seen
+	seen    seenPhones
 	alive   time.Time
 	told    time.Time
 }
@@ -57,7 +57,7 @@ var reasons = []string{
 // Run runs the check and stores its result. Codes: conflict when another check took over, or the campaign changed.
 func (c *Check) Run(ctx context.Context) error {
 	c.found, c.first, c.cold, c.kinds = puntuale.CampaignCheck{}, 0, 0, map[puntuale.MessageKind]int{}
-	c.refused, c.seen, c.alive, c.told = map[string]int{}, seen{map[uint64]*part{}, map[string]struct{}{}}, c.Begun, c.Now()
+	c.refused, c.seen, c.alive, c.told = map[string]int{}, seenPhones{map[uint64]*part{}, map[string]struct{}{}}, c.Begun, c.Now()
 	p := c.Plan
 	pacer := NewPacer(c.First, p.frozen.PerMinute, p.campaign.Draft.Window, p.zone)
 	var after int64
@@ -90,7 +90,7 @@ func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pace
 	if err != nil {
 		return nil, err
 	}
-	var contacts map[string]puntuale.Contact
+	var contacts map[string]puntuale.KnownPerson
 	if c.Limits.Official || c.Limits.strangers() {
 		if contacts, err = c.Store.Contacts(ctx, c.Limits.Session.ID, phones); err != nil {
 			return nil, fmt.Errorf("look for contacts: %w", err)
@@ -109,7 +109,7 @@ func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pace
 		if before.Reason == puntuale.RefusedErased {
 			r = before
 		} else {
-			c.decide(&r, &before, known{barred[r.Phone], busy[r.Phone], contacts[r.Phone]}, pacer)
+			c.decide(&r, &before, knownPhone{barred[r.Phone], busy[r.Phone], contacts[r.Phone]}, pacer)
 		}
 		c.found.Recipients++
 		if r.Reason == "" {
@@ -125,14 +125,14 @@ func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pace
 	return changed, nil
 }
 
-// known is what is known of a recipient's phone.
-type known struct {
+// knownPhone is what is known of a recipient's phone.
+type knownPhone struct {
 	barred, busy bool
-	contact      puntuale.Contact
+	contact      puntuale.KnownPerson
 }
 
 // decide finds the first reason to refuse a recipient, or plans it.
-func (c *Check) decide(r, before *puntuale.Recipient, k known, pacer *Pacer) {
+func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer) {
 	if r.Phone == "" {
 		r.Reason, r.Value = puntuale.RefusedPhone, shortened(c.Plan.cell(before, "phone"))
 		return

@@ -15,14 +15,14 @@ import (
 type Config struct {
 	Store puntuale.CampaignFeeder
 	Queue interface {
-		Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error)
+		Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error)
 	}
 	Tenant func(puntuale.ClientID) Tenant
 	// Room returns how many rows the next chunk may have: one for each run and one for each message. While calls arrive the
 	// room is smaller, and the feeder rests after each chunk.
 	Room   func() (rows int, calls bool)
 	Node   func() puntuale.NodeID // that owns the sessions here; 0: none
-	Hint   puntuale.Hint
+	Hint   puntuale.Wakeup
 	Clock  clock.Clock
 	Logger *slog.Logger
 	Media  []string // nil: the planner's own list
@@ -32,17 +32,17 @@ type Config struct {
 type Tenant interface {
 	Recipients(ctx context.Context, list puntuale.ListID, f puntuale.RecipientFilter, after int64, limit int) ([]puntuale.Recipient, error)
 	ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignChange) error
-	Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.Contact, error)
+	Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error)
 }
 
 // Feeder feeds the campaigns of the sessions that this node owns. Run is called once.
 type Feeder struct {
 	Config
-	plans map[puntuale.CampaignID]*fed
+	plans map[puntuale.CampaignID]*feedState
 }
 
-// fed is what is remembered of a campaign between two rounds; none of it is trusted.
-type fed struct {
+// feedState is what is remembered of a campaign between two rounds; none of it is trusted.
+type feedState struct {
 	plan     *Plan
 	begun    time.Time // the campaign's start: another one, another plan
 	moved    int64     // with resuming: the place to go on behind
@@ -61,7 +61,9 @@ const (
 )
 
 // New returns a feeder; it does nothing before Run.
-func New(cfg Config) *Feeder { return &Feeder{Config: cfg, plans: map[puntuale.CampaignID]*fed{}} }
+func New(cfg Config) *Feeder {
+	return &Feeder{Config: cfg, plans: map[puntuale.CampaignID]*feedState{}}
+}
 
 // Run feeds until ctx ends.
 func (f *Feeder) Run(ctx context.Context) {
@@ -126,7 +128,7 @@ func (f *Feeder) turn(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 		if err != nil {
 			return false, err
 		}
-		x = &fed{plan: plan, begun: c.Started}
+		x = &feedState{plan: plan, begun: c.Started}
 		f.plans[c.ID] = x
 	}
 	x.plan.campaign = c.Campaign
@@ -149,7 +151,7 @@ func (f *Feeder) turn(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 	return more, err
 }
 
-func (f *Feeder) move(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *fed) (more bool, err error) {
+func (f *Feeder) move(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState) (more bool, err error) {
 	next, done, err := f.Store.MoveChunk(ctx, node, c.Client, c.ID, x.moved, f.Clock.Now())
 	if err != nil {
 		return false, err
@@ -168,7 +170,7 @@ func (f *Feeder) cancel(ctx context.Context, node puntuale.NodeID, c *puntuale.F
 
 // feed feeds chunks of a running campaign until its turn ends: while one is stored, the next one is planned. It reports that there
 // may be another one now.
-func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *fed, end time.Time) (more bool, err error) {
+func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState, end time.Time) (more bool, err error) {
 	if c.Feed.Waiting == 0 {
 		return false, f.finish(ctx, node, c, x, f.Clock.Now())
 	}
@@ -218,7 +220,7 @@ func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntua
 
 // next reads and plans the chunk behind the campaign's place; without rows when nothing is to be fed now. A chunk of so many other
 // recipients is on its way to the disk.
-func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *fed, coming int) (chunk puntuale.FeedChunk, err error) {
+func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState, coming int) (chunk puntuale.FeedChunk, err error) {
 	if !c.Online || x.holds || c.Feed.Waiting == 0 {
 		return chunk, nil
 	}
@@ -239,7 +241,7 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *fed, comi
 	if err != nil || len(rows) == 0 {
 		return chunk, err
 	}
-	var contacts map[string]puntuale.Contact
+	var contacts map[string]puntuale.KnownPerson
 	if c.Official {
 		if contacts, err = f.Tenant(c.Client).Contacts(ctx, c.Session, phonesOf(rows)); err != nil {
 			return chunk, err
@@ -249,7 +251,7 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *fed, comi
 }
 
 // passed moves the campaign behind a chunk.
-func (f *Feeder) passed(c *puntuale.FedCampaign, x *fed, chunk *puntuale.FeedChunk) {
+func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.FeedChunk) {
 	planned, refused := len(chunk.Rows), 0
 	for i := range chunk.Rows {
 		if chunk.Rows[i].Reason != "" {
@@ -274,7 +276,7 @@ func firstDue(chunk puntuale.FeedChunk) (first time.Time) {
 }
 
 // plan plans as many of the rows as have their moment soon.
-func (f *Feeder) plan(c *puntuale.FedCampaign, x *fed, rows []puntuale.Recipient, contacts map[string]puntuale.Contact, now time.Time) puntuale.FeedChunk {
+func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Recipient, contacts map[string]puntuale.KnownPerson, now time.Time) puntuale.FeedChunk {
 	p := x.plan
 	pacer := NewPacer(c.Feed.Next, p.frozen.PerMinute, c.Draft.Window, p.zone)
 	chunk := puntuale.FeedChunk{Client: c.Client, Campaign: c.ID, List: c.List, From: c.Feed, Day: puntuale.DateOf(now.In(p.zone)), Now: now}
@@ -311,7 +313,7 @@ func hasCanary(c *puntuale.FedCampaign) bool {
 
 // mustPause says why the campaign must pause by itself, "" when it need not. It also finds out whether the others still wait
 // for the first recipients.
-func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *fed) (reason string, err error) {
+func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *feedState) (reason string, err error) {
 	now := f.Clock.Now()
 	found, err := f.Queue.Standings(ctx, []puntuale.ClientID{c.Client})
 	if err != nil {
@@ -359,7 +361,7 @@ func (f *Feeder) pause(ctx context.Context, c *puntuale.FedCampaign, reason stri
 }
 
 // finish ends a campaign when all that it fed ended. It asks once a second.
-func (f *Feeder) finish(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *fed, now time.Time) error {
+func (f *Feeder) finish(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState, now time.Time) error {
 	if now.Before(x.finished.Add(endsEvery)) && !now.Before(x.finished) {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 // Limits are what a campaign's session and its network allow.
 type Limits struct {
 	Session  puntuale.Session
-	Official bool                 // free text needs an open window, and the network counts first contacts
-	Load     puntuale.SessionLoad // of the 24 hours before the check
+	Official bool                  // free text needs an open window, and the network counts first contacts
+	Load     puntuale.SessionUsage // of the 24 hours before the check
 }
 
 // NewLimits are those of a session. The load is left out.
@@ -31,7 +31,7 @@ func (l *Limits) strangers() bool {
 const day = 24 * time.Hour
 
 // address counts a recipient against the limits that count people.
-func (c *Check) address(built plan.Plan, k puntuale.Contact) {
+func (c *Check) address(built plan.Plan, k puntuale.KnownPerson) {
 	if c.Limits.Official && !firstOf(built).Due.Before(k.Window) {
 		c.first++
 	}

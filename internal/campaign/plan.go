@@ -87,7 +87,7 @@ func firstOf(built plan.Plan) *puntuale.PlannedMessage {
 
 // closed reports that the first message is free text, which Meta refuses outside the person's window. Later ones may have an answer
 // before them.
-func closed(built plan.Plan, k puntuale.Contact) bool {
+func closed(built plan.Plan, k puntuale.KnownPerson) bool {
 	first := firstOf(built)
 	return first.Content.Official == nil && !first.Due.Before(k.Window)
 }
@@ -212,8 +212,8 @@ func number(phone string) (uint64, bool) {
 	return n, err == nil && digits[0] != '0'
 }
 
-// seen remembers phones. A million numbers take a few megabytes: the collector lets the heap grow to a multiple of what is kept.
-type seen struct {
+// seenPhones remembers phones. A million numbers take a few megabytes: the collector lets the heap grow to a multiple of what is kept.
+type seenPhones struct {
 	numbers map[uint64]*part // by all but their lowest 16 bits
 	others  map[string]struct{}
 }
@@ -249,7 +249,7 @@ func (p *part) add(low uint16) bool {
 }
 
 // add reports whether the phone was there.
-func (s *seen) add(phone string) bool {
+func (s *seenPhones) add(phone string) bool {
 	if n, ok := number(phone); ok {
 		p := s.numbers[n>>16]
 		if p == nil {

@@ -13,7 +13,7 @@ func TestSeen(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for _, among := range []int64{3, 60_000, 10_000_000_000} {
-		s, known := seen{map[uint64]*part{}, map[string]struct{}{}}, map[string]bool{}
+		s, known := seenPhones{map[uint64]*part{}, map[string]struct{}{}}, map[string]bool{}
 		for range 50_000 {
 			phone := fmt.Sprintf("+39%d", 3_000_000_000+r.Int64N(among))
 			if before := s.add(phone); before != known[phone] {
@@ -22,7 +22,7 @@ func TestSeen(t *testing.T) {
 			known[phone] = true
 		}
 	}
-	s := seen{map[uint64]*part{}, map[string]struct{}{}}
+	s := seenPhones{map[uint64]*part{}, map[string]struct{}{}}
 	if s.add("12036304@g.us") || !s.add("12036304@g.us") {
 		t.Error("what is no number is not remembered")
 	}

@@ -190,18 +190,18 @@ func (c *Client) Refused(ctx context.Context, id string, open func() (io.Writer,
 			return localError{err}
 		}
 		return c.within(ctx, callTakes, func(ctx context.Context, moved func()) error {
-			return c.once(ctx, http.MethodGet, one(id)+"/refused", nil, &place{w, moved})
+			return c.once(ctx, http.MethodGet, one(id)+"/refused", nil, &refusedFile{w, moved})
 		})
 	})
 }
 
-// place is where refused rows go.
-type place struct {
+// refusedFile is where refused rows go.
+type refusedFile struct {
 	w     io.Writer
 	moved func()
 }
 
-func (p *place) Write(text []byte) (int, error) {
+func (p *refusedFile) Write(text []byte) (int, error) {
 	p.moved()
 	n, err := p.w.Write(text)
 	if err != nil {

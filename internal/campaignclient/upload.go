@@ -27,15 +27,15 @@ func (c *Client) Upload(ctx context.Context, id string, f File, columns string, 
 	}
 	return put, c.persist(ctx, func() error {
 		return c.within(ctx, fileTakes, func(ctx context.Context, moved func()) error {
-			body := &counted{r: io.NewSectionReader(f.From, 0, f.Size), tell: func(sent int64) { moved(); tell(sent) }}
+			body := &countingReader{r: io.NewSectionReader(f.From, 0, f.Size), tell: func(sent int64) { moved(); tell(sent) }}
 			defer func() { _ = body.Close() }()                                            // it reads nothing more
 			return c.once(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // the server refuses before the file is sent
 		})
 	})
 }
 
-// counted tells how much of a file was read. The transport may read on for a while after the call ended.
-type counted struct {
+// countingReader tells how much of a file was read. The transport may read on for a while after the call ended.
+type countingReader struct {
 	r *io.SectionReader
 
 	mu   sync.Mutex
@@ -43,7 +43,7 @@ type counted struct {
 	tell func(int64) // nil: nobody listens any more
 }
 
-func (f *counted) Read(p []byte) (int, error) {
+func (f *countingReader) Read(p []byte) (int, error) {
 	n, err := f.r.Read(p)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,7 +60,7 @@ func (f *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (f *counted) Close() error {
+func (f *countingReader) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tell = nil

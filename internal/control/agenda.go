@@ -22,7 +22,7 @@ const (
 type Today struct {
 	Day       puntuale.Date
 	Total     puntuale.DayTotal
-	Pulse     puntuale.Pulse
+	Pulse     puntuale.ClientStatus
 	Ended     []puntuale.MessageDetail // the last ones, newest first
 	Uncertain []puntuale.MessageDetail // the latest attempts whose outcome is uncertain, newest first
 	Partly    bool                     // so much waits that not all uncertain ones were looked for

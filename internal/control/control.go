@@ -18,12 +18,12 @@ import (
 // Config is what a [Control] needs. Tenants, Devices, Maintenance and Clock must be set.
 type Config struct {
 	Tenants     puntuale.TenantStore
-	Devices     puntuale.DeviceDoor
+	Devices     puntuale.DeviceLogin
 	Maintenance puntuale.MaintenanceStore
 	Clock       clock.Clock
-	Hint        puntuale.Hint // nil: nobody listens
-	Sandbox     bool          // new sessions are sandboxes, unless the call says otherwise
-	Keep        puntuale.Keep // how long requests and contents are kept after all of a run ended
+	Hint        puntuale.Wakeup    // nil: nobody listens
+	Sandbox     bool               // new sessions are sandboxes, unless the call says otherwise
+	Keep        puntuale.Retention // how long requests and contents are kept after all of a run ended
 	// Links reports whether a session can be linked by this build; nil: none can.
 	Links func(puntuale.Session) bool
 	Media []string    // extensions a media URL may have, without dot; nil: the planner's own list
@@ -47,10 +47,10 @@ type Config struct {
 type Control struct {
 	tenants     puntuale.TenantStore
 	maintenance puntuale.MaintenanceStore
-	keep        puntuale.Keep
+	keep        puntuale.Retention
 
 	clock clock.Clock
-	hint  puntuale.Hint
+	hint  puntuale.Wakeup
 	vault *auth.Vault
 	zones request.Zones
 
@@ -76,7 +76,7 @@ type sessionSettings struct {
 
 // deviceSettings are what devices need of the installation.
 type deviceSettings struct {
-	store          puntuale.DeviceDoor
+	store          puntuale.DeviceLogin
 	pushKey        string
 	reported       func(verdict string)
 	uncertainAfter time.Duration

@@ -175,7 +175,7 @@ func (d *Device) Unlink(ctx context.Context) error {
 }
 
 // Due lists what the device could take now, in order, and what it holds: at most 100 of each.
-func (d *Device) Due(ctx context.Context) (due, held []puntuale.Held, err error) {
+func (d *Device) Due(ctx context.Context) (due, held []puntuale.HeldMessage, err error) {
 	if due, err = d.client.tenant.Takeable(ctx, d.Session, d.ID, d.client.control.clock.Now(), puntuale.MaxTaken); err != nil {
 		return nil, nil, fmt.Errorf("look for what is due: %w", err)
 	}
@@ -199,7 +199,7 @@ const defaultTaken = 10
 
 // Take begins attempts of messages that are due; the device holds them from then on. Codes: invalid, conflict (the message
 // cannot be taken now), not_found (it was unlinked meanwhile), unavailable.
-func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.Held, error) {
+func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, error) {
 	f := request.Faults(r.Faults)
 	now := d.client.control.clock.Now()
 	take := puntuale.DeviceTake{Device: d.ID, Session: d.Session, ID: r.ID, Most: defaultTaken, Now: now,

@@ -14,24 +14,24 @@ import (
 // all texts from what the client has of it. What is counted and charged stays. It counts one call and is never refused
 // by the cap; a repeat finishes what a failure left. found are faults that the caller found in the request itself.
 // Codes: invalid; busy, not counted, when messages to the number are just being sent.
-func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Fault) (puntuale.Erased, error) {
+func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Fault) (puntuale.ErasureResult, error) {
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
 	if err := f.Err(); err != nil {
-		return puntuale.Erased{}, err
+		return puntuale.ErasureResult{}, err
 	}
 	mark := c.mark(phone)
 	if mark == "" {
-		return puntuale.Erased{}, errors.New("there is no vault to mark a number with")
+		return puntuale.ErasureResult{}, errors.New("there is no vault to mark a number with")
 	}
 	now := c.control.clock.Now()
 	day, err := c.today(now)
 	if err != nil {
-		return puntuale.Erased{}, err
+		return puntuale.ErasureResult{}, err
 	}
 	done, err := c.tenant.Erase(ctx, puntuale.Erasure{Phone: phone, Mark: mark, Day: day, Now: now})
 	if err != nil {
-		return puntuale.Erased{}, fmt.Errorf("erase: %w", err)
+		return puntuale.ErasureResult{}, fmt.Errorf("erase: %w", err)
 	}
 	return done, nil
 }

@@ -17,7 +17,7 @@ type ResendCall struct {
 	Date   string // YYYY-MM-DD, in the client's zone; "" is now
 	Time   string // HH:MM, with Date; "" is each message's own time of day
 	Faults []puntuale.Fault
-	Once   Once[puntuale.Resent]
+	Once   Once[puntuale.ResendResult]
 
 	unknown bool // they are among those that a restore left unknown
 }
@@ -25,33 +25,33 @@ type ResendCall struct {
 // Resend schedules messages anew, all or none, and counts one call. Each gets a new message, in the order asked, a
 // repeated id once. Codes: not_found naming each id that is unknown; invalid; conflict naming each message that was sent
 // again before, or is being sent; cap_reached, forbidden. With an error nothing is scheduled or counted.
-func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.Resent, error) {
+func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendResult, error) {
 	if err := c.MayCreate(); err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
 	f := request.Faults(call.Faults)
 	once, clash, err := call.Once.Begin(ctx, c.tenant, &f)
 	if err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
 	found, places, err := c.named(ctx, &f, call.IDs)
 	if err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
 	zone, err := c.zone()
 	if err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
 	now := c.control.clock.Now()
 	moments := call.moments(&f, now, zone)
 	if err := f.Err(); err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
 	if clash != nil {
-		return puntuale.Resent{}, clash
+		return puntuale.ResendResult{}, clash
 	}
-	result := func(stored any) puntuale.Resent {
-		r, _ := stored.(puntuale.Resent)
+	result := func(stored any) puntuale.ResendResult {
+		r, _ := stored.(puntuale.ResendResult)
 		return r
 	}
 	r := puntuale.Resend{Day: puntuale.DateOf(now.In(zone)), Now: now, Idempotency: once.Keep(result), Unknown: call.unknown}
@@ -67,12 +67,12 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.Resent, 
 		r.Messages = append(r.Messages, m)
 	}
 	if err := f.Err(); err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
 	resent, err := c.tenant.Resend(ctx, r)
 	if err != nil {
 		err = untilMidnight(placed(err, places), request.Midnight(r.Day, zone).Sub(now))
-		return puntuale.Resent{}, fmt.Errorf("send messages again: %w", err)
+		return puntuale.ResendResult{}, fmt.Errorf("send messages again: %w", err)
 	}
 	for i, m := range r.Messages {
 		c.control.hint(found[i].Session, m.Due)

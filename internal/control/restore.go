@@ -9,7 +9,7 @@ import (
 )
 
 // Restored tells what a restore from a copy left the client to decide.
-func (c *Client) Restored(ctx context.Context) (puntuale.Restored, error) {
+func (c *Client) Restored(ctx context.Context) (puntuale.RestoreResult, error) {
 	r, err := c.tenant.Restored(ctx)
 	if err != nil {
 		return r, fmt.Errorf("look for what a restore left: %w", err)

@@ -10,27 +10,27 @@ import (
 
 // Stop cancels the messages of a sequence's runs for one recipient that are not sent yet. It works on a deleted
 // sequence too. It counts one call and is never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found, invalid.
-func (c *Client) Stop(ctx context.Context, sequence, phone string, found ...puntuale.Fault) (puntuale.Stopped, error) {
+func (c *Client) Stop(ctx context.Context, sequence, phone string, found ...puntuale.Fault) (puntuale.StopResult, error) {
 	id, err := sequenceID(sequence)
 	if err != nil {
-		return puntuale.Stopped{}, err
+		return puntuale.StopResult{}, err
 	}
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
 	if err := f.Err(); err != nil {
 		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // which comes before what is wrong with the body
-			return puntuale.Stopped{}, fmt.Errorf("read sequence %d to stop: %w", id, missing)
+			return puntuale.StopResult{}, fmt.Errorf("read sequence %d to stop: %w", id, missing)
 		}
-		return puntuale.Stopped{}, err
+		return puntuale.StopResult{}, err
 	}
 	now := c.control.clock.Now()
 	day, err := c.today(now)
 	if err != nil {
-		return puntuale.Stopped{}, err
+		return puntuale.StopResult{}, err
 	}
 	stopped, err := c.tenant.Stop(ctx, id, phone, day, now)
 	if err != nil {
-		return puntuale.Stopped{}, fmt.Errorf("stop sequence %d: %w", id, err)
+		return puntuale.StopResult{}, fmt.Errorf("stop sequence %d: %w", id, err)
 	}
 	return stopped, nil
 }

@@ -57,11 +57,11 @@ func (c *Control) DayOf(account puntuale.Client, now time.Time) puntuale.Date {
 }
 
 // Pulse returns how the client is: calls counted today, and its sessions.
-func (c *Client) Pulse(ctx context.Context) (puntuale.Pulse, error) {
+func (c *Client) Pulse(ctx context.Context) (puntuale.ClientStatus, error) {
 	day := c.control.DayOf(c.account, c.control.clock.Now())
 	found, err := c.control.tenants.Partner(c.account.Partner).Pulses(ctx, []puntuale.ClientDay{{Client: c.account.ID, Day: day}})
 	if err != nil {
-		return puntuale.Pulse{}, fmt.Errorf("read how the client is: %w", err)
+		return puntuale.ClientStatus{}, fmt.Errorf("read how the client is: %w", err)
 	}
 	return found[c.account.ID], nil
 }

@@ -62,15 +62,15 @@ type Report struct {
 	Detail  string  `json:"detail,omitempty"`
 }
 
-// held is a message that the device holds.
-type held struct {
+// heldMessage is a message that the device holds.
+type heldMessage struct {
 	Attempt string `json:"attempt"`
 	Message string `json:"message_id"`
 	whole   json.RawMessage
 }
 
-func (h *held) UnmarshalJSON(text []byte) error {
-	type plain held
+func (h *heldMessage) UnmarshalJSON(text []byte) error {
+	type plain heldMessage
 	if err := json.Unmarshal(text, (*plain)(h)); err != nil {
 		return err
 	}
@@ -120,14 +120,14 @@ func (c *Client) Due(ctx context.Context) ([]json.RawMessage, error) {
 }
 
 // holds returns what the device holds.
-func (c *Client) holds(ctx context.Context) ([]held, error) {
+func (c *Client) holds(ctx context.Context) ([]heldMessage, error) {
 	var answer struct {
-		Held []held `json:"held"`
+		Held []heldMessage `json:"held"`
 	}
 	return answer.Held, c.call(ctx, http.MethodGet, "/device/due", nil, &answer, 0)
 }
 
-func (c *Client) take(ctx context.Context, id string, most int, lease time.Duration) ([]held, error) {
+func (c *Client) take(ctx context.Context, id string, most int, lease time.Duration) ([]heldMessage, error) {
 	order := struct {
 		ID    string `json:"take"`
 		Most  int    `json:"max"`
@@ -135,7 +135,7 @@ func (c *Client) take(ctx context.Context, id string, most int, lease time.Durat
 		Lease int    `json:"lease"`
 	}{id, most, seconds(longestWait), seconds(lease)}
 	var answer struct {
-		Messages []held `json:"messages"`
+		Messages []heldMessage `json:"messages"`
 	}
 	return answer.Messages, c.call(ctx, http.MethodPost, "/device/take", order, &answer, longestWait)
 }

@@ -35,7 +35,7 @@ func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMe
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		cmd := shell(ctx, text)
-		var out, said beginning
+		var out, said firstBytes
 		cmd.Stdin = bytes.NewReader(append(bytes.Clone(message), '\n'))
 		cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, errs)
 		cmd.WaitDelay = leftOver
@@ -64,10 +64,10 @@ func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMe
 	}
 }
 
-// beginning keeps the first bytes that are written to it.
-type beginning struct{ text []byte }
+// firstBytes keeps the first bytes that are written to it.
+type firstBytes struct{ text []byte }
 
-func (b *beginning) Write(text []byte) (int, error) {
+func (b *firstBytes) Write(text []byte) (int, error) {
 	b.text = append(b.text, text[:min(len(text), maxCapture-len(b.text))]...)
 	return len(text), nil
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// holding is what the device holds of one take. Two goroutines use it: one renews, one hands over.
-type holding struct {
+// heldTake is what the device holds of one take. Two goroutines use it: one renews, one hands over.
+type heldTake struct {
 	r *runner
 
 	mu        sync.Mutex
@@ -18,7 +18,7 @@ type holding struct {
 }
 
 // keep renews the holds again and again until ctx ends.
-func (h *holding) keep(ctx context.Context) {
+func (h *heldTake) keep(ctx context.Context) {
 	for h.r.Clock.Sleep(ctx, h.r.Lease/3) == nil {
 		if err := h.renew(ctx); err != nil && ctx.Err() == nil {
 			h.r.Logger.Warn("the holds could not be renewed; it is tried again", "error", err)
@@ -27,7 +27,7 @@ func (h *holding) keep(ctx context.Context) {
 }
 
 // sure reports whether an attempt is held still, and will be for a while: it asks the server unless it heard so lately.
-func (h *holding) sure(ctx context.Context, attempt string) (bool, error) {
+func (h *heldTake) sure(ctx context.Context, attempt string) (bool, error) {
 	h.mu.Lock()
 	lately := h.r.Clock.Now().Sub(h.confirmed) < h.r.Lease/2
 	h.mu.Unlock()
@@ -41,7 +41,7 @@ func (h *holding) sure(ctx context.Context, attempt string) (bool, error) {
 	return !h.lost[attempt], nil
 }
 
-func (h *holding) renew(ctx context.Context) error {
+func (h *heldTake) renew(ctx context.Context) error {
 	h.mu.Lock()
 	attempts := slices.Clone(h.attempts)
 	h.mu.Unlock()
@@ -64,7 +64,7 @@ func (h *holding) renew(ctx context.Context) error {
 }
 
 // done ends the renewal of an attempt.
-func (h *holding) done(attempt string) {
+func (h *heldTake) done(attempt string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.attempts = slices.DeleteFunc(h.attempts, func(a string) bool { return a == attempt })

@@ -127,7 +127,7 @@ func (j *Journal) note(entries ...entry) error {
 func (j *Journal) noteTake(id string) error { return j.note(entry{Take: id}) }
 
 // noteBegun keeps that the command is about to start.
-func (j *Journal) noteBegun(h held) error {
+func (j *Journal) noteBegun(h heldMessage) error {
 	return j.note(entry{Message: h.Message, Attempt: h.Attempt})
 }
 

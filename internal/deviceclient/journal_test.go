@@ -33,9 +33,9 @@ func TestJournalIsRead(t *testing.T) {
 		}
 	}
 	must(j.noteTake("t1"))
-	must(j.noteBegun(held{Attempt: "a1", Message: "1"}))
+	must(j.noteBegun(heldMessage{Attempt: "a1", Message: "1"}))
 	must(j.noteReport(Report{"1", "a1", Sent, "però"}))
-	must(j.noteBegun(held{Attempt: "a2", Message: "2"}))
+	must(j.noteBegun(heldMessage{Attempt: "a2", Message: "2"}))
 	text, err := os.ReadFile(name)
 	must(err)
 	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
@@ -66,7 +66,7 @@ func TestJournalStaysSmall(t *testing.T) {
 	j.appended = rewriteAfter - 6 // as if so many lines stood there
 	for _, id := range []string{"1", "2"} {
 		r := Report{id, "a" + id, Sent, "done"}
-		if err := j.noteBegun(held{Attempt: r.Attempt, Message: "9"}); err != nil {
+		if err := j.noteBegun(heldMessage{Attempt: r.Attempt, Message: "9"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := j.noteReport(r); err != nil {

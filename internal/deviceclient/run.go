@@ -92,7 +92,7 @@ func (r *runner) round(ctx context.Context) error {
 			return err
 		}
 	}
-	var all []held
+	var all []heldMessage
 	calls := 0
 	err := r.persist(ctx, func() (err error) {
 		calls++
@@ -102,7 +102,7 @@ func (r *runner) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h := &holding{r: r, lost: map[string]bool{}}
+	h := &heldTake{r: r, lost: map[string]bool{}}
 	if !r.repeat && calls == 1 {
 		h.confirmed = r.Clock.Now()
 	}
@@ -114,7 +114,7 @@ func (r *runner) round(ctx context.Context) error {
 }
 
 // work hands over messages that the device holds. Their holds are renewed meanwhile.
-func (r *runner) work(ctx context.Context, h *holding, all []held) error {
+func (r *runner) work(ctx context.Context, h *heldTake, all []heldMessage) error {
 	for _, m := range all {
 		h.attempts = append(h.attempts, m.Attempt)
 	}
@@ -135,7 +135,7 @@ func (r *runner) work(ctx context.Context, h *holding, all []held) error {
 }
 
 // handle hands over one message, unless it was handed over before or is held no more.
-func (r *runner) handle(ctx context.Context, h *holding, m held) error {
+func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 	if s, ok := r.Journal.settled[m.Message]; ok {
 		return r.tell(ctx, h, m, s.Outcome, s.Detail)
 	}
@@ -163,7 +163,7 @@ func (r *runner) handle(ctx context.Context, h *holding, m held) error {
 }
 
 // tell keeps a report and sends it.
-func (r *runner) tell(ctx context.Context, h *holding, m held, outcome Outcome, detail string) error {
+func (r *runner) tell(ctx context.Context, h *heldTake, m heldMessage, outcome Outcome, detail string) error {
 	h.done(m.Attempt)
 	report := Report{m.Message, m.Attempt, outcome, detail}
 	if err := r.Journal.noteReport(report); err != nil {
@@ -206,7 +206,7 @@ func (r *runner) end(ctx context.Context) {
 
 // giveBack asks what the device holds, for the answer to a take may have been lost.
 func (r *runner) giveBack(ctx context.Context) error {
-	var all []held
+	var all []heldMessage
 	err := r.persist(ctx, func() (err error) { all, err = r.Client.holds(ctx); return err })
 	if err != nil {
 		return err

@@ -19,17 +19,17 @@ import (
 // noop accepts everything at once.
 type noop struct{ sent atomic.Int64 }
 
-func (*noop) Traits() puntuale.Traits {
-	return puntuale.Traits{Name: "noop", Slots: 1000, SendTimeout: time.Minute, Recovery: puntuale.RecoverSameID}
+func (*noop) Traits() puntuale.Capabilities {
+	return puntuale.Capabilities{Name: "noop", Slots: 1000, SendTimeout: time.Minute, Recovery: puntuale.RecoverSameID}
 }
 func (*noop) Online(puntuale.SessionID) bool { return true }
 func (*noop) Prepare(_ context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	return puntuale.Prepared{Envelope: e}, nil
 }
 
-func (n *noop) Send(context.Context, puntuale.Prepared) (puntuale.Receipt, error) {
+func (n *noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, error) {
 	n.sent.Add(1)
-	return puntuale.Receipt{}, nil
+	return puntuale.Acceptance{}, nil
 }
 
 // meter keeps lateness and counts outcomes.
@@ -199,7 +199,7 @@ type flat struct {
 	total   int64
 }
 
-func (f *flat) Due(_ context.Context, _ []puntuale.Place, _ time.Time, limit int) (due []puntuale.DueMessage, err error) {
+func (f *flat) Due(_ context.Context, _ []puntuale.QueueCursor, _ time.Time, limit int) (due []puntuale.DueMessage, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.claimed == nil {
@@ -237,14 +237,14 @@ func (f *flat) Contents(_ context.Context, steps []puntuale.StepRef) (map[puntua
 	return found, nil
 }
 
-func (f *flat) Standings(context.Context, []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
+func (f *flat) Standings(context.Context, []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
 	return nil, nil
 }
 
-func (f *flat) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+func (f *flat) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	granted := make([]puntuale.Granted, len(c.Messages))
+	granted := make([]puntuale.ClaimAnswer, len(c.Messages))
 	for i, m := range c.Messages {
 		if int64(m.ID) > f.first && !f.claimed[m.ID] {
 			f.claimed[m.ID] = true

@@ -59,10 +59,10 @@ func (s *scheduler) removeFromMemory(m *queuedMessage) {
 }
 
 // campaignCursors are where a read of the campaign queues begins, and how many messages it may bring of each.
-func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.Place, limit int) {
+func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.QueueCursor, limit int) {
 	for _, q := range queues {
 		if q.campaign.open {
-			from = append(from, puntuale.Place{Session: q.session.ID, Campaign: true})
+			from = append(from, puntuale.QueueCursor{Session: q.session.ID, Campaign: true})
 			limit = sharedRows
 		}
 	}

@@ -145,7 +145,7 @@ func (s *scheduler) missed(m *queuedMessage, now time.Time) (o puntuale.Outcome,
 }
 
 // claimed takes the answer of a claim.
-func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMessage, granted []puntuale.Granted, err error) {
+func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMessage, granted []puntuale.ClaimAnswer, err error) {
 	now := s.cfg.Clock.Now()
 	s.claims.running--
 	if !errors.Is(err, puntuale.ErrFenced) {
@@ -281,7 +281,7 @@ func (s *scheduler) askStandings(stopped map[puntuale.ClientID]bool) {
 	})
 }
 
-func (s *scheduler) gotStandings(found map[puntuale.ClientID]puntuale.Standing, err error) {
+func (s *scheduler) gotStandings(found map[puntuale.ClientID]puntuale.SendPermission, err error) {
 	s.fair.asking = false
 	if err != nil {
 		return // asked again at the next poll

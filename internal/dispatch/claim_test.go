@@ -47,7 +47,7 @@ type lostRepeat struct {
 	once atomic.Bool
 }
 
-func (l *lostRepeat) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+func (l *lostRepeat) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	g, err := l.memory.Claim(ctx, c)
 	if err == nil && len(c.Messages) > 0 && c.Messages[0].Intent > 0 && !l.once.Swap(true) {
 		return nil, errAway

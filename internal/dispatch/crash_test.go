@@ -33,7 +33,7 @@ func (k *killable) check() error {
 	return nil
 }
 
-func (k *killable) Due(ctx context.Context, from []puntuale.Place, h time.Time, limit int) ([]puntuale.DueMessage, error) {
+func (k *killable) Due(ctx context.Context, from []puntuale.QueueCursor, h time.Time, limit int) ([]puntuale.DueMessage, error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (k *killable) Due(ctx context.Context, from []puntuale.Place, h time.Time, 
 }
 
 // Claim may commit, and then the process dies before it knows.
-func (k *killable) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+func (k *killable) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
@@ -94,9 +94,9 @@ func (k *killable) Leave(ctx context.Context, n puntuale.NodeID) error {
 	return k.Fleet.Leave(ctx, n)
 }
 
-func (k *killable) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Receipt, error) {
+func (k *killable) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
 	if err := k.check(); err != nil {
-		return puntuale.Receipt{}, err
+		return puntuale.Acceptance{}, err
 	}
 	return k.Connector.Send(ctx, p)
 }
@@ -105,7 +105,7 @@ func (k *killable) Arrived(ctx context.Context, e puntuale.Envelope) (bool, erro
 	if err := k.check(); err != nil {
 		return false, err
 	}
-	return k.Connector.(puntuale.Witness).Arrived(ctx, e)
+	return k.Connector.(puntuale.DeliveryChecker).Arrived(ctx, e)
 }
 
 // kill ends the process's effects. Its goroutines end with the test.
@@ -147,15 +147,15 @@ type silent struct {
 	arrived atomic.Int64 // or never will
 }
 
-func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Receipt, error) {
+func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
 	if p.To != c.lost {
 		if _, err := c.Connector.Send(ctx, p); err != nil {
-			return puntuale.Receipt{}, err
+			return puntuale.Acceptance{}, err
 		}
 	}
 	c.arrived.Add(1)
 	<-ctx.Done()
-	return puntuale.Receipt{}, ctx.Err()
+	return puntuale.Acceptance{}, ctx.Err()
 }
 
 // TestStoppedThenCrashed: a process dies with messages in flight that were stopped meanwhile. The next one sends none of

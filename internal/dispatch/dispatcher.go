@@ -22,7 +22,7 @@ type Config struct {
 
 	// Elsewhere is told of wakeups for sessions of other nodes, so that their [Dispatcher.Heard] gets them. It must not
 	// block. nil: no other node is told.
-	Elsewhere puntuale.Hint
+	Elsewhere puntuale.Wakeup
 
 	// Departed returns when messages of a session left since a moment, latest first, at most so many. The pace for a day
 	// needs it. nil: each node counts from the moment when it gets a session.
@@ -243,7 +243,7 @@ func (d *Dispatcher) wake(session puntuale.SessionID, due time.Time, here bool) 
 }
 
 // Soon gives a node without a dispatcher its wakeups: it passes on those that the other nodes would act on.
-func Soon(c clock.Clock, elsewhere puntuale.Hint) puntuale.Hint {
+func Soon(c clock.Clock, elsewhere puntuale.Wakeup) puntuale.Wakeup {
 	return func(session puntuale.SessionID, due time.Time) {
 		if !due.After(c.Now().Add(horizon)) {
 			elsewhere(session, due)

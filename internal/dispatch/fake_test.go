@@ -22,7 +22,7 @@ type memory struct {
 	mu        sync.Mutex
 	rows      map[puntuale.MessageID]*row
 	contents  map[puntuale.RunRef]runContent
-	standings map[puntuale.ClientID]puntuale.Standing
+	standings map[puntuale.ClientID]puntuale.SendPermission
 	sessions  []puntuale.Session
 	nodes     map[puntuale.NodeID]time.Time
 	lastNode  puntuale.NodeID
@@ -47,7 +47,7 @@ func newMemory() *memory {
 	return &memory{
 		rows:      map[puntuale.MessageID]*row{},
 		contents:  map[puntuale.RunRef]runContent{},
-		standings: map[puntuale.ClientID]puntuale.Standing{},
+		standings: map[puntuale.ClientID]puntuale.SendPermission{},
 		nodes:     map[puntuale.NodeID]time.Time{},
 		lastID:    1000,
 	}
@@ -113,7 +113,7 @@ func (m *memory) change(id puntuale.MessageID, f func(*row)) {
 	f(m.rows[id])
 }
 
-func (m *memory) standing(client puntuale.ClientID, s puntuale.Standing) {
+func (m *memory) standing(client puntuale.ClientID, s puntuale.SendPermission) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.standings[client] = s
@@ -125,18 +125,18 @@ func (m *memory) fail(f func(method string) error) {
 	m.fails = f
 }
 
-func behind(x *puntuale.DueMessage, p puntuale.Place) bool {
+func behind(x *puntuale.DueMessage, p puntuale.QueueCursor) bool {
 	return x.Next.After(p.Next) || x.Next.Equal(p.Next) && x.ID > p.ID
 }
 
-func (m *memory) Due(_ context.Context, from []puntuale.Place, horizon time.Time, limit int) (due []puntuale.DueMessage, err error) {
+func (m *memory) Due(_ context.Context, from []puntuale.QueueCursor, horizon time.Time, limit int) (due []puntuale.DueMessage, err error) {
 	err = m.enter("Due", false)
 	defer m.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	m.reads++
-	places, queues := map[puntuale.SessionID]puntuale.Place{}, map[puntuale.SessionID][]*row{}
+	places, queues := map[puntuale.SessionID]puntuale.QueueCursor{}, map[puntuale.SessionID][]*row{}
 	for _, p := range from {
 		places[p.Session] = p
 	}
@@ -207,17 +207,17 @@ func (m *memory) Contents(_ context.Context, steps []puntuale.StepRef) (map[punt
 	return found, err
 }
 
-func (m *memory) Standings(_ context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
+func (m *memory) Standings(_ context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
 	err := m.enter("Standings", false)
 	defer m.mu.Unlock()
-	found := map[puntuale.ClientID]puntuale.Standing{}
+	found := map[puntuale.ClientID]puntuale.SendPermission{}
 	for _, c := range clients {
 		found[c] = m.standings[c]
 	}
 	return found, err
 }
 
-func (m *memory) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+func (m *memory) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	err := m.enter("Claim", true)
 	defer m.mu.Unlock()
 	if err != nil {
@@ -227,7 +227,7 @@ func (m *memory) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.Granted,
 		return nil, puntuale.ErrFenced
 	}
 	m.claims = append(m.claims, c)
-	granted := make([]puntuale.Granted, len(c.Messages))
+	granted := make([]puntuale.ClaimAnswer, len(c.Messages))
 	for i, item := range c.Messages {
 		r := m.rows[item.ID]
 		if r == nil || r.state != puntuale.Pending || r.Intent != item.Intent || r.Next.After(c.Now) || !r.ValidUntil.After(c.Now) {
@@ -397,7 +397,7 @@ func (m *memory) owner(id puntuale.SessionID) puntuale.NodeID {
 
 // network is a connector that does what the test says.
 type network struct {
-	traits  puntuale.Traits
+	traits  puntuale.Capabilities
 	prepare func(context.Context, puntuale.Envelope) error // nil: at once
 	send    func(context.Context, puntuale.Prepared) error // nil: accepted at once
 	online  func(puntuale.SessionID) bool                  // nil: always
@@ -414,12 +414,12 @@ type sighting struct {
 
 func newNetwork() *network {
 	return &network{
-		traits: puntuale.Traits{Name: "test", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID},
+		traits: puntuale.Capabilities{Name: "test", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID},
 		flying: map[puntuale.SessionID]int{}, highest: map[puntuale.SessionID]int{},
 	}
 }
 
-func (n *network) Traits() puntuale.Traits { return n.traits }
+func (n *network) Traits() puntuale.Capabilities { return n.traits }
 
 func (n *network) Online(s puntuale.SessionID) bool { return n.online == nil || n.online(s) }
 
@@ -432,7 +432,7 @@ func (n *network) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Pr
 	return puntuale.Prepared{Envelope: e}, nil
 }
 
-func (n *network) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Receipt, error) {
+func (n *network) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
 	n.mu.Lock()
 	n.seen = append(n.seen, sighting{p.Envelope, time.Now()})
 	n.flying[p.Session]++
@@ -444,9 +444,9 @@ func (n *network) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Recei
 		n.mu.Unlock()
 	}()
 	if n.send != nil {
-		return puntuale.Receipt{}, n.send(ctx, p)
+		return puntuale.Acceptance{}, n.send(ctx, p)
 	}
-	return puntuale.Receipt{}, nil
+	return puntuale.Acceptance{}, nil
 }
 
 func (n *network) sightings() []sighting {

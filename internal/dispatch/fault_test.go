@@ -233,7 +233,7 @@ type slowReads struct {
 	wait atomic.Int64
 }
 
-func (q *slowReads) Due(ctx context.Context, from []puntuale.Place, h time.Time, limit int) ([]puntuale.DueMessage, error) {
+func (q *slowReads) Due(ctx context.Context, from []puntuale.QueueCursor, h time.Time, limit int) ([]puntuale.DueMessage, error) {
 	time.Sleep(time.Duration(q.wait.Load()))
 	return q.Queue.Due(ctx, from, h, limit)
 }
@@ -266,7 +266,7 @@ type lostClaims struct {
 	once atomic.Bool
 }
 
-func (l *lostClaims) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+func (l *lostClaims) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	g, err := l.memory.Claim(ctx, c)
 	if err == nil && !l.once.Swap(true) {
 		return nil, errAway
@@ -428,14 +428,14 @@ func (s *severed) err() error {
 	return nil
 }
 
-func (s *severed) Due(ctx context.Context, from []puntuale.Place, h time.Time, limit int) ([]puntuale.DueMessage, error) {
+func (s *severed) Due(ctx context.Context, from []puntuale.QueueCursor, h time.Time, limit int) ([]puntuale.DueMessage, error) {
 	if err := s.err(); err != nil {
 		return nil, err
 	}
 	return s.memory.Due(ctx, from, h, limit)
 }
 
-func (s *severed) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+func (s *severed) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	if err := s.err(); err != nil {
 		return nil, err
 	}

@@ -151,7 +151,7 @@ type begunRead struct {
 // startRead asks the store for what the sessions want. A big one is read alone: its read goes on behind its cursor.
 func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	queues := make([]*sessionQueue, len(begun))
-	from := make([]puntuale.Place, len(begun))
+	from := make([]puntuale.QueueCursor, len(begun))
 	var fresh []puntuale.SessionID
 	horizon, limit := now, sharedRows
 	for i, b := range begun {
@@ -159,7 +159,7 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 		queues[i] = q
 		if big {
 			limit = s.room(q)
-			if read.From == (puntuale.Place{}) {
+			if read.From == (puntuale.QueueCursor{}) {
 				limit += q.known()
 			}
 		}
@@ -187,7 +187,7 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 }
 
 // readDue asks the store for due messages, and for those in retry of sessions that are new here. Any goroutine.
-func (s *scheduler) readDue(from []puntuale.Place, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r readResult) {
+func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r readResult) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
@@ -203,7 +203,7 @@ func (s *scheduler) readDue(from []puntuale.Place, fresh []puntuale.SessionID, h
 }
 
 // readCampaigns asks the store for what campaigns fed. Any goroutine.
-func (s *scheduler) readCampaigns(r *readResult, from []puntuale.Place, horizon, now time.Time) {
+func (s *scheduler) readCampaigns(r *readResult, from []puntuale.QueueCursor, horizon, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	r.campaigns, r.err = s.cfg.Queue.Due(ctx, from, horizon, r.campaignLimit)
@@ -249,7 +249,7 @@ func (s *scheduler) gotRead(r readResult) {
 		}
 	}
 	count := make(map[puntuale.SessionID]int, len(r.queues))
-	last, full := puntuale.Place{}, false
+	last, full := puntuale.QueueCursor{}, false
 	for _, q := range r.queues {
 		crowded := len(r.queues) > 1 && slices.Contains(r.crowded, q.session.ID)
 		q.lookahead.Got(r.err != nil, crowded, now)
@@ -266,7 +266,7 @@ func (s *scheduler) gotRead(r readResult) {
 				full = true
 			}
 			if !full {
-				last = puntuale.Place{Next: row.Next, ID: row.ID}
+				last = puntuale.QueueCursor{Next: row.Next, ID: row.ID}
 			}
 		}
 	}

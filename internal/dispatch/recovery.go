@@ -92,7 +92,7 @@ func (s *scheduler) inFlight(m *queuedMessage) {
 // up.
 func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 	o := puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail}
-	witness, can := m.queue.conn.(puntuale.Witness)
+	witness, can := m.queue.conn.(puntuale.DeliveryChecker)
 	if !can {
 		s.conclude(m, o)
 		return

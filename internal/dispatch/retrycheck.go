@@ -53,7 +53,7 @@ func (s *scheduler) checkRetries(now time.Time) {
 	for !s.retryChecks.asking && len(s.retryChecks.fresh) > 0 {
 		n := min(len(s.retryChecks.fresh), retryCheckMost)
 		var asked []retryCheck
-		var from []puntuale.Place
+		var from []puntuale.QueueCursor
 		var horizon time.Time
 		for _, x := range s.retryChecks.fresh[:n] {
 			r := x.queue.recipients[x.recipient]
@@ -64,7 +64,7 @@ func (s *scheduler) checkRetries(now time.Time) {
 			for _, b := range r.barriers {
 				if now.Before(b.until) && !s.underWay(x.queue, b.key.id) {
 					asked = append(asked, x)
-					from = append(from, puntuale.Place{Session: x.queue.session.ID, Campaign: x.recipient.campaign, Next: b.next, ID: b.key.id - 1})
+					from = append(from, puntuale.QueueCursor{Session: x.queue.session.ID, Campaign: x.recipient.campaign, Next: b.next, ID: b.key.id - 1})
 					horizon = latest(horizon, b.next)
 				}
 			}
@@ -82,7 +82,7 @@ func (s *scheduler) underWay(q *sessionQueue, id puntuale.MessageID) bool {
 	return s.attempts.has(id) || m != nil && m.stage == settling
 }
 
-func (s *scheduler) askRetryChecks(asked []retryCheck, from []puntuale.Place, horizon time.Time) {
+func (s *scheduler) askRetryChecks(asked []retryCheck, from []puntuale.QueueCursor, horizon time.Time) {
 	s.retryChecks.asking = true
 	s.life.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
@@ -98,7 +98,7 @@ func (s *scheduler) askRetryChecks(asked []retryCheck, from []puntuale.Place, ho
 }
 
 // gotRetryChecks lifts the barriers of messages that are no longer open, or are tried at another moment.
-func (s *scheduler) gotRetryChecks(asked []retryCheck, from []puntuale.Place, open []puntuale.DueMessage) {
+func (s *scheduler) gotRetryChecks(asked []retryCheck, from []puntuale.QueueCursor, open []puntuale.DueMessage) {
 	still := make(map[puntuale.MessageID]bool, len(open))
 	for i := range open {
 		still[open[i].ID] = true

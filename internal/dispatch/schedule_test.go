@@ -592,7 +592,7 @@ func TestExpiry(t *testing.T) {
 		m.session(2, 2, 0)
 		m.session(3, 3, 0)
 		n.online = func(s puntuale.SessionID) bool { return s != 2 }
-		m.standing(3, puntuale.Standing{Credits: new(int64(0))})
+		m.standing(3, puntuale.SendPermission{Credits: new(int64(0))})
 		n.prepare = func(context.Context, puntuale.Envelope) error { return transient() }
 	}
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -632,7 +632,7 @@ func TestExpiryBehindBacklog(t *testing.T) {
 			m.session(s+2, puntuale.ClientID(s+2), 0)
 		}
 		n.online = func(s puntuale.SessionID) bool { return s == 2 }
-		m.standing(2, puntuale.Standing{Suspended: true})
+		m.standing(2, puntuale.SendPermission{Suspended: true})
 		for s := range puntuale.SessionID(2) {
 			m.add(s+1, "+39", slices.Repeat([]time.Time{time.Now()}, 500)...)
 			short = append(short, m.addWith(s+1, "+40", nil, 95*time.Second, time.Now().Add(time.Second))...)
@@ -675,7 +675,7 @@ func TestStoppedClient(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
 		m.session(2, 2, 0)
-		m.standing(1, puntuale.Standing{Suspended: true})
+		m.standing(1, puntuale.SendPermission{Suspended: true})
 		for i := range 50 {
 			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
 		}
@@ -694,7 +694,7 @@ func TestStoppedClient(t *testing.T) {
 		if len(n.of(other)) != 1 {
 			t.Error("another client's message had to wait")
 		}
-		m.standing(1, puntuale.Standing{})
+		m.standing(1, puntuale.SendPermission{})
 		after(1100 * time.Millisecond)
 		if got := len(n.sightings()); got != 51 {
 			t.Errorf("%d left after the renewal, want 51", got)

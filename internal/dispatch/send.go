@@ -36,7 +36,7 @@ func (s *scheduler) send(m *queuedMessage) {
 }
 
 // decide reads only what does not change while the message is in flight. Any goroutine.
-func (s *scheduler) decide(m *queuedMessage, r puntuale.Receipt, err error, now time.Time) puntuale.Outcome {
+func (s *scheduler) decide(m *queuedMessage, r puntuale.Acceptance, err error, now time.Time) puntuale.Outcome {
 	a := puntuale.Attempt{
 		Message: m.row.ID, Number: m.row.Attempt + 1, Repeats: m.row.Repeats, Now: now, Begun: m.begun,
 		Recovery: m.queue.capabilities.Recovery, Resend: m.content.Resend, GiveUp: s.cfg.UncertainAfter,
@@ -48,7 +48,7 @@ func (s *scheduler) decide(m *queuedMessage, r puntuale.Receipt, err error, now 
 }
 
 // deliver calls the connector; a panic counts as a lost answer.
-func (s *scheduler) deliver(m *queuedMessage) (r puntuale.Receipt, err error) {
+func (s *scheduler) deliver(m *queuedMessage) (r puntuale.Acceptance, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicError{v}
@@ -105,6 +105,6 @@ func (s *scheduler) overdue(now time.Time) {
 		m.late = true
 		s.cfg.Logger.Warn("a connector gave no answer in time", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session))
 		s.cfg.Meter.Outcome(m.queue.capabilities.Name, puntuale.Uncertain.String(), 1)
-		s.answer(m, s.decide(m, puntuale.Receipt{}, context.DeadlineExceeded, now), now)
+		s.answer(m, s.decide(m, puntuale.Acceptance{}, context.DeadlineExceeded, now), now)
 	}
 }

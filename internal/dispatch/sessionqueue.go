@@ -11,7 +11,7 @@ import (
 type sessionQueue struct {
 	session      puntuale.Session
 	conn         puntuale.Connector // nil: no way out
-	capabilities puntuale.Traits
+	capabilities puntuale.Capabilities
 	tenant       *tenantQueue
 
 	messages   map[puntuale.MessageID]*queuedMessage // in memory and not yet claimed

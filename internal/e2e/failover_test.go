@@ -31,8 +31,8 @@ type peer struct {
 	given    map[puntuale.MessageID]map[string]int // how often under each connector id
 }
 
-func (n *peer) Traits() puntuale.Traits {
-	return puntuale.Traits{Name: "peer", Slots: 4, SendTimeout: 5 * time.Second, Recovery: n.recovery}
+func (n *peer) Traits() puntuale.Capabilities {
+	return puntuale.Capabilities{Name: "peer", Slots: 4, SendTimeout: 5 * time.Second, Recovery: n.recovery}
 }
 
 func (n *peer) Online(puntuale.SessionID) bool { return true }
@@ -41,14 +41,14 @@ func (n *peer) Prepare(_ context.Context, e puntuale.Envelope) (puntuale.Prepare
 	return puntuale.Prepared{Envelope: e}, nil
 }
 
-func (n *peer) Send(_ context.Context, p puntuale.Prepared) (puntuale.Receipt, error) {
+func (n *peer) Send(_ context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.given[p.Message] == nil {
 		n.given[p.Message] = map[string]int{}
 	}
 	n.given[p.Message][p.ConnectorID]++
-	return puntuale.Receipt{Detail: puntuale.Quoted("preso")}, nil
+	return puntuale.Acceptance{Detail: puntuale.Quoted("preso")}, nil
 }
 
 // shown is how many copies of a message people see. A network that knows repeats shows one for each connector id. Any

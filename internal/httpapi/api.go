@@ -49,7 +49,7 @@ type api struct {
 	pace     *admission.RateLimiter[pacedKey]
 	admits   admission.Limits
 	refusal  *admission.RefusalPacer
-	shares   shares
+	shares   callerKeys
 	scratch  string
 	now      func() time.Time
 

@@ -226,12 +226,12 @@ type heldMessage struct {
 	Until   string `json:"lease_until" format:"date-time" doc:"Without a report by then the message is uncertain"`
 }
 
-func messageForDevice(h puntuale.Held) DeviceMessage {
+func messageForDevice(h puntuale.HeldMessage) DeviceMessage {
 	return DeviceMessage{ID: h.ID.String(), Phone: h.Phone, Text: h.Content.Text, MediaURL: h.Content.MediaURL, MediaName: control.MediaName(h.Content),
 		Latitude: h.Content.Latitude, Longitude: h.Content.Longitude, Due: stamp(h.Due), Valid: stamp(h.ValidUntil)}
 }
 
-func heldOf(h puntuale.Held) heldMessage {
+func heldOf(h puntuale.HeldMessage) heldMessage {
 	return heldMessage{messageForDevice(h), control.Attempt(puntuale.HeldRef{Message: h.ID, Token: h.Intent}), stamp(h.Until)}
 }
 

@@ -103,10 +103,10 @@ func TestEstimateOfOfficial(t *testing.T) {
 		session := s.officialSession(a.Key)
 		s.must(nil, "POST", "/api/templates", a.Key, `{"name":"Promo","text":"Ciao","official":{"name":"promo","language":"it"}}`)
 		client, sessionID := idsOf(t, a, session)
-		heard := puntuale.Heard{Client: client, Session: sessionID, At: s.clock.Now()}
+		heard := puntuale.InboundMessage{Client: client, Session: sessionID, At: s.clock.Now()}
 		for i := range 2 {
 			heard.Phone = estimatedPhone(i)
-			if _, err := s.owner.store.KeepHeard(t.Context(), s.clock.Now(), []puntuale.Heard{heard}); err != nil {
+			if _, err := s.owner.store.KeepHeard(t.Context(), s.clock.Now(), []puntuale.InboundMessage{heard}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -153,7 +153,7 @@ func TestCost(t *testing.T) {
 			t.Errorf("by a template that nobody knows: %+v", e.Cost)
 		}
 		client, id := idsOf(t, a, session)
-		if _, err := s.owner.store.KeepHeard(t.Context(), s.clock.Now(), []puntuale.Heard{{Client: client, Session: id, Phone: estimatedPhone(0), At: s.clock.Now()}}); err != nil {
+		if _, err := s.owner.store.KeepHeard(t.Context(), s.clock.Now(), []puntuale.InboundMessage{{Client: client, Session: id, Phone: estimatedPhone(0), At: s.clock.Now()}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, e := s.estimated(a.Key, session, freeText, 2); e.Cost == nil || e.Cost.Amount != "0.0248" || e.Cost.Rows[0].Category != "service" {
@@ -179,7 +179,7 @@ func TestBill(t *testing.T) {
 		s.must(nil, "POST", "/api/campaigns/"+id+"/start", a.Key, `{"digest":"`+s.checkCampaign(a.Key, id)+`"}`)
 		client, sessionID := idsOf(t, a, session)
 		kind := puntuale.MessageKind{Country: "IT", Category: "marketing"}
-		var told []puntuale.Evidence
+		var told []puntuale.DeliveryReceipt
 		fed := s.fed(a, id)
 		if len(fed) != 4 {
 			t.Fatalf("%d were fed", len(fed))
@@ -188,8 +188,8 @@ func TestBill(t *testing.T) {
 			t.Errorf("they are not sent by the template: %+v, %v", d[0].Content, err)
 		}
 		for i, m := range fed[:3] { // Meta reported nothing about the fourth
-			told = append(told, puntuale.Evidence{
-				MessageRef: puntuale.MessageRef{Client: client, ID: m}, Session: sessionID, Kind: puntuale.EvidenceDelivered, At: s.clock.Now(),
+			told = append(told, puntuale.DeliveryReceipt{
+				MessageRef: puntuale.MessageRef{Client: client, ID: m}, Session: sessionID, Kind: puntuale.ReceiptDelivered, At: s.clock.Now(),
 				Charge: puntuale.Charge{MessageKind: kind, Billable: i > 0},
 			})
 		}

@@ -46,7 +46,7 @@ func (s *service) twin() *service {
 	s.t.Helper()
 	other := *s
 	store := s.db.Open(s.t)
-	other.control = control.New(control.Config{Tenants: store, Devices: store, Maintenance: store, Clock: s.clock, Vault: testVault(s.t), Keep: puntuale.Keep{Months: 24}})
+	other.control = control.New(control.Config{Tenants: store, Devices: store, Maintenance: store, Clock: s.clock, Vault: testVault(s.t), Keep: puntuale.Retention{Months: 24}})
 	other.accounts = account.New(account.Config{Control: other.control, Tenants: store, Partners: store, Clock: s.clock, Vault: testVault(s.t)})
 	var err error
 	other.handler, err = httpapi.New(httpapi.Config{Control: other.control, Accounts: other.accounts, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})

@@ -36,14 +36,14 @@ func (s *service) newAccount(email, accountType string) (a clientAccount) {
 }
 
 // begin writes a message's intent, as at the beginning of an attempt, and returns the result of the claim.
-func (s *service) begin(a clientAccount, id, phone string) (puntuale.ClaimItem, puntuale.Granted) {
+func (s *service) begin(a clientAccount, id, phone string) (puntuale.ClaimItem, puntuale.ClaimAnswer) {
 	s.t.Helper()
 	items, granted := s.beginAll(a, phone, id)
 	return items[0], granted[0]
 }
 
 // beginAll does so for messages to one recipient.
-func (s *service) beginAll(a clientAccount, phone string, ids ...string) ([]puntuale.ClaimItem, []puntuale.Granted) {
+func (s *service) beginAll(a clientAccount, phone string, ids ...string) ([]puntuale.ClaimItem, []puntuale.ClaimAnswer) {
 	s.t.Helper()
 	n := s.network
 	if n.node == 0 {

@@ -111,19 +111,19 @@ func TestReceiptsInDetails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tell := func(k puntuale.EvidenceKind, after time.Duration) {
+		tell := func(k puntuale.ReceiptKind, after time.Duration) {
 			t.Helper()
-			e := puntuale.Evidence{MessageRef: item, Session: session, Kind: k, At: morning.Add(after), Reason: puntuale.Quoted("Il destinatario non riceve su WhatsApp"), Detail: puntuale.Quoted("Meta 131026")}
-			if _, err := s.owner.store.KeepEvidence(t.Context(), s.clock.Now(), []puntuale.Evidence{e}); err != nil {
+			e := puntuale.DeliveryReceipt{MessageRef: item, Session: session, Kind: k, At: morning.Add(after), Reason: puntuale.Quoted("Il destinatario non riceve su WhatsApp"), Detail: puntuale.Quoted("Meta 131026")}
+			if _, err := s.owner.store.KeepEvidence(t.Context(), s.clock.Now(), []puntuale.DeliveryReceipt{e}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		tell(puntuale.EvidenceFailed, time.Second)
+		tell(puntuale.ReceiptFailed, time.Second)
 		if got := s.must(nil, "GET", details, a.Key, ""); !strings.Contains(got.body, `"stato":"FAILED"`) || !strings.Contains(got.body, `"risposta":"Il destinatario non riceve su WhatsApp"`) {
 			t.Error(got.body)
 		}
-		tell(puntuale.EvidenceDelivered, 2*time.Second)
-		tell(puntuale.EvidenceRead, 3*time.Second)
+		tell(puntuale.ReceiptDelivered, 2*time.Second)
+		tell(puntuale.ReceiptRead, 3*time.Second)
 		got := s.must(nil, "GET", details, a.Key, "")
 		if !strings.Contains(got.body, `"stato":"COMPLETED"`) || !strings.HasSuffix(got.body, `,"consegnato":"2026-11-20T09:30:02.123456Z","letto":"2026-11-20T09:30:03.123456Z"}]}`) {
 			t.Error(got.body)

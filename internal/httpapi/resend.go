@@ -56,7 +56,7 @@ func resend(ctx context.Context, c *control.Client, in *call, p *OnceInput) (res
 	return resentOf(resent), nil
 }
 
-func resentOf(r puntuale.Resent) resendAnswer { return resendAnswer{idTexts(r.IDs)} }
+func resentOf(r puntuale.ResendResult) resendAnswer { return resendAnswer{idTexts(r.IDs)} }
 
 // cancelIDsBody documents the body of a cancellation by ids.
 type cancelIDsBody struct {

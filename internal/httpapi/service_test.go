@@ -84,7 +84,7 @@ func newService(t *testing.T, o options) *service {
 		operator = o.operator(operator)
 	}
 	s.control = control.New(control.Config{
-		Tenants: operator, Devices: operator, Maintenance: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Keep{Months: 24}, Public: o.public,
+		Tenants: operator, Devices: operator, Maintenance: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Retention{Months: 24}, Public: o.public,
 		Links: func(of puntuale.Session) bool { return of.Sandbox || of.Type == puntuale.Official },
 		Hint: func(id puntuale.SessionID, due time.Time) {
 			s.hints.take(id, due)

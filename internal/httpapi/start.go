@@ -205,7 +205,7 @@ func previewOf(p control.Preview) *previewAnswer {
 	return &previewAnswer{messages, append([]skippedStep{}, skippedOf(p.Skipped)...)}
 }
 
-func skippedOf(skipped []puntuale.Skipped) []skippedStep {
+func skippedOf(skipped []puntuale.SkippedStep) []skippedStep {
 	var steps []skippedStep
 	for _, s := range skipped {
 		steps = append(steps, skippedStep{s.Step, stamp(s.Moment), catalogue.Italian.Say(s.Reason)})

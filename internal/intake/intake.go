@@ -45,7 +45,7 @@ func New(cfg Config) *Intake {
 }
 
 // Take keeps what a session's network told. With an error nothing is certain, and all of it should be told again.
-func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told puntuale.Incoming) error {
+func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
 	now := in.cfg.Clock.Now()
 	log := in.cfg.Logger.With("session_id", int64(session))
 	if len(told.Aliases) > 0 { // before all that may need them
@@ -94,7 +94,7 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 }
 
 // heard replaces the name under which a person wrote with each recipient that the name stands for.
-func (in *Intake) heard(ctx context.Context, all []puntuale.Heard) (out []puntuale.Heard, err error) {
+func (in *Intake) heard(ctx context.Context, all []puntuale.InboundMessage) (out []puntuale.InboundMessage, err error) {
 	for _, h := range all {
 		names, err := in.cfg.Store.Recipients(ctx, h.Client, h.Session, h.Phone)
 		if err != nil {
@@ -125,7 +125,7 @@ func (in *Intake) preference(ctx context.Context, now time.Time, log *slog.Logge
 	return nil
 }
 
-func (in *Intake) template(ctx context.Context, log *slog.Logger, n puntuale.TemplateNews) error {
+func (in *Intake) template(ctx context.Context, log *slog.Logger, n puntuale.TemplateEvent) error {
 	if err := in.cfg.Store.TellNetworkTemplate(ctx, n); err != nil {
 		return fmt.Errorf("keep news of a template: %w", err)
 	}

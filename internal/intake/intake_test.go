@@ -43,12 +43,12 @@ func TestTake(t *testing.T) {
 			prefer := func(phone string) puntuale.Preference {
 				return puntuale.Preference{Client: c.ID, Session: c.Session, Phone: phone, Stop: true, At: storetest.Begin, Reason: "non vuole"}
 			}
-			told := puntuale.Incoming{
-				Evidence: []puntuale.Evidence{
-					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: ids[0]}, Session: c.Session, Token: 1, Kind: puntuale.EvidenceRead, At: storetest.Begin},
-					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: 1}, Session: c.Session, Token: 1, Kind: puntuale.EvidenceRead, At: storetest.Begin},
+			told := puntuale.InboundBatch{
+				Evidence: []puntuale.DeliveryReceipt{
+					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: ids[0]}, Session: c.Session, Token: 1, Kind: puntuale.ReceiptRead, At: storetest.Begin},
+					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: 1}, Session: c.Session, Token: 1, Kind: puntuale.ReceiptRead, At: storetest.Begin},
 				},
-				Heard:       []puntuale.Heard{{Client: c.ID, Session: c.Session, Phone: phone, At: storetest.Begin}},
+				Heard:       []puntuale.InboundMessage{{Client: c.ID, Session: c.Session, Phone: phone, At: storetest.Begin}},
 				Preferences: []puntuale.Preference{prefer(phone), prefer(erased)},
 			}
 			for range 2 {
@@ -79,7 +79,7 @@ func TestTake(t *testing.T) {
 			w.DB.Clock.Advance(time.Hour)
 			ctx, cancel := context.WithCancel(ctx)
 			cancel()
-			for _, part := range []puntuale.Incoming{{Evidence: told.Evidence}, {Heard: told.Heard}, {Preferences: told.Preferences}} {
+			for _, part := range []puntuale.InboundBatch{{Evidence: told.Evidence}, {Heard: told.Heard}, {Preferences: told.Preferences}} {
 				if err := in.Take(ctx, c.Session, part); err == nil {
 					t.Errorf("what was not kept is taken as kept: %+v", part)
 				}

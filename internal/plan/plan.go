@@ -40,7 +40,7 @@ type Input struct {
 // Plan is what a start schedules, in step order.
 type Plan struct {
 	Messages []puntuale.PlannedMessage
-	Skipped  []puntuale.Skipped
+	Skipped  []puntuale.SkippedStep
 }
 
 // Why a step was left out.

@@ -229,7 +229,7 @@ func TestSkippedAreListed(t *testing.T) {
 		{"text":"b","timing":{"anchor":"f","offset":{"amount":1,"unit":"days","direction":"before"},"if_past":"send_now"}},
 		{"text":"c"}]`, `{"f":"18/11/2026 09:30"}`))
 	at := time.Date(2026, 11, 17, 8, 30, 0, 0, time.UTC)
-	want := []puntuale.Skipped{{Step: 0, Moment: at, Reason: puntuale.Because(ReasonPast)}, {Step: 1, Moment: at, Reason: puntuale.Because(ReasonAnchorPast)}}
+	want := []puntuale.SkippedStep{{Step: 0, Moment: at, Reason: puntuale.Because(ReasonPast)}, {Step: 1, Moment: at, Reason: puntuale.Because(ReasonAnchorPast)}}
 	if !reflect.DeepEqual(p.Skipped, want) {
 		t.Errorf("skipped %+v", p.Skipped)
 	}

@@ -33,7 +33,7 @@ type timing struct {
 
 // place finds a step's moments before jitter, or why the step is left out. DueMax is the latest moment that the step's
 // own jitter allows. It records faults; with them the result means nothing.
-func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *puntuale.Skipped) {
+func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *puntuale.SkippedStep) {
 	desired, ok := b.desired(i, t)
 	if !ok {
 		return m, nil
@@ -47,7 +47,7 @@ func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *punt
 		return m, nil
 	}
 	if reason != "" {
-		return m, &puntuale.Skipped{Step: i, Moment: due, Reason: puntuale.Because(reason)}
+		return m, &puntuale.SkippedStep{Step: i, Moment: due, Reason: puntuale.Because(reason)}
 	}
 	m.Window = t.window
 	if t.fromField() || t.Offset.Amount != 0 || t.At != "" {

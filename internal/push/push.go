@@ -86,7 +86,7 @@ func (n *Notifier) Round(ctx context.Context) error {
 func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
 	end, wait, err := n.send(ctx, p)
 	again := n.cfg.Clock.Now().Add(min(max(wait, puntuale.PushEvery<<min(p.Failures, 10)), longest))
-	result := map[puntuale.PushEnd]string{puntuale.PushArrived: Arrived, puntuale.PushGone: Gone, puntuale.PushFailed: Failed}[end]
+	result := map[puntuale.PushOutcome]string{puntuale.PushArrived: Arrived, puntuale.PushGone: Gone, puntuale.PushFailed: Failed}[end]
 	n.cfg.Observe(result)
 	if end != puntuale.PushArrived {
 		n.cfg.Logger.Info("a device could not be told of due messages", "device_id", int64(p.Device), "session_id", int64(p.Session), "result", result, "error", err)
@@ -97,7 +97,7 @@ func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
 }
 
 // send returns how long the push service asks to wait, and what went wrong.
-func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.PushEnd, wait time.Duration, err error) {
+func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.PushOutcome, wait time.Duration, err error) {
 	plain, err := n.cfg.Open(p.Session, p.Target)
 	if err != nil {
 		return puntuale.PushGone, 0, err // nobody can read it any more

@@ -54,7 +54,7 @@ type world struct {
 
 	mu      sync.Mutex
 	due     []puntuale.Push
-	ended   map[puntuale.DeviceID]puntuale.PushEnd
+	ended   map[puntuale.DeviceID]puntuale.PushOutcome
 	again   map[puntuale.DeviceID]time.Duration
 	results map[string]int
 }
@@ -67,7 +67,7 @@ func newWorld(t *testing.T, way func(*world) http.RoundTripper) *world {
 	}
 	w := &world{
 		Service: pushtest.New(t), vault: vault, clock: clock.NewFake(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)),
-		ended: map[puntuale.DeviceID]puntuale.PushEnd{}, again: map[puntuale.DeviceID]time.Duration{}, results: map[string]int{},
+		ended: map[puntuale.DeviceID]puntuale.PushOutcome{}, again: map[puntuale.DeviceID]time.Duration{}, results: map[string]int{},
 	}
 	if w.key, err = push.OpenKey(t.Context(), &secrets{kept: map[string][]byte{}}, vault); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func (w *world) ClaimPushes(_ context.Context, _ time.Time, most int) ([]puntual
 	return claimed, nil
 }
 
-func (w *world) EndPush(_ context.Context, p puntuale.Push, end puntuale.PushEnd, again time.Time) error {
+func (w *world) EndPush(_ context.Context, p puntuale.Push, end puntuale.PushOutcome, again time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended[p.Device], w.again[p.Device] = end, again.Sub(w.clock.Now())
@@ -155,7 +155,7 @@ func TestPushIsRefused(t *testing.T) {
 		status   int
 		after    string
 		failures int
-		end      puntuale.PushEnd
+		end      puntuale.PushOutcome
 		again    time.Duration // after a failure
 	}{
 		{http.StatusNotFound, "", 0, puntuale.PushGone, 0},
@@ -192,7 +192,7 @@ func TestHostileTargets(t *testing.T) {
 	w.subscribe(t, 4, 0, func(b *pushtest.Browser) { b.Auth = "%" })
 	w.due = append(w.due, puntuale.Push{Device: 5, Session: 31, Target: []byte("not sealed")})
 	w.round(t)
-	for id, want := range map[puntuale.DeviceID]puntuale.PushEnd{
+	for id, want := range map[puntuale.DeviceID]puntuale.PushOutcome{
 		1: puntuale.PushFailed, 2: puntuale.PushFailed, 3: puntuale.PushFailed, 4: puntuale.PushFailed, 5: puntuale.PushGone,
 	} {
 		if w.ended[id] != want {

@@ -62,7 +62,7 @@ func (m *Manager) look() {
 }
 
 // perform takes a command, carries it out and stores its answer.
-func (m *Manager) perform(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) {
+func (m *Manager) perform(ctx context.Context, p *managedSession, node puntuale.NodeID, c puntuale.Command) {
 	done := m.performed(ctx, p, node, c)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *Manager) perform(ctx context.Context, p *place, node puntuale.NodeID, c
 }
 
 // performed carries out one command, and reports whether the manager may forget it: it was answered, or not taken.
-func (m *Manager) performed(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) bool {
+func (m *Manager) performed(ctx context.Context, p *managedSession, node puntuale.NodeID, c puntuale.Command) bool {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	now := m.cfg.Clock.Now()
@@ -138,7 +138,7 @@ const (
 )
 
 // carryOut does what a command says. Its error is for the caller who gave it.
-func (m *Manager) carryOut(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) error {
+func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale.NodeID, c puntuale.Command) error {
 	if c.Taken != 0 && c.Taken != node && !c.Harmless() {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultCommandServerStopped), RetryAfter: time.Second}
 	}
@@ -186,7 +186,7 @@ func (m *Manager) read(c puntuale.Command, into any) error {
 }
 
 // pair begins to link a session, and waits until its first code is stored, or any other result.
-func (m *Manager) pair(ctx context.Context, p *place, order puntuale.PairOrder) error {
+func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.PairOrder) error {
 	m.mu.Lock()
 	state, before, linker, id, open := p.stateOf(), p.told, p.linker, p.session.ID, p.open
 	m.mu.Unlock()
@@ -218,7 +218,7 @@ func (m *Manager) pair(ctx context.Context, p *place, order puntuale.PairOrder) 
 }
 
 // begunAt notes when a session's pairing was begun last, and returns the time noted before.
-func (m *Manager) begunAt(p *place, at time.Time) (before time.Time) {
+func (m *Manager) begunAt(p *managedSession, at time.Time) (before time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, p.begun = p.begun, at
@@ -226,7 +226,7 @@ func (m *Manager) begunAt(p *place, at time.Time) (before time.Time) {
 }
 
 // unlink ends a session's link, with nothing in flight, and waits until that is stored.
-func (m *Manager) unlink(ctx context.Context, p *place) error {
+func (m *Manager) unlink(ctx context.Context, p *managedSession) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
 	m.mu.Unlock()
@@ -259,7 +259,7 @@ func (m *Manager) unlink(ctx context.Context, p *place) error {
 }
 
 // test makes a session's connector check anew whether it could send, and waits until the result is stored.
-func (m *Manager) test(ctx context.Context, p *place) error {
+func (m *Manager) test(ctx context.Context, p *managedSession) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
 	m.mu.Unlock()
@@ -282,7 +282,7 @@ func (m *Manager) test(ctx context.Context, p *place) error {
 }
 
 // reconnect makes a session's connector connect it at once, and waits until the result is stored.
-func (m *Manager) reconnect(ctx context.Context, p *place) error {
+func (m *Manager) reconnect(ctx context.Context, p *managedSession) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
 	m.mu.Unlock()
@@ -318,7 +318,7 @@ func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.T
 }
 
 // await waits until a condition on a session holds. It calls so with the lock held.
-func (m *Manager) await(ctx context.Context, p *place, so func() bool) error {
+func (m *Manager) await(ctx context.Context, p *managedSession, so func() bool) error {
 	for {
 		m.mu.Lock()
 		done, gone, changed := so(), !p.owned, p.changed

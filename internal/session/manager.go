@@ -12,7 +12,7 @@ import (
 
 // Config is what a manager needs. All but the last five must be set.
 type Config struct {
-	Keeper puntuale.LinkKeeper
+	Keeper puntuale.LinkStore
 	// Linker returns the connector that links a session, nil where there is none. It answers from memory.
 	Linker func(puntuale.Session) puntuale.Linker
 
@@ -52,11 +52,11 @@ type Manager struct {
 
 	mu      sync.Mutex
 	node    puntuale.NodeID // 0: none, nothing is the node's
-	places  map[puntuale.SessionID]*place
-	unsaved map[puntuale.SessionID]*place // with reports that are not on disk
-	running map[puntuale.CommandID]bool   // those begun: true while carried out, false if the answer could not be stored
-	idle    chan struct{}                 // closed once no place has work; nil while nobody waits
-	busy    int                           // places with work
+	places  map[puntuale.SessionID]*managedSession
+	unsaved map[puntuale.SessionID]*managedSession // with reports that are not on disk
+	running map[puntuale.CommandID]bool            // those begun: true while carried out, false if the answer could not be stored
+	idle    chan struct{}                          // closed once no place has work; nil while nobody waits
+	busy    int                                    // places with work
 
 	ctx    context.Context // of everything
 	cancel context.CancelFunc
@@ -82,7 +82,7 @@ func New(cfg Config) *Manager {
 	}
 	m := &Manager{
 		cfg: cfg, wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
-		places: map[puntuale.SessionID]*place{}, unsaved: map[puntuale.SessionID]*place{}, running: map[puntuale.CommandID]bool{},
+		places: map[puntuale.SessionID]*managedSession{}, unsaved: map[puntuale.SessionID]*managedSession{}, running: map[puntuale.CommandID]bool{},
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
@@ -144,7 +144,7 @@ func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 }
 
 // own takes and releases sessions. It returns those to open at once, and holds back their work until they are open.
-func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*place) {
+func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*managedSession) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.node = node

@@ -30,7 +30,7 @@ func (m *Manager) Report(r puntuale.LinkReport) {
 }
 
 // note keeps a report to be stored, if it says anything new. With the lock held.
-func (m *Manager) note(p *place, r puntuale.LinkReport) {
+func (m *Manager) note(p *managedSession, r puntuale.LinkReport) {
 	if p.told > 0 && p.last.Equal(r) {
 		return
 	}
@@ -67,10 +67,10 @@ func (m *Manager) keepLinks() {
 	}
 }
 
-// unstored is one report on its way to disk.
-type unstored struct {
+// pendingReport is one report on its way to disk.
+type pendingReport struct {
 	id    puntuale.SessionID
-	place *place
+	place *managedSession
 	count int
 }
 
@@ -79,13 +79,13 @@ func (m *Manager) storeLinks() (int, error) {
 	m.mu.Lock()
 	node := m.node
 	links := map[puntuale.SessionID]puntuale.Link{}
-	var batch []unstored
+	var batch []pendingReport
 	for id, p := range m.unsaved {
 		if len(batch) == writeMost {
 			break
 		}
 		links[id] = m.linkOf(p)
-		batch = append(batch, unstored{id, p, p.told})
+		batch = append(batch, pendingReport{id, p, p.told})
 	}
 	m.mu.Unlock()
 	if len(batch) == 0 || node == 0 {
@@ -112,7 +112,7 @@ func (m *Manager) storeLinks() (int, error) {
 }
 
 // linkOf makes of a session's latest report what is stored. With the lock held.
-func (m *Manager) linkOf(p *place) puntuale.Link {
+func (m *Manager) linkOf(p *managedSession) puntuale.Link {
 	r := p.last
 	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: r.Detail, Condition: r.Condition, Limited: r.Limited}
 	if r.State != puntuale.LinkPairing {
@@ -133,7 +133,7 @@ func storable(text string) string {
 }
 
 // stateOf is a session's state as last told, or as it was stored before. With the lock held.
-func (p *place) stateOf() puntuale.LinkState {
+func (p *managedSession) stateOf() puntuale.LinkState {
 	if p.told > 0 {
 		return p.last.State
 	}

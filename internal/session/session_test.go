@@ -386,7 +386,7 @@ func TestReleaseCutsCommands(t *testing.T) {
 
 // forgetful is a keeper that fails for a while.
 type forgetful struct {
-	puntuale.LinkKeeper
+	puntuale.LinkStore
 	away   atomic.Bool
 	failed atomic.Int64
 	stored atomic.Int64
@@ -405,14 +405,14 @@ func (f *forgetful) SetLinks(ctx context.Context, node puntuale.NodeID, now time
 		return err
 	}
 	f.stored.Add(1)
-	return f.LinkKeeper.SetLinks(ctx, node, now, links)
+	return f.LinkStore.SetLinks(ctx, node, now, links)
 }
 
 func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, until time.Time) error {
 	if err := f.fails(); err != nil {
 		return err
 	}
-	return f.LinkKeeper.AnswerCommand(ctx, node, id, answer, now, until)
+	return f.LinkStore.AnswerCommand(ctx, node, id, answer, now, until)
 }
 
 // While the store is away the latest report of each session is kept. A command that was carried out is not carried out
@@ -420,7 +420,7 @@ func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id 
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
-		keeper := &forgetful{LinkKeeper: w.Store}
+		keeper := &forgetful{LinkStore: w.Store}
 		n := w.newNode(func(c *session.Config) { c.Keeper = keeper })
 		n.owns(0)
 		keeper.away.Store(true)

@@ -49,7 +49,7 @@ func (a *attic) config() archiver.Config {
 	}
 }
 
-func (a *attic) run(before time.Time) archiver.Archived {
+func (a *attic) run(before time.Time) archiver.ArchiveResult {
 	a.t.Helper()
 	if err := a.Maintain(context.Background(), nowadays, before); err != nil {
 		a.t.Fatal(err)
@@ -241,7 +241,7 @@ func TestArchive(t *testing.T) {
 		if n := a.Int("select count(*) from credit_entry where at < $1 and kind <> 'carried'", oldTill.UnixMicro()); n != 0 {
 			t.Errorf("%d old entries of ledgers are left", n)
 		}
-		if done := a.run(oldTill); done != (archiver.Archived{}) {
+		if done := a.run(oldTill); done != (archiver.ArchiveResult{}) {
 			t.Errorf("a second time: %+v", done)
 		}
 

@@ -45,7 +45,7 @@ func backedUp(t *testing.T, d *storetest.Database) string {
 	return name
 }
 
-func restored(t *testing.T, d *storetest.Database, name string, hold bool) transfer.Restored {
+func restored(t *testing.T, d *storetest.Database, name string, hold bool) transfer.RestoreResult {
 	t.Helper()
 	r, err := archive.OpenBackup(name)
 	if err != nil {
@@ -248,7 +248,7 @@ func TestUnknownIsDecided(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		claim := func() puntuale.Granted {
+		claim := func() puntuale.ClaimAnswer {
 			granted, err := s.Claim(ctx, puntuale.Claim{Node: next, Token: storetest.Token(next), Now: storetest.Begin.Add(2 * time.Hour),
 				Messages: []puntuale.ClaimItem{{MessageRef: puntuale.MessageRef{Client: c.ID, ID: resent.IDs[0]}, Phone: patient}}})
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 
 func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, day puntuale.Date, o *puntuale.Idempotency) error {
 	return t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
-		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
 			return nil, err
 		}
 		_, err := queue.AddBlacklisted(ctx, a, t.id, e)
@@ -24,7 +24,7 @@ func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, d
 func (t tenant) RemoveBlacklisted(ctx context.Context, phone, mark string, day puntuale.Date) (bool, error) {
 	var n int64
 	err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
-		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
 		n, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and phone in ($2, $3)`, t.id, phone, mark)

@@ -162,12 +162,12 @@ func (t tenant) CampaignCounts(ctx context.Context, id puntuale.CampaignID, rece
 	return counts, engine.PublicError(err)
 }
 
-// eacher asks for rows.
-type eacher interface {
+// rowQuerier asks for rows.
+type rowQuerier interface {
 	Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error
 }
 
-func countCampaign(ctx context.Context, a eacher, text string, client puntuale.ClientID, id puntuale.CampaignID) (c puntuale.CampaignCounts, err error) {
+func countCampaign(ctx context.Context, a rowQuerier, text string, client puntuale.ClientID, id puntuale.CampaignID) (c puntuale.CampaignCounts, err error) {
 	err = a.Query(ctx, text, []any{client, id}, func(rows engine.Row) error {
 		var state puntuale.State
 		var n int
@@ -245,11 +245,11 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 			return err
 		}
 		if !begun.Started.IsZero() && begun.Checked.Digest == c.Digest {
-			u, err = queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: c.Day}, 0)
+			u, err = queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}, 0)
 			return err
 		}
 		var over bool
-		if u, over, err = t.countOne(ctx, a, queue.DayOf{Client: t.id, Day: c.Day}); err != nil {
+		if u, over, err = t.countOne(ctx, a, queue.UsageDay{Client: t.id, Day: c.Day}); err != nil {
 			return err
 		}
 		if err := t.sessionThere(ctx, a, c.Session); err != nil {
@@ -282,12 +282,12 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 }
 
 // countOne counts one call, and reports whether it is over the cap.
-func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.DayOf) (u puntuale.Usage, over bool, err error) {
+func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.UsageDay) (u puntuale.Usage, over bool, err error) {
 	if t.free {
 		u, err = queue.CountAlways(ctx, a, day, 0)
 		return u, false, err
 	}
-	counts, err := queue.Count(ctx, a.Query, []queue.DayOf{day}, []int64{1})
+	counts, err := queue.Count(ctx, a.Query, []queue.UsageDay{day}, []int64{1})
 	if err != nil {
 		return u, false, err
 	}

@@ -33,16 +33,16 @@ select m.client_id, m.id from session s cross join message m
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and (m.intent = 0 or m.valid_until > 0)`
 )
 
-func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone string, day puntuale.Date, now time.Time) (puntuale.Stopped, error) {
+func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone string, day puntuale.Date, now time.Time) (puntuale.StopResult, error) {
 	refs, err := engine.QueryAll(ctx, t.s.CallReads, stopCandidates, []any{t.id, phone, sequence}, queue.ScanRef)
 	if err != nil {
-		return puntuale.Stopped{}, engine.PublicError(fmt.Errorf("look for messages to stop: %w", err))
+		return puntuale.StopResult{}, engine.PublicError(fmt.Errorf("look for messages to stop: %w", err))
 	}
 	if len(refs) == 0 { // else the sequence is, or was, there
 		var id int64
 		found, err := engine.QueryOne(ctx, t.s.CallReads, `select id from sequence where client_id = $1 and id = $2`, []any{t.id, sequence}, &id)
 		if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
-			return puntuale.Stopped{}, err
+			return puntuale.StopResult{}, err
 		}
 	}
 	ids := []puntuale.MessageID{}
@@ -51,9 +51,9 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone st
 		return nil
 	}}
 	if err := c.cancel(ctx, refs); err != nil {
-		return puntuale.Stopped{}, err
+		return puntuale.StopResult{}, err
 	}
-	return puntuale.Stopped{IDs: ids, Usage: c.usage}, nil
+	return puntuale.StopResult{IDs: ids, Usage: c.usage}, nil
 }
 
 // cancelRound is how many messages are looked for at once, which bounds the memory of a big cancellation.
@@ -106,7 +106,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 		var done []puntuale.CancelledMessage
 		task := engine.Single(c.kind, func(ctx context.Context, a engine.Querier) (err error) {
 			if !c.counted {
-				if c.usage, err = queue.CountAlways(ctx, a, queue.DayOf{Client: c.t.id, Day: c.day}, c.t.calls()); err != nil {
+				if c.usage, err = queue.CountAlways(ctx, a, queue.UsageDay{Client: c.t.id, Day: c.day}, c.t.calls()); err != nil {
 					return err
 				}
 			}
@@ -131,7 +131,7 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage
 	err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.cancel, func(ctx context.Context, a engine.Querier) error {
-		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
 		there, err := engine.QueryAll(ctx, a, `select message.id from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i`,

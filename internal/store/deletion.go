@@ -111,7 +111,7 @@ type openMessage struct {
 // left or came in meanwhile, a chunk a transaction. A failure in between leaves the session as it was, with fewer
 // messages; the call can be repeated.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
-	d := &departure{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
+	d := &sessionDeletion{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
 	present := t.s.From(now)
 	for _, step := range []func(ctx context.Context, a engine.Querier) (bool, error){d.empty, d.finish} {
 		for more := true; more; {
@@ -129,7 +129,7 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 
 // GiveUp ends attempts a chunk a transaction.
 func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time) error {
-	d := &departure{tenant: t, id: id}
+	d := &sessionDeletion{tenant: t, id: id}
 	present := t.s.From(now)
 	for more := true; more; {
 		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -158,8 +158,8 @@ func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time
 	return nil
 }
 
-// departure is the deletion of a session.
-type departure struct {
+// sessionDeletion is the deletion of a session.
+type sessionDeletion struct {
 	tenant
 	id     puntuale.SessionID
 	cancel bool
@@ -169,7 +169,7 @@ type departure struct {
 
 // check refuses what cannot be deleted. The session, and the one its messages move to, stay as they are until this
 // transaction has committed.
-func (d *departure) check(ctx context.Context, a engine.Querier) error {
+func (d *sessionDeletion) check(ctx context.Context, a engine.Querier) error {
 	ids := []puntuale.SessionID{d.id}
 	if d.moveTo != 0 {
 		ids = append(ids, d.moveTo)
@@ -213,7 +213,7 @@ func (d *departure) check(ctx context.Context, a engine.Querier) error {
 }
 
 // empty cancels or moves a chunk of what nobody is sending, and reports whether there may be more.
-func (d *departure) empty(ctx context.Context, a engine.Querier) (more bool, err error) {
+func (d *sessionDeletion) empty(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.check(ctx, a); err != nil {
 		return false, err
 	}
@@ -230,7 +230,7 @@ func (d *departure) empty(ctx context.Context, a engine.Querier) (more bool, err
 
 // finish ends a chunk of whatever is left, and deletes the session with the last one. It holds the lock of the client's
 // usage: no start comes in between.
-func (d *departure) finish(ctx context.Context, a engine.Querier) (more bool, err error) {
+func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.lockDays(ctx, a, d.now); err != nil {
 		return false, err
 	}
@@ -281,7 +281,7 @@ func (d *departure) finish(ctx context.Context, a engine.Querier) (more bool, er
 }
 
 // campaigns moves the session's campaigns along with its messages, or cancels those that run. Drafts name no session then.
-func (d *departure) campaigns(ctx context.Context, a engine.Querier) error {
+func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error {
 	statement, args := `update campaign set session_id = $3 where client_id = $1 and session_id = $2`, []any{d.tenant.id, d.id, d.moveTo}
 	if d.moveTo == 0 {
 		statement, args = `update campaign set session_id = case when state < 3 then 0 else session_id end, reason = case when state between 3 and 6 then $3 else reason end,
@@ -301,7 +301,7 @@ func (d *departure) campaigns(ctx context.Context, a engine.Querier) error {
 
 // candidates reads a chunk of the session's open messages, in order. A full chunk says that there may be more, whatever
 // becomes meanwhile of those that it names.
-func (d *departure) candidates(ctx context.Context, a engine.Querier, which string, args ...any) ([]puntuale.MessageRef, error) {
+func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, which string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
  where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)
 	if err != nil {
@@ -312,7 +312,7 @@ func (d *departure) candidates(ctx context.Context, a engine.Querier, which stri
 }
 
 // lock locks those of the messages that are still open, in order.
-func (d *departure) lock(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]openMessage, error) {
+func (d *sessionDeletion) lock(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]openMessage, error) {
 	open, err := engine.QueryAll(ctx, a, `select message.client_id, message.id, message.intent, message.next_at > message.intent_at from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent >= 0
  order by message.client_id, message.id for update of message`, []any{queue.RefColumns(refs)}, func(rows engine.Row, m *openMessage) error {
@@ -326,7 +326,7 @@ func (d *departure) lock(ctx context.Context, a engine.Querier, refs []puntuale.
 
 // settle cancels or moves messages that nobody is sending, and gives up those whose outcome is uncertain. (One that is
 // being repeated looks uncertain too; its evidence, if it comes, still counts.)
-func (d *departure) settle(ctx context.Context, a engine.Querier, open []openMessage) error {
+func (d *sessionDeletion) settle(ctx context.Context, a engine.Querier, open []openMessage) error {
 	var free []puntuale.MessageRef
 	var lost []openMessage
 	for _, m := range open {
@@ -355,7 +355,7 @@ func (d *departure) settle(ctx context.Context, a engine.Querier, open []openMes
 	return nil
 }
 
-func (d *departure) giveUp(ctx context.Context, a engine.Querier, lost []openMessage) error {
+func (d *sessionDeletion) giveUp(ctx context.Context, a engine.Querier, lost []openMessage) error {
 	return queue.Settle(ctx, a, 0, d.now, engine.Column(lost, func(m *openMessage) puntuale.Settlement {
 		return puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}
 	}))

@@ -45,8 +45,8 @@ func (t tenant) lockedDevice(ctx context.Context, a engine.Querier, session punt
 	return engine.ThereOr(found, err, puntuale.NoDevice)
 }
 
-// reported is a device's attempt as its report finds it.
-type reported struct {
+// reportedAttempt is a device's attempt as its report finds it.
+type reportedAttempt struct {
 	token   int64
 	done    bool
 	until   time.Time
@@ -55,7 +55,7 @@ type reported struct {
 }
 
 func (t tenant) Report(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, reports []puntuale.DeviceReport, now time.Time) ([]puntuale.ReportResult, error) {
-	b := &reporting{tenant: t, session: session, device: device, reports: reports}
+	b := &reportTransaction{tenant: t, session: session, device: device, reports: reports}
 	present := t.s.From(now)
 	err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 		b.a, b.now = a, present()
@@ -64,8 +64,8 @@ func (t tenant) Report(ctx context.Context, session puntuale.SessionID, device p
 	return b.results, err
 }
 
-// reporting is the transaction of a report. Locks: messages, client, holds.
-type reporting struct {
+// reportTransaction is the transaction of a report. Locks: messages, client, holds.
+type reportTransaction struct {
 	tenant
 	session puntuale.SessionID
 	device  puntuale.DeviceID
@@ -75,11 +75,11 @@ type reporting struct {
 	results []puntuale.ReportResult
 }
 
-func (b *reporting) ref(i int) puntuale.MessageRef {
+func (b *reportTransaction) ref(i int) puntuale.MessageRef {
 	return puntuale.MessageRef{Client: b.tenant.id, ID: b.reports[i].Message}
 }
 
-func (b *reporting) Run(ctx context.Context) error {
+func (b *reportTransaction) Run(ctx context.Context) error {
 	b.results = make([]puntuale.ReportResult, len(b.reports))
 	refs := make([]puntuale.MessageRef, len(b.reports))
 	for i := range refs {
@@ -119,15 +119,15 @@ func (b *reporting) Run(ctx context.Context) error {
 }
 
 // read finds the device's attempts at the messages, reported or not.
-func (b *reporting) read(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]reported, error) {
-	found := map[puntuale.MessageRef]reported{}
+func (b *reportTransaction) read(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]reportedAttempt, error) {
+	found := map[puntuale.MessageRef]reportedAttempt{}
 	err := b.a.Query(ctx, `select h.client_id, h.message_id, h.token, h.done, h.until, m.next_at, coalesce(d.dedupes, 0)
  from $u(c bigint, i bigint) join device_hold h on h.client_id = u.c and h.message_id = u.i
  join message m on m.client_id = h.client_id and m.id = h.message_id
  left join device d on d.client_id = h.client_id and d.id = h.device_id
  where h.session_id = $1 and h.device_id = $2`, []any{b.session, b.device, queue.RefColumns(refs)}, func(rows engine.Row) error {
 		var ref puntuale.MessageRef
-		var h reported
+		var h reportedAttempt
 		err := rows.Scan(&ref.Client, &ref.ID, &h.token, engine.ScanBool(&h.done), engine.ScanTime(&h.until), engine.ScanTime(&h.next), engine.ScanBool(&h.dedupes))
 		found[ref] = h
 		return err
@@ -139,7 +139,7 @@ func (b *reporting) read(ctx context.Context, refs []puntuale.MessageRef) (map[p
 }
 
 // record stores the outcomes, and then what becomes of the holds.
-func (b *reporting) record(ctx context.Context, results []puntuale.Result, order []int) error {
+func (b *reportTransaction) record(ctx context.Context, results []puntuale.Result, order []int) error {
 	if len(order) == 0 {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (b *reporting) record(ctx context.Context, results []puntuale.Result, order
 
 // sentAfterAll are the messages that a report could not close, and that count as sent all the same. They were given up,
 // and the report settled them.
-func (b *reporting) sentAfterAll(ctx context.Context, results []puntuale.Result, order []int, applied []bool) (map[puntuale.MessageRef]bool, error) {
+func (b *reportTransaction) sentAfterAll(ctx context.Context, results []puntuale.Result, order []int, applied []bool) (map[puntuale.MessageRef]bool, error) {
 	var refs []puntuale.MessageRef
 	for _, i := range order {
 		if !applied[i] && results[i].Outcome.Verdict == puntuale.Sent {

@@ -12,11 +12,11 @@ import (
 const contactsAmong = `select g.phone, g.window_until, case when g.window_until > 0 or g.met_at > 0 then 1 else 0 end
  from $u(p text) cross join contact g where g.client_id = $1 and g.phone = u.p and g.session_id = $2`
 
-func (t tenant) Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.Contact, error) {
-	found := map[string]puntuale.Contact{}
+func (t tenant) Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error) {
+	found := map[string]puntuale.KnownPerson{}
 	err := t.s.CallReads.Query(ctx, contactsAmong, []any{t.id, session, engine.Columns{phones}}, func(rows engine.Row) error {
 		var phone string
-		var c puntuale.Contact
+		var c puntuale.KnownPerson
 		err := rows.Scan(&phone, engine.ScanTime(&c.Window), engine.ScanBool(&c.Known))
 		found[phone] = c
 		return err
@@ -33,7 +33,7 @@ const addressedSince = `select count(distinct m.phone) from message m
  and (m.session_id = $2 or m.session_id in (select o.session_id from official i join official o on o.client_id = i.client_id and o.account = i.account
   where i.client_id = $1 and i.session_id = $2 and i.account <> ''))` + outsideWindow
 
-func (t tenant) SessionLoad(ctx context.Context, id puntuale.SessionID, since time.Time) (l puntuale.SessionLoad, err error) {
+func (t tenant) SessionLoad(ctx context.Context, id puntuale.SessionID, since time.Time) (l puntuale.SessionUsage, err error) {
 	var kind puntuale.ConnectionType
 	found, err := engine.QueryOne(ctx, t.lists(), `select s.type, coalesce(o.reach_limit, 0) from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
  where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &kind, &l.Portfolio)
@@ -56,9 +56,9 @@ func (t tenant) SessionLoad(ctx context.Context, id puntuale.SessionID, since ti
 	return l, nil
 }
 
-func (t tenant) Charges(ctx context.Context, id puntuale.CampaignID) ([]puntuale.CountedCharge, error) {
+func (t tenant) Charges(ctx context.Context, id puntuale.CampaignID) ([]puntuale.ChargeCount, error) {
 	all, err := engine.QueryAll(ctx, t.s.CallReads, `select country, category, billable, messages from charge where client_id = $1 and campaign_id = $2
- order by country, category, billable`, []any{t.id, id}, func(rows engine.Row, c *puntuale.CountedCharge) error {
+ order by country, category, billable`, []any{t.id, id}, func(rows engine.Row, c *puntuale.ChargeCount) error {
 		return rows.Scan(&c.Country, &c.Category, engine.ScanBool(&c.Billable), &c.Messages)
 	})
 	if err != nil {

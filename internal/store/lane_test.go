@@ -220,7 +220,7 @@ func TestReadLosesPatience(t *testing.T) {
 			_, err := w.Principal(t.Context(), c.Key, storetest.Begin)
 			patientRead <- err
 		}()
-		if _, err := w.Due(t.Context(), []puntuale.Place{{Session: c.Session}}, storetest.Begin, 1); err != nil {
+		if _, err := w.Due(t.Context(), []puntuale.QueueCursor{{Session: c.Session}}, storetest.Begin, 1); err != nil {
 			t.Errorf("the dispatcher: %v", err)
 		}
 		release()

@@ -71,7 +71,7 @@ func TestCallersDeadline(t *testing.T) {
 			w := storetest.NewWorld(t, driver(t))
 			ctx, cancel := context.WithDeadline(context.Background(), time.Unix(1, 0))
 			defer cancel()
-			_, err := w.Due(ctx, []puntuale.Place{{Session: 1}}, storetest.Begin, 1)
+			_, err := w.Due(ctx, []puntuale.QueueCursor{{Session: 1}}, storetest.Begin, 1)
 			e, ok := errors.AsType[*puntuale.Error](err)
 			if !ok || e.Code != puntuale.CodeUnavailable || e.Reason.Code != "call.ended_early" {
 				t.Errorf("due: %v", err)

@@ -109,16 +109,16 @@ func (s *Store) purgeDays(ctx context.Context, now time.Time) error {
 		text = oldDaysLateral
 	}
 	return engine.Purge(ctx, s.DB, "counted days", text, int64(puntuale.DateOf(now.UTC()).AddDays(-keepDays).Int()),
-		func(rows engine.Row, d *queue.DayOf) error {
+		func(rows engine.Row, d *queue.UsageDay) error {
 			var day int
 			err := rows.Scan(&d.Client, &day)
 			d.Day = puntuale.DateFromInt(day)
 			return err
-		}, queue.DayOf.Compare,
-		func(ctx context.Context, a engine.Querier, part []queue.DayOf) error {
+		}, queue.UsageDay.Compare,
+		func(ctx context.Context, a engine.Querier, part []queue.UsageDay) error {
 			columns := engine.Columns{
-				engine.Column(part, func(d *queue.DayOf) int64 { return int64(d.Client) }),
-				engine.Column(part, func(d *queue.DayOf) int64 { return int64(d.Day.Int()) }),
+				engine.Column(part, func(d *queue.UsageDay) int64 { return int64(d.Client) }),
+				engine.Column(part, func(d *queue.UsageDay) int64 { return int64(d.Day.Int()) }),
 			}
 			if _, err := engine.QueryAll(ctx, a, `select g.client_id from $u(c bigint, d integer) join api_usage g
  on g.client_id = u.c and g.day = u.d order by g.client_id, g.day for update of g`, []any{columns}, engine.ScanOne[int64]); err != nil {

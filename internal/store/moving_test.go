@@ -73,9 +73,9 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	must(nil, in.KeepUpload(ctx, puntuale.Upload{Client: limited.ID, Session: session, Number: "1", Hash: "h"}, "900", storetest.Begin.Add(time.Hour)))
 	must(nil, in.KeepNetworkID(ctx, limited.ID, puntuale.NetworkID{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.MustGateway("one"), ID: "3EB0", Token: 1, At: storetest.Begin}))
 	limited.MustHold()
-	must(in.KeepHeard(ctx, storetest.Begin, []puntuale.Heard{{Client: limited.ID, Session: session, Phone: patient, At: storetest.Begin}}))
-	must(in.KeepEvidence(ctx, storetest.Begin, []puntuale.Evidence{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
-		Kind: puntuale.EvidenceRead, At: storetest.Begin}}))
+	must(in.KeepHeard(ctx, storetest.Begin, []puntuale.InboundMessage{{Client: limited.ID, Session: session, Phone: patient, At: storetest.Begin}}))
+	must(in.KeepEvidence(ctx, storetest.Begin, []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
+		Kind: puntuale.ReceiptRead, At: storetest.Begin}}))
 	limited.MustKnow(patient)
 	must(nil, in.Store.Partner(in.Partner).AddAudit(ctx, puntuale.AuditEntry{Client: c.ID, User: 1, Who: "a@b", Action: "client.enter", At: storetest.Begin}))
 	must(nil, in.Store.Partner(in.Partner).SetBrand(ctx, puntuale.Brand{Name: "Marca", Colour: "#123456", Logo: []byte{0, 255, 'x'}, LogoKind: "image/png"}))
@@ -265,7 +265,7 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 		t.Errorf("the ledger of %d clients does not add up", n)
 	}
 	// Attempts of the old installation are open still, and nobody's.
-	due, err := s.Due(ctx, []puntuale.Place{{Session: in.limited.Session}}, storetest.Begin.Add(time.Minute), 100)
+	due, err := s.Due(ctx, []puntuale.QueueCursor{{Session: in.limited.Session}}, storetest.Begin.Add(time.Minute), 100)
 	if err != nil {
 		t.Fatal(err)
 	}

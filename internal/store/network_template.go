@@ -139,7 +139,7 @@ func templateColumnsOf(all []puntuale.NetworkTemplate) (engine.Columns, error) {
 	}, nil
 }
 
-func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateNews) error {
+func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateEvent) error {
 	return s.TenantWriter(int64(n.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
 		// Of one that no list has shown yet, news of its quality say nothing of its state: that remains the network's to decide.
 		if _, err := a.Exec(ctx, `insert into network_template as g

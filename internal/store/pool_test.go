@@ -37,7 +37,7 @@ func TestSlowLists(t *testing.T) {
 				if _, _, err := c.StartInfo(ctx, c.Sequence); err != nil {
 					t.Fatalf("what a start needs: %v", err)
 				}
-				if _, err := w.Due(ctx, []puntuale.Place{{Session: c.Session}}, storetest.Begin, 1); err != nil {
+				if _, err := w.Due(ctx, []puntuale.QueueCursor{{Session: c.Session}}, storetest.Begin, 1); err != nil {
 					t.Fatalf("due: %v", err)
 				}
 				if _, _, err := w.Roster(ctx, node); err != nil {

@@ -54,7 +54,7 @@ func (s *Store) ClaimPushes(ctx context.Context, now time.Time, most int) ([]pun
 	return able, nil
 }
 
-func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushEnd, again time.Time) error {
+func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushOutcome, again time.Time) error {
 	text, args := `update device set push_failures = 0 where client_id = $1 and id = $2 and push = $3`, []any{p.Client, p.Device, p.Target}
 	switch end {
 	case puntuale.PushArrived:

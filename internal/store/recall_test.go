@@ -293,7 +293,7 @@ func TestArchivedYears(t *testing.T) {
 		c := w.Client(puntuale.AccountBaby)
 		a.Exec("update client set credits = credits + 100000 where id = $1", int64(c.ID))
 		a.Exec("insert into credit_entry (client_id, at, kind, amount) values ($1, $2, 'grant', 100000)", int64(c.ID), storetest.Begin.UnixMicro())
-		keep := puntuale.Keep{Months: 3}
+		keep := puntuale.Retention{Months: 3}
 		var sizes []int64
 		started := 0
 		for month := range 15 {

@@ -19,21 +19,21 @@ type resend struct {
 	a     engine.Querier
 	first int64 // identifier of the first new message
 
-	found  map[puntuale.MessageID]resendable
+	found  map[puntuale.MessageID]lockedMessage
 	listed []unknownRow            // with Unknown: those that a person has still to decide about
 	said   map[puntuale.RunID]bool // runs whose contents are still there
 }
 
-// resendable is a message as a re-send finds it, its row locked.
-type resendable struct {
+// lockedMessage is a message as a re-send finds it, its row locked.
+type lockedMessage struct {
 	run     puntuale.RunID
 	session puntuale.SessionID // for the new message
 	intent  int64
 	state   puntuale.State
 }
 
-func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.Resent, error) {
-	var answer puntuale.Resent
+func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.ResendResult, error) {
+	var answer puntuale.ResendResult
 	e := &engine.Effect{Owner: int64(t.id), Key: r.Idempotency, At: engine.Micros(r.Now), Wants: len(r.Messages)}
 	err := e.Do(ctx, t.s.TenantWriter(int64(t.id)), t.s.kinds.resend, func(ctx context.Context, a engine.Querier) (any, error) {
 		b := &resend{t: t, Resend: r, a: a, first: e.First}
@@ -42,37 +42,37 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.Resent,
 		return answer, err
 	})
 	if err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
 	return answer, nil
 }
 
 // run refuses in the order of the API: what is not there, what contradicts, the cap. The usage row is locked first all
 // the same.
-func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
-	day := queue.DayOf{Client: b.t.id, Day: b.Day}
+func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
+	day := queue.UsageDay{Client: b.t.id, Day: b.Day}
 	usage, over, err := b.count(ctx, day)
 	if err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
 	if err := b.read(ctx); err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
 	if err := b.lockRuns(ctx); err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
 	if b.Unknown {
 		if b.listed, err = lockUnknown(ctx, b.a, b.refs()); err != nil {
-			return puntuale.Resent{}, err
+			return puntuale.ResendResult{}, err
 		}
 	}
 	if err := b.refuse(ctx); err != nil {
-		return puntuale.Resent{}, err
+		return puntuale.ResendResult{}, err
 	}
-	answer := puntuale.Resent{IDs: make([]puntuale.MessageID, len(b.Messages)), Usage: usage}
+	answer := puntuale.ResendResult{IDs: make([]puntuale.MessageID, len(b.Messages)), Usage: usage}
 	if over {
 		b.t.s.Config.Meter.CapRefused(1)
-		return puntuale.Resent{}, &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &answer.Usage}
+		return puntuale.ResendResult{}, &puntuale.Error{Code: puntuale.CodeCapReached, Reason: puntuale.Because(faultCallerCapReached), Usage: &answer.Usage}
 	}
 	for i := range answer.IDs {
 		answer.IDs[i] = puntuale.MessageID(b.first + int64(i))
@@ -81,7 +81,7 @@ func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 }
 
 // count counts the call, and reports whether it is over the cap.
-func (b *resend) count(ctx context.Context, day queue.DayOf) (u puntuale.Usage, over bool, err error) {
+func (b *resend) count(ctx context.Context, day queue.UsageDay) (u puntuale.Usage, over bool, err error) {
 	return b.t.countOne(ctx, b.a, day)
 }
 
@@ -105,10 +105,10 @@ from $u(c bigint, i bigint) join message on message.client_id = u.c and message.
 order by message.client_id, message.id for update of message`
 
 func (b *resend) read(ctx context.Context) error {
-	b.found = make(map[puntuale.MessageID]resendable, len(b.Messages))
+	b.found = make(map[puntuale.MessageID]lockedMessage, len(b.Messages))
 	err := b.a.Query(ctx, readResendable, []any{queue.RefColumns(b.refs())}, func(rows engine.Row) error {
 		var id puntuale.MessageID
-		var m resendable
+		var m lockedMessage
 		if err := rows.Scan(&id, &m.run, &m.intent, &m.state, &m.session); err != nil {
 			return err
 		}

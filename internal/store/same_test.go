@@ -111,7 +111,7 @@ func (h *history) start() {
 }
 
 func (h *history) claim() {
-	due, err := h.w.Due(context.Background(), []puntuale.Place{{Session: h.clients[0].Session}, {Session: h.clients[1].Session}}, h.now(), 12)
+	due, err := h.w.Due(context.Background(), []puntuale.QueueCursor{{Session: h.clients[0].Session}, {Session: h.clients[1].Session}}, h.now(), 12)
 	if err != nil {
 		h.say("due: %v", err)
 	}

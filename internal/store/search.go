@@ -17,14 +17,14 @@ import (
 // Searches compare texts here and not in the databases. Each database treats case and accents in its own way, PostgreSQL in
 // each collation in another.
 
-// needle is the words that a search looks for.
-type needle []string
+// searchWords is the words that a search looks for.
+type searchWords []string
 
 // needleOf reads the words of a search.
-func needleOf(text string) needle { return strings.Fields(folded(text)) }
+func needleOf(text string) searchWords { return strings.Fields(folded(text)) }
 
 // in reports whether a text holds all the words, each perhaps as part of a longer one.
-func (n needle) in(text string) bool {
+func (n searchWords) in(text string) bool {
 	text = folded(text)
 	return !slices.ContainsFunc(n, func(word string) bool { return !strings.Contains(text, word) })
 }
@@ -97,7 +97,7 @@ func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, 
 
 // match marks the messages that hold the words, and returns how much was read for that, in bytes. What was blanked holds
 // none. One run at a time: nothing of it is kept.
-func (t tenant) match(ctx context.Context, of needle, all []candidate) (bytes int, err error) {
+func (t tenant) match(ctx context.Context, of searchWords, all []candidate) (bytes int, err error) {
 	ofRun := map[int64][]*candidate{}
 	var runs []int64
 	for i := range all {

@@ -296,7 +296,7 @@ func (t tenant) namedThere(ctx context.Context, a engine.Querier, q puntuale.Seq
 // before, and its messages are seen, or it comes after and sees what this transaction changed.
 func (t tenant) lockDays(ctx context.Context, a engine.Querier, now time.Time) error {
 	for d := -1; d <= 1; d++ {
-		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {
 			return err
 		}
 	}

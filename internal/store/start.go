@@ -24,14 +24,14 @@ type start struct {
 	gone    error // what it was planned from is not so any more
 	answer  puntuale.StartedRun
 	kept    []byte // the answer of an earlier call under its key
-	day     queue.DayOf
+	day     queue.UsageDay
 	running []runningMessage // with if_running other than allow
 }
 
 func (s *start) ref(i int) puntuale.MessageID { return puntuale.MessageID(s.first + int64(i)) }
 
 func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.StartedRun, error) {
-	st := &start{StartRun: r, client: t.id, day: queue.DayOf{Client: t.id, Day: r.Day}}
+	st := &start{StartRun: r, client: t.id, day: queue.UsageDay{Client: t.id, Day: r.Day}}
 	if len(r.Run.Steps) != len(r.Messages) {
 		st.Run.Steps = make([]puntuale.FrozenStep, len(r.Messages))
 		for i, m := range r.Messages {
@@ -108,11 +108,11 @@ type startBatch struct {
 	free  bool // nothing is counted; the days are locked all the same
 
 	keyed      []*engine.Task // hold an idempotency key of this batch
-	days       []queue.DayOf
-	counts     map[queue.DayOf]queue.Counted
-	calls      map[queue.DayOf][]*engine.Task // in order
-	waiting    map[queue.DayOf][]*engine.Task // counted
-	over       map[queue.DayOf][]*engine.Task // beyond the cap, if nothing before them is taken back
+	days       []queue.UsageDay
+	counts     map[queue.UsageDay]queue.UsageCount
+	calls      map[queue.UsageDay][]*engine.Task // in order
+	waiting    map[queue.UsageDay][]*engine.Task // counted
+	over       map[queue.UsageDay][]*engine.Task // beyond the cap, if nothing before them is taken back
 	capRefused int
 }
 
@@ -127,7 +127,7 @@ func (b *startBatch) live(yield func(*engine.Task, *start) bool) {
 
 // count counts the live calls by client and day.
 func (b *startBatch) count(ctx context.Context) (err error) {
-	b.calls = map[queue.DayOf][]*engine.Task{}
+	b.calls = map[queue.UsageDay][]*engine.Task{}
 	for t, st := range b.live {
 		b.calls[st.day] = append(b.calls[st.day], t)
 	}
@@ -137,8 +137,8 @@ func (b *startBatch) count(ctx context.Context) (err error) {
 	for d := range b.calls {
 		b.days = append(b.days, d)
 	}
-	slices.SortFunc(b.days, queue.DayOf.Compare)
-	b.counts, err = queue.Count(ctx, b.a.Queue, b.days, engine.Column(b.days, func(d *queue.DayOf) int64 {
+	slices.SortFunc(b.days, queue.UsageDay.Compare)
+	b.counts, err = queue.Count(ctx, b.a.Queue, b.days, engine.Column(b.days, func(d *queue.UsageDay) int64 {
 		if b.free {
 			return 0
 		}
@@ -204,7 +204,7 @@ func (b *startBatch) findStale(ctx context.Context) error {
 // pass lets the calls go on that their client's cap allows. A call planned from memory is refused for that before
 // anything else: also when its key was used before, or its client's cap is reached.
 func (b *startBatch) pass(context.Context) error {
-	b.waiting, b.over = map[queue.DayOf][]*engine.Task{}, map[queue.DayOf][]*engine.Task{}
+	b.waiting, b.over = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
 	for d, tasks := range b.calls {
 		c, ok := b.counts[d]
 		if !ok {
@@ -235,7 +235,7 @@ const faultCallerCapReached puntuale.ReasonCode = "caller.cap_reached"
 
 // settleCounts takes back what was counted for refused calls, and gives every other call its position.
 func (b *startBatch) settleCounts(ctx context.Context) error {
-	var days []queue.DayOf
+	var days []queue.UsageDay
 	var back []int64
 	for _, d := range b.days {
 		c, ok := b.counts[d]

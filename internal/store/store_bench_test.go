@@ -73,7 +73,7 @@ func BenchmarkStart(b *testing.B) { benchmarkStart(b, func(puntuale.SessionID, t
 // BenchmarkStartHinted does the same while another node is told of each and listens.
 func BenchmarkStartHinted(b *testing.B) { benchmarkStart(b, nil) }
 
-func benchmarkStart(b *testing.B, hint puntuale.Hint) {
+func benchmarkStart(b *testing.B, hint puntuale.Wakeup) {
 	benchmarkOn(b, func(b *testing.B, w *storetest.World, clients []*storetest.Client) {
 		ctx := context.Background()
 		hint := hint

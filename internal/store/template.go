@@ -14,13 +14,13 @@ import (
 const templateColumns = `t.id, t.name, t.text, t.media, t.media_name, t.latitude, t.longitude, t.created_at, t.updated_at, t.official`
 
 func templateFields(t *puntuale.Template) []any {
-	return []any{&t.ID, &t.Name, &t.Text, &t.Media, &t.MediaName, &t.Latitude, &t.Longitude, engine.ScanTime(&t.Created), engine.ScanTime(&t.Updated), approved{&t.Official}}
+	return []any{&t.ID, &t.Name, &t.Text, &t.Media, &t.MediaName, &t.Latitude, &t.Longitude, engine.ScanTime(&t.Created), engine.ScanTime(&t.Updated), approvedColumn{&t.Official}}
 }
 
-// approved scans what Meta approved: JSON, or nothing.
-type approved struct{ into **puntuale.Approved }
+// approvedColumn scans what Meta approved: JSON, or nothing.
+type approvedColumn struct{ into **puntuale.Approved }
 
-func (a approved) Scan(value any) error {
+func (a approvedColumn) Scan(value any) error {
 	*a.into = nil
 	if value == "" || value == nil {
 		return nil

@@ -88,7 +88,7 @@ func (t tenant) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, error
 	return answer, engine.PublicError(err)
 }
 
-func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased, error) {
+func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.ErasureResult, error) {
 	return t.s.Retention.Erase(ctx, t.id, t.calls(), e)
 }
 

@@ -17,8 +17,8 @@ const amongUncertain = `in ('` + puntuale.StoredUncertain + `', '` + puntuale.Fo
 // blanked cannot be sent again.
 const unknownStill = ` and (m.state = 0 and m.intent > 0 or m.state = 2 and m.reason ` + amongUncertain + `) and m.phone <> ''`
 
-func (t tenant) Restored(ctx context.Context) (puntuale.Restored, error) {
-	var r puntuale.Restored
+func (t tenant) Restored(ctx context.Context) (puntuale.RestoreResult, error) {
+	var r puntuale.RestoreResult
 	_, err := engine.QueryOne(ctx, t.s.CallReads, `select k.held_at, coalesce(x.since, 0), coalesce(x.at, 0), coalesce(x.n, 0) from client k left join (
  select max(x.since) as since, max(x.at) as at, count(*) as n from unknown_message x join message m on m.client_id = x.client_id and m.id = x.message_id
  where x.client_id = $1`+unknownStill+`) x on true where k.id = $1`, []any{t.id}, engine.ScanTime(&r.Held), engine.ScanTime(&r.Since), engine.ScanTime(&r.At), &r.Unknown)
@@ -89,7 +89,7 @@ func decide(ctx context.Context, a engine.Querier, now time.Time, rows []unknown
 func (t tenant) CloseUnknown(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) (closed []puntuale.MessageID, err error) {
 	present := t.s.From(now)
 	err = t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
-		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
 		rows, err := lockUnknown(ctx, a, sortedRefs(t.id, ids))
@@ -104,7 +104,7 @@ func (t tenant) CloseUnknown(ctx context.Context, ids []puntuale.MessageID, day 
 
 func (t tenant) Release(ctx context.Context, day puntuale.Date) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
 		_, err := a.Exec(ctx, `update client set held_at = 0 where id = $1`, t.id)

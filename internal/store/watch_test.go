@@ -61,7 +61,7 @@ func TestPostgresHangs(t *testing.T) {
 		"beat":  func() error { return w.Beat(ctx, node, time.Minute) },
 		"check": func() error { return w.Check(ctx) },
 		"due": func() error {
-			_, err := w.Due(ctx, []puntuale.Place{{Session: c.Session}}, storetest.Begin, 1)
+			_, err := w.Due(ctx, []puntuale.QueueCursor{{Session: c.Session}}, storetest.Begin, 1)
 			return err
 		},
 		"claim": func() error {

@@ -153,7 +153,7 @@ func TestFailedSignIns(t *testing.T) {
 	u, _, err := w.store.UserByID(context.Background(), w.clients[puntuale.Owner])
 	w.must(err)
 	for i := range 100 {
-		w.must(w.store.Fail(context.Background(), "x", []puntuale.Failure{{User: u, What: "password", Address: fmt.Sprint("198.51.100.", i)}}, w.clock.Now()))
+		w.must(w.store.Fail(context.Background(), "x", []puntuale.SignInFailure{{User: u, What: "password", Address: fmt.Sprint("198.51.100.", i)}}, w.clock.Now()))
 	}
 	log := w.visitor(w.clients[puntuale.Owner]).get(w.pages + "/audit")
 	if n := strings.Count(log.body, "Accesso non riuscito"); log.status != http.StatusOK || n != 2+puntuale.MaxFailures+1 || !strings.Contains(log.body, "80 tentativi") {

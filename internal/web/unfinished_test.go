@@ -47,7 +47,7 @@ func (w *world) newPassword(user puntuale.LoginID) {
 
 // unfinished are the steps that somebody begins in one request and finishes in a later one. begin returns what finishes the
 // step, which reports whether that worked; where it did not, the answer must hold the words.
-var unfinished = map[puntuale.UnfinishedKind]struct {
+var unfinished = map[puntuale.PendingStepKind]struct {
 	begin func(t *testing.T, w *world) (finish func() (bool, answer))
 	words string
 }{

@@ -17,7 +17,7 @@ type account struct {
 	log     *slog.Logger
 	report  func(puntuale.LinkReport)
 	pairs   *pairs
-	weary   weary
+	weary   marketingPause
 	missing unreachable
 
 	ctx    context.Context // of the work that the connector does for it unasked

@@ -27,7 +27,7 @@ type Config struct {
 	// Report gets each change of a session's link. It must never block.
 	Report func(puntuale.LinkReport)
 	// Take stores on disk what Meta reported.
-	Take func(context.Context, puntuale.SessionID, puntuale.Incoming) error
+	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	// ReadBody reads the body of a webhook, at most so many bytes. Codes: too_large; overloaded and rate_limited when there is
 	// no room for the body, and then Meta gets status 503. Any other error means that the body broke off. nil: bodies are read
 	// without further limits.
@@ -53,7 +53,7 @@ const (
 type Connector struct {
 	cfg    Config
 	graph  *graph
-	traits puntuale.Traits
+	traits puntuale.Capabilities
 	shares uploads
 
 	aliases aliases
@@ -96,7 +96,7 @@ func New(cfg Config) *Connector {
 	}
 	return &Connector{
 		cfg: cfg, graph: newGraph(strings.TrimSuffix(cfg.API, "/")+"/"+cfg.Version, cfg.Transport),
-		traits: puntuale.Traits{
+		traits: puntuale.Capabilities{
 			Name: "official", Slots: max(1, int(math.Ceil(cfg.Rate*answerTime.Seconds()))), SendTimeout: sendTimeout,
 			PerSecond: cfg.Rate, Recovery: puntuale.RecoverNone,
 		},
@@ -126,7 +126,7 @@ func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) 
 }
 
 // Traits returns what never changes while the connector lives.
-func (c *Connector) Traits() puntuale.Traits { return c.traits }
+func (c *Connector) Traits() puntuale.Capabilities { return c.traits }
 
 // Online answers from memory.
 func (c *Connector) Online(session puntuale.SessionID) bool {

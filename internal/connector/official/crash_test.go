@@ -36,7 +36,7 @@ type process struct {
 
 var errDead = puntuale.Unavailable(errors.New("killed"))
 
-func (p *process) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+func (p *process) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	if p.dead.Load() {
 		return nil, errDead
 	}

@@ -41,8 +41,8 @@ type person struct {
 	ID     string `json:"user_id"`
 }
 
-// news is the value of a change that is about a template.
-type news struct {
+// templateChange is the value of a change that is about a template.
+type templateChange struct {
 	ID       json.Number `json:"message_template_id"`
 	Name     string      `json:"message_template_name"`
 	Language string      `json:"message_template_language"`
@@ -91,7 +91,7 @@ func (p *pricing) charge(phone string) (c puntuale.Charge) {
 	return c
 }
 
-type heard struct {
+type inboundMessage struct {
 	From      string  `json:"from"`
 	FromID    string  `json:"from_user_id"` // beside From, or instead of it
 	At        seconds `json:"timestamp"`
@@ -119,10 +119,10 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// told is all that one delivery reports about one session.
-type told struct {
+// sessionReport is all that one delivery reports about one session.
+type sessionReport struct {
 	origin
-	puntuale.Incoming
+	puntuale.InboundBatch
 }
 
 // reader collects what one delivery reports.
@@ -132,15 +132,15 @@ type reader struct {
 	// secret which signed the delivery.
 	find func(number, account string) ([]origin, error)
 	now  time.Time
-	all  []told
-	at   *told // what the change that is being read reports goes here
+	all  []sessionReport
+	at   *sessionReport // what the change that is being read reports goes here
 	odd  int
 	err  error
 }
 
 // read turns a delivery into what the store must keep. odd counts the parts that cannot be understood, or whose number
 // is not ours.
-func (c *Connector) read(body []byte, find func(number, account string) ([]origin, error)) (all []told, odd int, err error) {
+func (c *Connector) read(body []byte, find func(number, account string) ([]origin, error)) (all []sessionReport, odd int, err error) {
 	r := &reader{c: c, find: find, now: c.cfg.Clock.Now()}
 	var d delivery
 	if json.Unmarshal(body, &d) != nil || d.Object != "whatsapp_business_account" {
@@ -170,10 +170,10 @@ func (r *reader) concerns(number, account string, take func()) {
 		r.odd++ // an app has one webhook for all its numbers, and some of them may not be here
 	}
 	for _, at := range found {
-		i := slices.IndexFunc(r.all, func(t told) bool { return t.origin == at })
+		i := slices.IndexFunc(r.all, func(t sessionReport) bool { return t.origin == at })
 		if i < 0 {
 			i = len(r.all)
-			r.all = append(r.all, told{origin: at})
+			r.all = append(r.all, sessionReport{origin: at})
 		}
 		r.at = &r.all[i]
 		take()
@@ -211,12 +211,12 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	if !at.IsZero() {
 		at.Time = at.Add(time.Second) // Meta drops the fraction of the second; the change must not look older than a list read in that second
 	}
-	var v news
+	var v templateChange
 	if json.Unmarshal(value, &v) != nil || v.Name == "" || v.Language == "" || account == "" {
 		r.odd++
 		return
 	}
-	n := puntuale.TemplateNews{
+	n := puntuale.TemplateEvent{
 		Account: account, Name: word(v.Name), Language: languageOf(v.Language), ID: word(v.ID.String()), At: r.moment(at),
 		Status: statusOf(v.Event), Reason: reasonOf(v.Reason), Quality: word(v.Quality), Category: word(v.Category),
 	}
@@ -237,9 +237,9 @@ func each[T any](r *reader, text json.RawMessage, take func(*T) bool) {
 	}
 }
 
-var evidenceOf = map[string]puntuale.EvidenceKind{
-	"sent": puntuale.EvidenceSent, "delivered": puntuale.EvidenceDelivered, "read": puntuale.EvidenceRead,
-	"played": puntuale.EvidenceRead, "failed": puntuale.EvidenceFailed,
+var evidenceOf = map[string]puntuale.ReceiptKind{
+	"sent": puntuale.ReceiptSent, "delivered": puntuale.ReceiptDelivered, "read": puntuale.ReceiptRead,
+	"played": puntuale.ReceiptRead, "failed": puntuale.ReceiptFailed,
 }
 
 func (r *reader) status(s *status) bool {
@@ -248,11 +248,11 @@ func (r *reader) status(s *status) bool {
 	if !known || !ours {
 		return !known // an unknown kind of a later version is no fault, but a message that another program sent counts as odd
 	}
-	e := puntuale.Evidence{
+	e := puntuale.DeliveryReceipt{
 		MessageRef: puntuale.MessageRef{Client: r.at.client, ID: id}, Session: r.at.session, Token: token, Kind: kind,
 		At: r.moment(s.At), Detail: puntuale.Quoted(storable(clip(s.ID, 300))),
 	}
-	if kind == puntuale.EvidenceFailed {
+	if kind == puntuale.ReceiptFailed {
 		r.failed(&e, s)
 	}
 	phone, _ := phoneOf(s.To)
@@ -264,7 +264,7 @@ func (r *reader) status(s *status) bool {
 
 // failed notes why a message failed. If the number is open here, failed also does what the reason asks for: hold, wait,
 // and so on.
-func (r *reader) failed(e *puntuale.Evidence, s *status) {
+func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	e.Reason = puntuale.Because(reasonInvalid)
 	if len(s.Errors) == 0 {
 		return
@@ -294,7 +294,7 @@ func (r *reader) failed(e *puntuale.Evidence, s *status) {
 	}
 }
 
-func (r *reader) message(m *heard) bool {
+func (r *reader) message(m *inboundMessage) bool {
 	switch {
 	case m.Type == "system": // not what a person wrote
 		return true
@@ -307,11 +307,11 @@ func (r *reader) message(m *heard) bool {
 	return r.heard(m)
 }
 
-func (r *reader) call(m *heard) bool {
+func (r *reader) call(m *inboundMessage) bool {
 	return m.Direction != "USER_INITIATED" || r.heard(m)
 }
 
-func (r *reader) heard(m *heard) bool {
+func (r *reader) heard(m *inboundMessage) bool {
 	phone, ok := r.nameOf(m.From, m.FromID)
 	if !ok {
 		return false
@@ -321,7 +321,7 @@ func (r *reader) heard(m *heard) bool {
 }
 
 func (r *reader) wrote(name string, at seconds) {
-	r.at.Heard = append(r.at.Heard, puntuale.Heard{Client: r.at.client, Session: r.at.session, Phone: name, At: r.moment(at)})
+	r.at.Heard = append(r.at.Heard, puntuale.InboundMessage{Client: r.at.client, Session: r.at.session, Phone: name, At: r.moment(at)})
 }
 
 func (r *reader) preference(p *preference) bool {

@@ -99,15 +99,15 @@ func (p *pairs) sweep(now time.Time) {
 	}
 }
 
-// weary are persons for which Meta takes no marketing messages for a while. Its methods may be called by many goroutines
+// marketingPause are persons for which Meta takes no marketing messages for a while. Its methods may be called by many goroutines
 // at once.
-type weary struct {
+type marketingPause struct {
 	mu  sync.Mutex
 	all map[string]time.Time
 }
 
 // rest notes that a person must get no marketing until a moment.
-func (w *weary) rest(to string, until, now time.Time) {
+func (w *marketingPause) rest(to string, until, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
@@ -122,7 +122,7 @@ func (w *weary) rest(to string, until, now time.Time) {
 }
 
 // wait returns how long it takes until a person may get marketing, 0 for now.
-func (w *weary) wait(to string, now time.Time) time.Duration {
+func (w *marketingPause) wait(to string, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, w.all[to].Sub(now))

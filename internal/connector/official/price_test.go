@@ -31,10 +31,10 @@ func TestPricing(t *testing.T) {
 			w.deliver(w.peer.Priced(taken, told.status, now.Add(time.Duration(i)*time.Second), told.category, told.billable))
 		}
 	}
-	of := func(country, category string, billable bool, n int) puntuale.CountedCharge {
-		return puntuale.CountedCharge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable, Messages: n}
+	of := func(country, category string, billable bool, n int) puntuale.ChargeCount {
+		return puntuale.ChargeCount{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable, Messages: n}
 	}
-	want := []puntuale.CountedCharge{of("DE", "service", false, 1), of("IT", "marketing", true, 2), of("IT", "other", true, 1)}
+	want := []puntuale.ChargeCount{of("DE", "service", false, 1), of("IT", "marketing", true, 2), of("IT", "other", true, 1)}
 	if got, err := w.c.Charges(t.Context(), campaign); err != nil || !slices.Equal(got, want) {
 		t.Errorf("charges are %+v, %v, want %+v", got, err, want)
 	}

@@ -94,31 +94,31 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 
 // Send posts the message. A message that we or Meta refuse did not reach anybody. But a message that may have arrived
 // before, and that a person sends again, stays unknown after every outcome of this attempt.
-func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
+func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
 }
 
-func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
+func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	p, ok := prepared.Payload.(*payload)
 	if !ok {
-		return puntuale.Receipt{}, final(puntuale.ReasonUnprepared, puntuale.Quoted("payload"))
+		return puntuale.Acceptance{}, final(puntuale.ReasonUnprepared, puntuale.Quoted("payload"))
 	}
 	if err := ctx.Err(); err != nil {
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(err.Error()), Err: err}
+		return puntuale.Acceptance{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(err.Error()), Err: err}
 	}
 	now := c.cfg.Clock.Now()
 	a := c.account(prepared.Session)
 	if a == nil {
-		return puntuale.Receipt{}, offline()
+		return puntuale.Acceptance{}, offline()
 	}
 	keys, ok := a.access(now)
 	if !ok {
-		return puntuale.Receipt{}, offline()
+		return puntuale.Acceptance{}, offline()
 	}
 	fresh, err := c.take(ctx, a, prepared, p, now)
 	if err != nil {
-		return puntuale.Receipt{}, err
+		return puntuale.Acceptance{}, err
 	}
 	receipt, err := c.post(ctx, a, keys, prepared, p)
 	if fresh && puntuale.AsSendError(err) != nil {
@@ -158,7 +158,7 @@ func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prep
 }
 
 // post makes the call that nobody can take back.
-func (c *Connector) post(ctx context.Context, a *account, keys puntuale.OfficialKeys, prepared puntuale.Prepared, p *payload) (puntuale.Receipt, error) {
+func (c *Connector) post(ctx context.Context, a *account, keys puntuale.OfficialKeys, prepared puntuale.Prepared, p *payload) (puntuale.Acceptance, error) {
 	message := p.message
 	message.Token = callback(prepared.Envelope)
 	var answer struct {
@@ -170,16 +170,16 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	}
 	err := c.graph.post(ctx, keys, url.PathEscape(keys.PhoneNumberID)+"/messages", encode(message), &answer)
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonUnreachable), Detail: puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error())), Err: err}
+		return puntuale.Acceptance{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonUnreachable), Detail: puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error())), Err: err}
 	}
 	if refusal, ok := errors.AsType[*graphError](err); ok {
-		return puntuale.Receipt{}, c.refused(ctx, a, refusal, prepared, p)
+		return puntuale.Acceptance{}, c.refused(ctx, a, refusal, prepared, p)
 	}
 	switch {
 	case err != nil:
-		return puntuale.Receipt{}, err
+		return puntuale.Acceptance{}, err
 	case len(answer.Messages) != 1 || answer.Messages[0].ID == "":
-		return puntuale.Receipt{}, errors.New("answer 200 without a message id")
+		return puntuale.Acceptance{}, errors.New("answer 200 without a message id")
 	}
 	a.accepted(prepared.To)
 	c.noteNames(ctx, a, prepared, answer.Contacts)
@@ -187,7 +187,7 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	if status := answer.Messages[0].Status; status != "" && status != "accepted" {
 		detail += " (" + status + ")"
 	}
-	return puntuale.Receipt{Detail: puntuale.Quoted(storable(clip(detail, 300)))}, nil
+	return puntuale.Acceptance{Detail: puntuale.Quoted(storable(clip(detail, 300)))}, nil
 }
 
 // noteNames keeps the name that Meta uses for a recipient, where it differs from ours. Meta writes numbers of some
@@ -208,7 +208,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 	fresh := []puntuale.Alias{x}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
-	if err := c.cfg.Take(ctx, prepared.Session, puntuale.Incoming{Aliases: fresh}); err != nil {
+	if err := c.cfg.Take(ctx, prepared.Session, puntuale.InboundBatch{Aliases: fresh}); err != nil {
 		a.log.Warn("another name of a recipient could not be kept", "error", err) // the next answer repeats it
 		return
 	}
@@ -225,7 +225,7 @@ func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError
 	}
 	if r, _ := ruleOf(refusal.Code); r.action == optedOut {
 		now := c.cfg.Clock.Now()
-		err := c.cfg.Take(ctx, prepared.Session, puntuale.Incoming{Preferences: []puntuale.Preference{{
+		err := c.cfg.Take(ctx, prepared.Session, puntuale.InboundBatch{Preferences: []puntuale.Preference{{
 			Client: prepared.Client, Session: prepared.Session, Phone: prepared.To, Stop: true, At: now, Reason: optOutReason(refusal.Code, now),
 		}}})
 		if err != nil {

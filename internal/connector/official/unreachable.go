@@ -14,11 +14,11 @@ const unreachableFor = 24 * time.Hour
 // unreachable are persons that Meta says it cannot reach. Its methods may be called by many goroutines at once.
 type unreachable struct {
 	mu  sync.Mutex
-	all map[string]missed
+	all map[string]refusedSend
 }
 
-// missed is when Meta said so, and the send error of that message.
-type missed struct {
+// refusedSend is when Meta said so, and the send error of that message.
+type refusedSend struct {
 	at   time.Time
 	says *puntuale.SendError
 }
@@ -27,13 +27,13 @@ func (u *unreachable) note(to string, at time.Time, says *puntuale.SendError, no
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.all == nil {
-		u.all = map[string]missed{}
+		u.all = map[string]refusedSend{}
 	}
 	if len(u.all) >= pairsMost {
-		maps.DeleteFunc(u.all, func(_ string, m missed) bool { return now.Sub(m.at) >= unreachableFor })
+		maps.DeleteFunc(u.all, func(_ string, m refusedSend) bool { return now.Sub(m.at) >= unreachableFor })
 	}
 	if at.After(u.all[to].at) {
-		u.all[to] = missed{at, says}
+		u.all[to] = refusedSend{at, says}
 	}
 }
 

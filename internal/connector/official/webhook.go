@@ -126,7 +126,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 		log.Warn("Meta told something that is not understood, or of a number that is not here", "parts", odd)
 	}
 	for i := 0; i < len(all) && err == nil; i++ {
-		if err = h.c.cfg.Take(ctx, all[i].session, all[i].Incoming); err == nil {
+		if err = h.c.cfg.Take(ctx, all[i].session, all[i].InboundBatch); err == nil {
 			h.c.kept(&all[i])
 		}
 	}
@@ -147,7 +147,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 }
 
 // kept does the rest of the work, once what Meta reported is on disk.
-func (c *Connector) kept(t *told) {
+func (c *Connector) kept(t *sessionReport) {
 	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
 	for _, n := range t.Templates {

@@ -294,7 +294,7 @@ func TestWebhookUnkept(t *testing.T) {
 	var mu sync.Mutex
 	w := newWorld(t, setup{config: func(c *official.Config) {
 		take := c.Take
-		c.Take = func(ctx context.Context, s puntuale.SessionID, in puntuale.Incoming) error {
+		c.Take = func(ctx context.Context, s puntuale.SessionID, in puntuale.InboundBatch) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if fails != nil {

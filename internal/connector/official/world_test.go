@@ -174,9 +174,9 @@ func (w *world) within() context.Context {
 // wrote opens the window of a person.
 func (w *world) wrote(phones ...string) {
 	w.t.Helper()
-	var all []puntuale.Heard
+	var all []puntuale.InboundMessage
 	for _, phone := range phones {
-		all = append(all, puntuale.Heard{Client: w.c.ID, Session: w.session, Phone: phone, At: w.clock.Now()})
+		all = append(all, puntuale.InboundMessage{Client: w.c.ID, Session: w.session, Phone: phone, At: w.clock.Now()})
 	}
 	if _, err := w.w.KeepHeard(context.Background(), w.clock.Now(), all); err != nil {
 		w.t.Fatal(err)
@@ -195,11 +195,11 @@ func (w *world) envelope(to string, c puntuale.Content) puntuale.Envelope {
 }
 
 // send prepares and sends.
-func (w *world) send(to string, c puntuale.Content) (puntuale.Receipt, error) {
+func (w *world) send(to string, c puntuale.Content) (puntuale.Acceptance, error) {
 	w.t.Helper()
 	p, err := w.conn.Prepare(w.within(), w.envelope(to, c))
 	if err != nil {
-		return puntuale.Receipt{}, err
+		return puntuale.Acceptance{}, err
 	}
 	return w.conn.Send(w.within(), p)
 }

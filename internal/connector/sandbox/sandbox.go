@@ -65,8 +65,8 @@ func (c *Connector) WithMedia(source puntuale.MediaSource) *Connector {
 	return &with
 }
 
-func (c *Connector) Traits() puntuale.Traits {
-	return puntuale.Traits{
+func (c *Connector) Traits() puntuale.Capabilities {
+	return puntuale.Capabilities{
 		Name: "sandbox", Slots: slots, SendTimeout: sendTimeout + c.latency, Recovery: puntuale.RecoverSameID,
 	}
 }
@@ -88,20 +88,20 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 }
 
 // Send writes the ledger before it accepts. So each accepted message certainly arrived.
-func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Receipt, error) {
+func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
 	if err := c.travel(ctx); err != nil {
-		return puntuale.Receipt{}, err
+		return puntuale.Acceptance{}, err
 	}
 	magic := ending(p.To)
 	switch {
 	case !c.Online(p.Session):
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Because(reasonUnlinked)}
+		return puntuale.Acceptance{}, &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Because(reasonUnlinked)}
 	case magic == EndingRefused:
-		return puntuale.Receipt{}, &puntuale.SendError{
+		return puntuale.Acceptance{}, &puntuale.SendError{
 			Kind: puntuale.Final, Reason: puntuale.Because(reasonRefused), Detail: puntuale.Because(reasonEnding, EndingRefused),
 		}
 	case magic == EndingTwice && p.Attempt == 1:
-		return puntuale.Receipt{}, &puntuale.SendError{
+		return puntuale.Acceptance{}, &puntuale.SendError{
 			Kind: puntuale.Transient, Reason: puntuale.Because(reasonDown), Detail: puntuale.Because(reasonFirstAttempt, EndingTwice),
 		}
 	}
@@ -110,17 +110,17 @@ func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Rec
 		Phone: p.To, Content: p.Content, Received: c.clock.Now(),
 	})
 	if err != nil {
-		return puntuale.Receipt{}, err
+		return puntuale.Acceptance{}, err
 	}
 	if magic == EndingSlow || magic == EndingLost {
 		if err := c.clock.Sleep(ctx, SlowAnswer); err != nil {
-			return puntuale.Receipt{}, err
+			return puntuale.Acceptance{}, err
 		}
 	}
 	if magic == EndingLost {
-		return puntuale.Receipt{}, errLost
+		return puntuale.Acceptance{}, errLost
 	}
-	return puntuale.Receipt{Detail: puntuale.Quoted("sandbox: " + p.ConnectorID)}, nil
+	return puntuale.Acceptance{Detail: puntuale.Quoted("sandbox: " + p.ConnectorID)}, nil
 }
 
 // Arrived looks into the ledger. For numbers whose answers are lost, the simulated network reports nothing later,

@@ -29,7 +29,7 @@ type Config struct {
 	// no memory for it.
 	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 	// Take stores what a gateway reported.
-	Take func(context.Context, puntuale.SessionID, puntuale.Incoming) error
+	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 
 	Clock  clock.Clock  // nil: the system's
 	Logger *slog.Logger // nil: slog.Default
@@ -69,8 +69,8 @@ func New(cfg Config) *Connector {
 }
 
 // Traits returns what never changes. One message at a time is in flight, because a gateway drives one telephone.
-func (c *Connector) Traits() puntuale.Traits {
-	return puntuale.Traits{Name: "gateway", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverNone}
+func (c *Connector) Traits() puntuale.Capabilities {
+	return puntuale.Capabilities{Name: "gateway", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverNone}
 }
 
 // Online answers from memory.

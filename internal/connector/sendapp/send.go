@@ -72,42 +72,42 @@ func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 
 // Send makes the call that nobody can take back. But a message that may have arrived before, and that a person sends
 // again, stays unknown after every outcome of this attempt.
-func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
+func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
 }
 
-func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
+func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	p, ok := prepared.Payload.(payload)
 	if !ok {
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonUnprepared), Detail: puntuale.Quoted("payload")}
+		return puntuale.Acceptance{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonUnprepared), Detail: puntuale.Quoted("payload")}
 	}
 	if err := ctx.Err(); err != nil {
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(err.Error()), Err: err}
+		return puntuale.Acceptance{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(err.Error()), Err: err}
 	}
 	a := c.account(prepared.Session)
 	if a == nil {
-		return puntuale.Receipt{}, offline()
+		return puntuale.Acceptance{}, offline()
 	}
 	keys, ok := a.access(c.cfg.Clock.Now())
 	if !ok {
-		return puntuale.Receipt{}, offline()
+		return puntuale.Acceptance{}, offline()
 	}
 	answered, err := c.call(ctx, keys, p.name, p.as, p.with)
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
 		a.lookNow()
-		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonSilent), Detail: puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error(), 300)), Err: err}
+		return puntuale.Acceptance{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(reasonSilent), Detail: puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error(), 300)), Err: err}
 	}
 	if err == nil {
 		err = answered.refusal()
 	}
 	if err != nil {
 		a.refused(err, answered)
-		return puntuale.Receipt{}, err
+		return puntuale.Acceptance{}, err
 	}
 	id := storable(answered.sentID(), maxNetworkID)
 	c.keepID(ctx, a, prepared.Envelope, id)
-	return puntuale.Receipt{Detail: puntuale.Quoted(id)}, nil
+	return puntuale.Acceptance{Detail: puntuale.Quoted(id)}, nil
 }
 
 // maxNetworkID bounds an id that a gateway gives, in bytes. WhatsApp's have about 30.

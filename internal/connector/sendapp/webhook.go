@@ -147,7 +147,7 @@ type taking struct {
 	c    *Connector
 	from source
 	now  time.Time
-	told puntuale.Incoming
+	told puntuale.InboundBatch
 }
 
 // arrived reads messages: what people wrote, and echoes of what we sent.
@@ -155,7 +155,7 @@ func (t *taking) arrived(ctx context.Context, all arrivals) error {
 	for _, m := range all.Messages[:min(len(all.Messages), eventsMost)] {
 		switch {
 		case !m.Key.Mine && m.Key.phone() != "" && !strings.HasSuffix(m.Key.Chat, "@g.us") && m.written():
-			t.told.Heard = append(t.told.Heard, puntuale.Heard{Client: t.from.client, Session: t.from.session, Phone: m.Key.phone(), At: t.moment(m.At)})
+			t.told.Heard = append(t.told.Heard, puntuale.InboundMessage{Client: t.from.client, Session: t.from.session, Phone: m.Key.phone(), At: t.moment(m.At)})
 		case m.Key.Mine && all.Type == "append":
 			if err := t.echo(ctx, m); err != nil {
 				return err
@@ -183,7 +183,7 @@ func (t *taking) echo(ctx context.Context, m message) error {
 		return err
 	}
 	if n, ok := known[id]; ok { // the answer came, and perhaps the server ended before its outcome was stored
-		t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.EvidenceSent))
+		t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.ReceiptSent))
 		return nil
 	}
 	open, err := t.c.cfg.Store.OpenAttempts(ctx, t.from.client, t.from.session, to, t.now.Add(-echoWithin))
@@ -203,12 +203,12 @@ func (t *taking) echo(ctx context.Context, m message) error {
 	if err := t.c.cfg.Store.KeepNetworkID(ctx, t.from.client, n); err != nil {
 		return err
 	}
-	t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.EvidenceSent))
+	t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.ReceiptSent))
 	return nil
 }
 
-func (t *taking) evidence(n puntuale.NetworkID, kind puntuale.EvidenceKind) puntuale.Evidence {
-	return puntuale.Evidence{MessageRef: n.MessageRef, Session: t.from.session, Token: n.Token, Kind: kind, At: t.now, Detail: puntuale.Quoted(n.ID)}
+func (t *taking) evidence(n puntuale.NetworkID, kind puntuale.ReceiptKind) puntuale.DeliveryReceipt {
+	return puntuale.DeliveryReceipt{MessageRef: n.MessageRef, Session: t.from.session, Token: n.Token, Kind: kind, At: t.now, Detail: puntuale.Quoted(n.ID)}
 }
 
 // answerWait is how long an ack waits for the answer that it overtook.
@@ -277,21 +277,21 @@ const reasonCode puntuale.ReasonCode = "sendapp.code"
 const codeRestricted = "463"
 
 func (t *taking) ack(n puntuale.NetworkID, u update) {
-	var e puntuale.Evidence
+	var e puntuale.DeliveryReceipt
 	switch status := *u.Update.Status; {
 	case status == statusError:
-		e = t.evidence(n, puntuale.EvidenceFailed)
+		e = t.evidence(n, puntuale.ReceiptFailed)
 		e.Reason = puntuale.Because(puntuale.ReasonNotAccepted)
 		if slices.Contains(u.Update.Codes, codeRestricted) {
 			e.Reason = puntuale.Because(reasonRestricted)
 		}
 		e.Detail = puntuale.Because(reasonCode, storable(strings.Join(u.Update.Codes, " "), 160), n.ID)
 	case status == statusServer:
-		e = t.evidence(n, puntuale.EvidenceSent)
+		e = t.evidence(n, puntuale.ReceiptSent)
 	case status == statusDelivered:
-		e = t.evidence(n, puntuale.EvidenceDelivered)
+		e = t.evidence(n, puntuale.ReceiptDelivered)
 	case status > statusDelivered && status <= statusPlayed:
-		e = t.evidence(n, puntuale.EvidenceRead)
+		e = t.evidence(n, puntuale.ReceiptRead)
 	default: // 1: it is on its way
 		return
 	}

@@ -175,11 +175,11 @@ func (w *world) envelope(to string, c puntuale.Content) puntuale.Envelope {
 }
 
 // send prepares and sends.
-func (w *world) send(to string, c puntuale.Content) (puntuale.Receipt, error) {
+func (w *world) send(to string, c puntuale.Content) (puntuale.Acceptance, error) {
 	w.t.Helper()
 	p, err := w.conn.Prepare(w.within(), w.envelope(to, c))
 	if err != nil {
-		return puntuale.Receipt{}, err
+		return puntuale.Acceptance{}, err
 	}
 	return w.conn.Send(w.within(), p)
 }
@@ -188,7 +188,7 @@ func (w *world) send(to string, c puntuale.Content) (puntuale.Receipt, error) {
 type flying struct {
 	id      puntuale.MessageID
 	token   int64
-	receipt puntuale.Receipt
+	receipt puntuale.Acceptance
 	err     error // of the attempt
 }
 
@@ -203,7 +203,7 @@ func (w *world) fly(to, text string) flying {
 		w.t.Fatal(err)
 	}
 	f := flying{id: started.IDs[0]}
-	var granted []puntuale.Granted
+	var granted []puntuale.ClaimAnswer
 	if f.token, granted = w.w.MustClaim(w.w.MustJoin(), w.clock.Now(), w.c.Items(to, 0, f.id)...); granted[0] != puntuale.ClaimGranted {
 		w.t.Fatalf("granted %v", granted)
 	}

@@ -33,13 +33,13 @@ type Config struct {
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
 	IDKey  []byte // encrypts message ids for WhatsApp; the same on every node, and unchanged while receipts may come
 
-	Known puntuale.Acquaintances
+	Known puntuale.KnownPersons
 	Media puntuale.MediaSource // nil: media are refused
 
 	// Report gets each change of a session's link. It must never block.
 	Report func(puntuale.LinkReport)
 	// Take stores on disk what the network reported.
-	Take func(context.Context, puntuale.SessionID, puntuale.Incoming) error
+	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	// Owned says whether this node may connect its sessions. Once its lease is gone, another node owns them. nil:
 	// always.
 	Owned func() bool
@@ -134,8 +134,8 @@ func (c *Connector) Stop() {
 func (c *Connector) log() *slog.Logger { return c.cfg.Logger }
 
 // Traits returns what never changes while the connector lives.
-func (c *Connector) Traits() puntuale.Traits {
-	return puntuale.Traits{Name: "socket", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverSameID}
+func (c *Connector) Traits() puntuale.Capabilities {
+	return puntuale.Capabilities{Name: "socket", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverSameID}
 }
 
 // Online answers from memory.
@@ -208,7 +208,7 @@ func (n *number) look(ctx context.Context, epoch int, l puntuale.Link) {
 				if device != nil {
 					number = "+" + device.GetJID().User
 				}
-				n.apply(epoch, func(m *machine) { m.opened(l, device != nil, number, n.c.cfg.Clock.Now()) })
+				n.apply(epoch, func(m *linkMachine) { m.opened(l, device != nil, number, n.c.cfg.Clock.Now()) })
 				return
 			}
 		}

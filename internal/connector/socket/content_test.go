@@ -202,7 +202,7 @@ func TestOffline(t *testing.T) {
 	}
 	w.await("it was delivered", func() bool {
 		told := w.evidence(e.Message)
-		return len(told) == 1 && told[0] == puntuale.EvidenceDelivered
+		return len(told) == 1 && told[0] == puntuale.ReceiptDelivered
 	})
 }
 

@@ -72,11 +72,11 @@ func (w *written) PutSession(context.Context, string, []byte) error {
 func TestLoanIsOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		take func(t *testing.T, s turnedSessions) *turn // what another has then; nil: nothing
+		take func(t *testing.T, s turnedSessions) *contactLock // what another has then; nil: nothing
 		want error
 		puts int
 	}{
-		"another's turn": {take: func(t *testing.T, s turnedSessions) *turn {
+		"another's turn": {take: func(t *testing.T, s turnedSessions) *contactLock {
 			t.Helper()
 			taken, err := s.turns.takeAll(t.Context(), []string{"100"})
 			if err != nil {
@@ -84,19 +84,19 @@ func TestLoanIsOver(t *testing.T) {
 			}
 			return taken[0]
 		}, want: errMoved},
-		"another device's loan": {take: func(t *testing.T, s turnedSessions) *turn {
+		"another device's loan": {take: func(t *testing.T, s turnedSessions) *contactLock {
 			t.Helper()
 			_, _ = s.GetSession(t.Context(), "100_1:4")
 			return s.turns.held["100"]
 		}, want: errMoved},
-		"it was another's": {take: func(t *testing.T, s turnedSessions) *turn {
+		"it was another's": {take: func(t *testing.T, s turnedSessions) *contactLock {
 			t.Helper()
 			if err := s.DeleteSession(t.Context(), "100_1:3"); err != nil {
 				t.Error(err)
 			}
 			return nil
 		}, want: errMoved},
-		"nobody's": {take: func(*testing.T, turnedSessions) *turn { return nil }, puts: 1},
+		"nobody's": {take: func(*testing.T, turnedSessions) *contactLock { return nil }, puts: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +122,7 @@ func TestLoanFails(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
 		s, fake := oneSession(t)
-		var taken *turn
+		var taken *contactLock
 		s.SessionStore = &written{reads: func() error {
 			if late {
 				fake.Advance(loanLasts)

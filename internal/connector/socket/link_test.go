@@ -40,7 +40,7 @@ func TestLinkAndSend(t *testing.T) {
 	}
 	w.await("it was read", func() bool {
 		kinds := w.evidence(e.Message)
-		return len(kinds) > 1 && kinds[0] == puntuale.EvidenceDelivered && kinds[len(kinds)-1] == puntuale.EvidenceRead
+		return len(kinds) > 1 && kinds[0] == puntuale.ReceiptDelivered && kinds[len(kinds)-1] == puntuale.ReceiptRead
 	})
 	if _, err := anna.Send(t.Context(), shopNumber, "eccomi"); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 	if clock.Sleep(ctx, at.Sub(clock.Now())) != nil {
 		return
 	}
-	n.apply(epoch, func(m *machine) { m.begun() })
+	n.apply(epoch, func(m *linkMachine) { m.begun() })
 	leave, err := n.c.enter(ctx)
 	if err != nil {
 		return
@@ -50,7 +50,7 @@ func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 	case <-settled:
 	case <-ctx.Done():
 	case <-late:
-		n.apply(epoch, func(m *machine) { m.lost(puntuale.Because(reasonSilent), clock.Now()) })
+		n.apply(epoch, func(m *linkMachine) { m.lost(puntuale.Because(reasonSilent), clock.Now()) })
 	}
 }
 
@@ -93,7 +93,7 @@ func (n *number) dial(ctx context.Context, epoch int) (settled <-chan struct{}, 
 // failed notes that a login failed before the network answered.
 func (n *number) failed(epoch int, err error) {
 	now := n.c.cfg.Clock.Now()
-	n.apply(epoch, func(m *machine) {
+	n.apply(epoch, func(m *linkMachine) {
 		switch {
 		case errors.Is(err, errNoDevice):
 			m.unlinked(puntuale.Because(reasonKeysGone))
@@ -146,16 +146,16 @@ func (n *number) heard(epoch int, cli *whatsmeow.Client, event any) bool {
 		n.timelocked(e)
 	case *events.KeepAliveTimeout:
 		if e.ErrorCount >= keepAlives {
-			n.apply(epoch, func(m *machine) { m.lost(puntuale.Because(reasonNoAnswer), now) })
+			n.apply(epoch, func(m *linkMachine) { m.lost(puntuale.Because(reasonNoAnswer), now) })
 		}
 	default:
-		n.apply(epoch, func(m *machine) { moved(m, cli, event, now) })
+		n.apply(epoch, func(m *linkMachine) { moved(m, cli, event, now) })
 	}
 	return true
 }
 
 // moved applies an event to the state.
-func moved(m *machine, cli *whatsmeow.Client, event any, now time.Time) {
+func moved(m *linkMachine, cli *whatsmeow.Client, event any, now time.Time) {
 	switch e := event.(type) {
 	case *events.Connected:
 		m.online("+"+cli.Store.GetJID().User, now)
@@ -224,7 +224,7 @@ func (c *Connector) Reconnect(ctx context.Context, session puntuale.SessionID) e
 	if n.state.link.State == puntuale.LinkOnline || n.state.link.Condition == puntuale.Connecting {
 		return nil
 	}
-	n.change(func(m *machine) {
+	n.change(func(m *linkMachine) {
 		m.failures = 0
 		m.connecting(now)
 	})

@@ -27,20 +27,20 @@ type number struct {
 	looked chan struct{} // closed once it is known whether the number has keys, or is being linked
 	turn   chan struct{} // a slot: one message is sent at a time, and none while a connection is replaced
 
-	strangers *strangers
+	strangers *coldContactLimiter
 	people    *people
 	files     *files
 	up        atomic.Bool
 
 	mu      sync.Mutex
 	closed  bool
-	state   machine
+	state   linkMachine
 	shown   puntuale.LinkReport
 	epoch   int                // counts the logins and pairings; results of an earlier epoch are ignored
 	end     context.CancelFunc // ends the login or pairing that is under way
 	settled chan struct{}      // closed once a login succeeded or failed
 	cli     *whatsmeow.Client  // the client that is connected or connecting
-	unheard unheard
+	unheard unansweredMessage
 }
 
 func (c *Connector) newNumber(s puntuale.Session) *number {
@@ -57,7 +57,7 @@ func (c *Connector) newNumber(s puntuale.Session) *number {
 }
 
 // apply changes the state, reports the new one and acts on it. It does nothing and returns false if the epoch is over.
-func (n *number) apply(epoch int, change func(m *machine)) bool {
+func (n *number) apply(epoch int, change func(m *linkMachine)) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed || n.epoch != epoch {
@@ -68,7 +68,7 @@ func (n *number) apply(epoch int, change func(m *machine)) bool {
 }
 
 // change is apply without the check of the epoch. The caller has the lock.
-func (n *number) change(change func(m *machine)) {
+func (n *number) change(change func(m *linkMachine)) {
 	change(&n.state)
 	n.known()
 	if n.state.moved {

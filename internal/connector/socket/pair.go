@@ -87,7 +87,7 @@ func (p *pairing) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case why := <-p.ended:
-			p.apply(p.epoch, func(m *machine) { m.unlinked(why) })
+			p.apply(p.epoch, func(m *linkMachine) { m.unlinked(why) })
 			return
 		case asked := <-p.linked:
 			p.login(ctx, asked)
@@ -111,7 +111,7 @@ func (p *pairing) run(ctx context.Context) {
 			shown = shown[1:]
 		}
 		if len(shown) == 0 {
-			p.apply(p.epoch, func(m *machine) { m.unlinked(puntuale.Because(reasonCodeUnused)) })
+			p.apply(p.epoch, func(m *linkMachine) { m.unlinked(puntuale.Because(reasonCodeUnused)) })
 			return
 		}
 		renew(shown, rotated)
@@ -179,7 +179,7 @@ func (p *pairing) fail(ctx context.Context, err error) {
 		why = reasonNumberRefused
 	}
 	p.log.Info("a number could not be linked", "error", clip(err.Error(), 300))
-	p.apply(p.epoch, func(m *machine) { m.unlinked(puntuale.Because(why)) })
+	p.apply(p.epoch, func(m *linkMachine) { m.unlinked(puntuale.Because(why)) })
 }
 
 // ask gets the code that a person types into the phone.
@@ -204,7 +204,7 @@ func (p *pairing) life(left int) time.Duration {
 
 // tell reports a code.
 func (p *pairing) tell(code string, until time.Time) {
-	p.apply(p.epoch, func(m *machine) { m.pairing(puntuale.PairingCode{Method: p.method, Text: code}, until) })
+	p.apply(p.epoch, func(m *linkMachine) { m.pairing(puntuale.PairingCode{Method: p.method, Text: code}, until) })
 }
 
 // login begins the number's first login, once the network asks for it.
@@ -222,7 +222,7 @@ func (p *pairing) login(ctx context.Context, asked bool) {
 		}
 	}
 	p.strangers.free()
-	p.apply(p.epoch, func(m *machine) {
+	p.apply(p.epoch, func(m *linkMachine) {
 		m.failures, m.quarantines = 0, 0
 		m.connecting(clock.Now())
 	})
@@ -245,7 +245,7 @@ func (p *pairing) hear(_ *whatsmeow.Client, event any) bool {
 	case *events.QRScannedWithoutMultidevice:
 		offer(p.ended, puntuale.Because(reasonNoMoreDevices))
 	case *events.PairPasskeyRequest, *events.PairPasskeyConfirmation:
-		p.apply(p.epoch, func(m *machine) { m.passkey() })
+		p.apply(p.epoch, func(m *linkMachine) { m.passkey() })
 	case *events.PairPasskeyError:
 		offer(p.ended, puntuale.Because(reasonPasskey))
 	case *events.Disconnected:

@@ -25,20 +25,20 @@ const atOnce = 2 * time.Second
 // receipt takes the receipts of messages. It finds the messages by their ids, because the recipient may appear with a
 // number or a LID.
 func (n *number) receipt(e *events.Receipt) bool {
-	var kind puntuale.EvidenceKind
+	var kind puntuale.ReceiptKind
 	switch e.Type {
 	case types.ReceiptTypeDelivered, types.ReceiptTypeInactive: // inactive: delivered to a device in the background
-		kind = puntuale.EvidenceDelivered
+		kind = puntuale.ReceiptDelivered
 	case types.ReceiptTypeRead, types.ReceiptTypePlayed:
-		kind = puntuale.EvidenceRead
+		kind = puntuale.ReceiptRead
 	default:
 		return true
 	}
 	at := n.moment(e.Timestamp)
-	var told puntuale.Incoming
+	var told puntuale.InboundBatch
 	for _, id := range e.MessageIDs {
 		if m, ours := n.c.ids.message(id); ours {
-			told.Evidence = append(told.Evidence, puntuale.Evidence{
+			told.Evidence = append(told.Evidence, puntuale.DeliveryReceipt{
 				MessageRef: puntuale.MessageRef{Client: n.client, ID: m}, Session: n.id, Kind: kind, At: at, Detail: puntuale.Quoted(id),
 			})
 		}
@@ -57,7 +57,7 @@ func (n *number) moment(told time.Time) time.Time {
 }
 
 // take stores what the network reported.
-func (n *number) take(told puntuale.Incoming) bool {
+func (n *number) take(told puntuale.InboundBatch) bool {
 	if len(told.Evidence) == 0 && len(told.Heard) == 0 {
 		return true
 	}
@@ -79,9 +79,9 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
 	defer cancel()
-	var told puntuale.Incoming
+	var told puntuale.InboundBatch
 	heard := func(who string) {
-		told.Heard = append(told.Heard, puntuale.Heard{Client: n.client, Session: n.id, Phone: who, At: n.moment(e.Info.Timestamp)})
+		told.Heard = append(told.Heard, puntuale.InboundMessage{Client: n.client, Session: n.id, Phone: who, At: n.moment(e.Info.Timestamp)})
 	}
 	switch e.Info.Chat.Server {
 	case types.GroupServer:

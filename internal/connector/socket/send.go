@@ -91,30 +91,30 @@ func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Durat
 
 // Send gives the message to the network, and waits for its acknowledgement. One message of a number leaves at a time.
 // The library allows no more, and a connection is replaced only between two messages.
-func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
+func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	p, ok := prepared.Payload.(*payload)
 	if !ok {
-		return puntuale.Receipt{}, final(puntuale.ReasonUnprepared, puntuale.Quoted(errPayload.Error()))
+		return puntuale.Acceptance{}, final(puntuale.ReasonUnprepared, puntuale.Quoted(errPayload.Error()))
 	}
 	n := c.number(prepared.Session)
 	if n == nil {
-		return puntuale.Receipt{}, offline()
+		return puntuale.Acceptance{}, offline()
 	}
 	if err := n.step(ctx, prepared.Envelope, p.stranger); err != nil {
-		return puntuale.Receipt{}, err
+		return puntuale.Acceptance{}, err
 	}
 	defer func() { <-n.turn }()
 	cli := n.connected()
 	if cli == nil {
-		return puntuale.Receipt{}, offline()
+		return puntuale.Acceptance{}, offline()
 	}
 	id := c.ids.of(prepared.Message, prepared.ConnectorID)
 	err := hand(ctx, cli, p, id)
 	if err != nil {
-		return puntuale.Receipt{}, n.notSent(ctx, prepared.Envelope, id, err)
+		return puntuale.Acceptance{}, n.notSent(ctx, prepared.Envelope, id, err)
 	}
 	n.sent(prepared.Envelope)
-	return puntuale.Receipt{Detail: puntuale.Quoted(id)}, nil
+	return puntuale.Acceptance{Detail: puntuale.Quoted(id)}, nil
 }
 
 // hand gives the message to the library. It does so once more if an encryption state of the recipient changed
@@ -247,8 +247,8 @@ func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendErr
 	return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonNotAccepted), Detail: detail, Err: err}
 }
 
-// unheard are the messages since the last acknowledged one that the network did not acknowledge.
-type unheard map[puntuale.MessageID]bool
+// unansweredMessage are the messages since the last acknowledged one that the network did not acknowledge.
+type unansweredMessage map[puntuale.MessageID]bool
 
 // unheardMost different ones mean that the network takes messages and acknowledges none.
 const unheardMost = 3
@@ -262,7 +262,7 @@ func (n *number) unanswered(m puntuale.MessageID) {
 		return
 	}
 	if n.unheard == nil {
-		n.unheard = unheard{}
+		n.unheard = unansweredMessage{}
 	}
 	n.unheard[m] = true
 	if len(n.unheard) < unheardMost {
@@ -270,7 +270,7 @@ func (n *number) unanswered(m puntuale.MessageID) {
 	}
 	n.log.Error("WhatsApp takes a number's messages and does not acknowledge them; the number is quiet for a while", "messages", len(n.unheard))
 	n.unheard = nil
-	n.change(func(m *machine) {
+	n.change(func(m *linkMachine) {
 		m.unacknowledged(puntuale.Because(reasonUnacknowledged), n.c.cfg.Clock.Now())
 	})
 }

@@ -184,5 +184,5 @@ func (n *number) awaitVersion(ctx context.Context, epoch int) {
 			return
 		}
 	}
-	n.apply(epoch, func(m *machine) { m.connecting(n.c.cfg.Clock.Now()) })
+	n.apply(epoch, func(m *linkMachine) { m.connecting(n.c.cfg.Clock.Now()) })
 }

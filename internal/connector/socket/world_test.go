@@ -59,9 +59,9 @@ type world struct {
 
 	mu      sync.Mutex
 	reports []puntuale.LinkReport
-	told    []puntuale.Incoming
+	told    []puntuale.InboundBatch
 	fails   error // the error that Take returns
-	failed  []puntuale.Incoming
+	failed  []puntuale.InboundBatch
 	met     map[string]time.Time
 	wrote   map[string]bool
 	gone    map[puntuale.SessionID]bool
@@ -169,7 +169,7 @@ func (w *world) report(r puntuale.LinkReport) {
 	w.changes()
 }
 
-func (w *world) take(_ context.Context, session puntuale.SessionID, told puntuale.Incoming) error {
+func (w *world) take(_ context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fails != nil {
@@ -319,17 +319,17 @@ func (w *world) text(to, text string) puntuale.Envelope {
 }
 
 // send prepares and sends, and returns the network's answer.
-func (w *world) send(e puntuale.Envelope) (puntuale.Receipt, error) {
+func (w *world) send(e puntuale.Envelope) (puntuale.Acceptance, error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
 	p, err := w.conn.Prepare(ctx, e)
 	if err != nil {
-		return puntuale.Receipt{}, err
+		return puntuale.Acceptance{}, err
 	}
 	return w.conn.Send(ctx, p)
 }
 
-func (w *world) mustSend(e puntuale.Envelope) puntuale.Receipt {
+func (w *world) mustSend(e puntuale.Envelope) puntuale.Acceptance {
 	w.t.Helper()
 	r, err := w.send(e)
 	if err != nil {
@@ -339,7 +339,7 @@ func (w *world) mustSend(e puntuale.Envelope) puntuale.Receipt {
 }
 
 // evidence lists what the network reported about a message, in order.
-func (w *world) evidence(m puntuale.MessageID) (kinds []puntuale.EvidenceKind) {
+func (w *world) evidence(m puntuale.MessageID) (kinds []puntuale.ReceiptKind) {
 	for _, told := range w.told {
 		for _, e := range told.Evidence {
 			if e.ID == m {

@@ -16,10 +16,10 @@ type Config struct {
 	Tenants  puntuale.TenantStore
 	Partners puntuale.PartnerStore
 	Clock    clock.Clock
-	Hint     puntuale.Hint // nil: nobody listens
-	Sandbox  bool          // a new client's first session is a sandbox, unless the call says otherwise
-	Vault    *auth.Vault   // nil: nobody signs in, and no host name is proven
-	SignIn   SignInStores  // needed where somebody signs in, with the vault
+	Hint     puntuale.Wakeup // nil: nobody listens
+	Sandbox  bool            // a new client's first session is a sandbox, unless the call says otherwise
+	Vault    *auth.Vault     // nil: nobody signs in, and no host name is proven
+	SignIn   SignInStores    // needed where somebody signs in, with the vault
 	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
 	Public   string
 	Resolver Resolver // proves partners' host names; needed where somebody signs in
@@ -42,7 +42,7 @@ type Accounts struct {
 	partners puntuale.PartnerStore
 	door     SignInStores
 	clock    clock.Clock
-	hint     puntuale.Hint
+	hint     puntuale.Wakeup
 	sandbox  bool
 	vault    *auth.Vault
 	zones    request.Zones

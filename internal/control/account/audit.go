@@ -26,9 +26,9 @@ func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, tar
 // fail notes that somebody failed to sign in as the users. mark is what the attempt was counted under. Either the
 // password or the code was wrong.
 func (c *Accounts) fail(ctx context.Context, mark string, users []puntuale.User, what string, from netip.Addr) error {
-	failures := make([]puntuale.Failure, len(users))
+	failures := make([]puntuale.SignInFailure, len(users))
 	for i, u := range users {
-		failures[i] = puntuale.Failure{User: u, What: what, Address: control.AddressText(from)}
+		failures[i] = puntuale.SignInFailure{User: u, What: what, Address: control.AddressText(from)}
 	}
 	if err := c.door.Tries.Fail(ctx, mark, failures, c.clock.Now()); err != nil {
 		return fmt.Errorf("note a failed sign-in: %w", err)

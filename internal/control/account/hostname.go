@@ -109,7 +109,7 @@ func (p *Partner) ProveHost(ctx context.Context) error {
 		return f.Err()
 	}
 	mark := p.accounts.mark("host", idText(p.id))
-	if err := p.accounts.try(ctx, puntuale.Try{Mark: mark, Free: triesOfHost}); err != nil {
+	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfHost}); err != nil {
 		return err
 	}
 	if err := p.accounts.askDNS(ctx, p.HostProof(name)); err != nil {

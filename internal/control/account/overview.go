@@ -13,7 +13,7 @@ import (
 // ClientRow is a client as a partner's list shows it.
 type ClientRow struct {
 	puntuale.Client
-	puntuale.Pulse
+	puntuale.ClientStatus
 	Ended bool // its last day is past
 }
 

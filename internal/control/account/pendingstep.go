@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/auth"
 )
 
-// ErrOver says that a step was begun and can no longer be finished: see [puntuale.Unfinished].
+// ErrOver says that a step was begun and can no longer be finished: see [puntuale.PendingStep].
 var ErrOver = errors.New("the step is over")
 
 func over(code puntuale.ReasonCode) error {
@@ -19,7 +19,7 @@ func over(code puntuale.ReasonCode) error {
 }
 
 // Begin begins a step as the person.
-func (p *Person) Begin(kind puntuale.UnfinishedKind) puntuale.Unfinished {
+func (p *Person) Begin(kind puntuale.PendingStepKind) puntuale.PendingStep {
 	return kind.Begin(p.user, p.accounts.clock.Now())
 }
 
@@ -30,7 +30,7 @@ const (
 )
 
 // Resume returns the person who began a step, as long as it can be finished. Codes: unauthorized, with [ErrOver].
-func (c *Accounts) Resume(ctx context.Context, kind puntuale.UnfinishedKind, s puntuale.Unfinished) (*Person, error) {
+func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s puntuale.PendingStep) (*Person, error) {
 	user, host, err := c.door.Users.UserByID(ctx, s.User)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && !s.Open(kind, user, c.clock.Now()):
@@ -44,7 +44,7 @@ func (c *Accounts) Resume(ctx context.Context, kind puntuale.UnfinishedKind, s p
 // Ticket makes the secret of a link with which somebody goes on as the user, until the deadline of its kind.
 // UnfinishedTicket signs in without a second factor. UnfinishedInvitation is for a new user's password. Codes:
 // not_found.
-func (c *Accounts) Ticket(ctx context.Context, kind puntuale.UnfinishedKind, user puntuale.LoginID) (string, error) {
+func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, user puntuale.LoginID) (string, error) {
 	u, _, err := c.door.Users.UserByID(ctx, user)
 	if err != nil {
 		return "", fmt.Errorf("read a user: %w", err)
@@ -57,16 +57,16 @@ func (c *Accounts) Ticket(ctx context.Context, kind puntuale.UnfinishedKind, use
 }
 
 // Holder returns whose ticket it is, which stays valid. Codes: unauthorized, with [ErrOver].
-func (c *Accounts) Holder(ctx context.Context, kind puntuale.UnfinishedKind, plain string) (*Person, error) {
+func (c *Accounts) Holder(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
 	return c.holder(ctx, kind, plain, c.door.Tickets.Ticket)
 }
 
 // Redeem returns whose ticket it is; it is worth nothing from then on. Codes: unauthorized, with [ErrOver].
-func (c *Accounts) Redeem(ctx context.Context, kind puntuale.UnfinishedKind, plain string) (*Person, error) {
+func (c *Accounts) Redeem(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
 	return c.holder(ctx, kind, plain, c.door.Tickets.SpendTicket)
 }
 
-func (c *Accounts) holder(ctx context.Context, kind puntuale.UnfinishedKind, plain string, read func(context.Context, string, puntuale.UnfinishedKind) (puntuale.Unfinished, error)) (*Person, error) {
+func (c *Accounts) holder(ctx context.Context, kind puntuale.PendingStepKind, plain string, read func(context.Context, string, puntuale.PendingStepKind) (puntuale.PendingStep, error)) (*Person, error) {
 	s, err := read(ctx, ticketHash(plain), kind)
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 		return nil, over(faultInvitationUsed)

@@ -59,7 +59,7 @@ func (p *Person) Partner() (*Partner, error) {
 	return p.reseller(), nil
 }
 
-func (p *Person) asker() auth.Asker { return auth.KnownAs("user " + p.user.ID.String()) }
+func (p *Person) asker() auth.HashCaller { return auth.KnownAs("user " + p.user.ID.String()) }
 
 func (p *Person) reseller() *Partner {
 	return p.accounts.partner(p.user.Partner, "")
@@ -142,7 +142,7 @@ const (
 // confirm asks for the present password again, before what it guards is changed.
 func (p *Person) confirm(ctx context.Context, location, password string) error {
 	mark := p.accounts.mark("confirm", p.user.ID.String())
-	if err := p.accounts.try(ctx, puntuale.Try{Mark: mark, Free: triesOfPair}); err != nil {
+	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfPair}); err != nil {
 		return err
 	}
 	same, err := auth.CheckPassword(ctx, p.asker(), clipped(password), p.user.Password)
@@ -188,7 +188,7 @@ func (c *Accounts) forget(ctx context.Context, marks ...string) error {
 }
 
 // try counts attempts. Codes: busy, with the time to wait, when there were too many.
-func (c *Accounts) try(ctx context.Context, tries ...puntuale.Try) error {
+func (c *Accounts) try(ctx context.Context, tries ...puntuale.SignInAttempt) error {
 	wait, err := c.door.Tries.Try(ctx, tries, c.clock.Now())
 	if err != nil {
 		return fmt.Errorf("count an attempt: %w", err)

@@ -58,7 +58,7 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 		return nil, errSecondIsOn
 	}
 	mark := p.accounts.mark("second", p.user.ID.String())
-	if err := p.accounts.try(ctx, puntuale.Try{Mark: mark, Free: triesOfCode}); err != nil {
+	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfCode}); err != nil {
 		return nil, err
 	}
 	step, ok := auth.CheckCode(secret, auth.TidyCode(code), p.accounts.clock.Now(), 0)
@@ -131,7 +131,7 @@ func (p *Person) recoveryHash(code string) string {
 // CheckSecond takes the code of the second factor, or a recovery code; each opens once. Codes: invalid, rate_limited.
 func (p *Person) CheckSecond(ctx context.Context, code string) error {
 	mark := p.accounts.mark("second", p.user.ID.String())
-	if err := p.accounts.try(ctx, puntuale.Try{Mark: mark, Free: triesOfCode}); err != nil {
+	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfCode}); err != nil {
 		return err
 	}
 	secret, err := p.accounts.vault.Open(sealedSecond, p.place(), p.user.Second.Secret)

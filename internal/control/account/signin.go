@@ -45,8 +45,8 @@ type SignIn struct {
 
 // attempt is how a sign-in is counted, and on whose account its passwords are compared.
 type attempt struct {
-	asker    auth.Asker
-	tries    []puntuale.Try
+	asker    auth.HashCaller
+	tries    []puntuale.SignInAttempt
 	forget   []string // marks that a success ends
 	giveBack []string // marks that a success takes one attempt from
 }
@@ -55,11 +55,11 @@ type attempt struct {
 func (c *Accounts) attempt(r SignIn, users []puntuale.User) attempt {
 	if d, ok := c.visitorOf(users, r.Browser); ok {
 		mark := c.mark("device", d.User.String(), d.ID)
-		return attempt{auth.KnownAs("user " + d.User.String()), []puntuale.Try{{Mark: mark, Free: triesOfPair}}, []string{mark}, nil}
+		return attempt{auth.KnownAs("user " + d.User.String()), []puntuale.SignInAttempt{{Mark: mark, Free: triesOfPair}}, []string{mark}, nil}
 	}
 	account, from := strings.ToLower(r.Email)+"/"+idText(r.Partner), auth.Network(r.Address)
 	ofAccount, ofAddress, ofPair := c.mark("account", account), c.mark("address", from), c.mark("pair", account, from)
-	return attempt{auth.StrangerAt(r.Address), []puntuale.Try{{Mark: ofAccount, Free: triesOfAccount}, {Mark: ofAddress, Free: triesOfAddress},
+	return attempt{auth.StrangerAt(r.Address), []puntuale.SignInAttempt{{Mark: ofAccount, Free: triesOfAccount}, {Mark: ofAddress, Free: triesOfAddress},
 		{Mark: ofPair, Free: triesOfPair}}, []string{ofAccount, ofPair}, []string{ofAddress}}
 }
 
@@ -134,7 +134,7 @@ func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (
 }
 
 // fitting compares the password with those of the users, and goes on for as long as it would take for others.
-func (c *Accounts) fitting(turn *auth.Turn, users []puntuale.User, r SignIn) (fit []puntuale.User, err error) {
+func (c *Accounts) fitting(turn *auth.HashSlot, users []puntuale.User, r SignIn) (fit []puntuale.User, err error) {
 	password := clipped(r.Password)
 	for i := range max(len(users), c.checks(r.Partner)) {
 		hash := nobodysHash

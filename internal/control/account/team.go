@@ -38,7 +38,7 @@ func (c *Accounts) TeamOf(client *control.Client) *Team {
 }
 
 // askerOf is on whose account passwords are hashed that a partner, or its client, sets for others.
-func askerOf(partner puntuale.PartnerID) auth.Asker {
+func askerOf(partner puntuale.PartnerID) auth.HashCaller {
 	return auth.KnownAs("partner " + idText(partner))
 }
 

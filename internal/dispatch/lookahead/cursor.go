@@ -13,14 +13,14 @@ const cursorFor = 5 * time.Second
 // cursor is where the next read goes on: every open row before it is in memory or in flight. To read again what is in
 // memory, and what lies closed before it, would cost more than all the rest.
 type cursor struct {
-	place   puntuale.Place // without its session; zero: at the beginning
-	until   time.Time      // then the next read begins at the beginning
-	strayed bool           // since the last read began, an open row left memory
+	place   puntuale.QueueCursor // without its session; zero: at the beginning
+	until   time.Time            // then the next read begins at the beginning
+	strayed bool                 // since the last read began, an open row left memory
 }
 
-func (c *cursor) begin(goOn bool, now time.Time) puntuale.Place {
+func (c *cursor) begin(goOn bool, now time.Time) puntuale.QueueCursor {
 	if !goOn || !now.Before(c.until) {
-		c.place = puntuale.Place{}
+		c.place = puntuale.QueueCursor{}
 	}
 	c.strayed = false
 	return c.place
@@ -29,9 +29,9 @@ func (c *cursor) begin(goOn bool, now time.Time) puntuale.Place {
 func (c *cursor) end(r Result, now time.Time) {
 	switch {
 	case !r.Cut && !r.NoRoom, c.strayed, !r.CanSend:
-		c.place = puntuale.Place{}
-	case r.Last == (puntuale.Place{}): // nothing was taken: as before
-	case c.place == (puntuale.Place{}):
+		c.place = puntuale.QueueCursor{}
+	case r.Last == (puntuale.QueueCursor{}): // nothing was taken: as before
+	case c.place == (puntuale.QueueCursor{}):
 		c.place, c.until = r.Last, now.Add(cursorFor)
 	default:
 		c.place = r.Last
@@ -39,7 +39,7 @@ func (c *cursor) end(r Result, now time.Time) {
 }
 
 // Stray has the next read begin at the beginning: an open row may stand before the cursor.
-func (l *Lookahead) Stray() { l.cursor.place, l.cursor.strayed = puntuale.Place{}, true }
+func (l *Lookahead) Stray() { l.cursor.place, l.cursor.strayed = puntuale.QueueCursor{}, true }
 
 // StrayBefore is [Lookahead.Stray], if a row that is due at a moment may stand before the cursor.
 func (l *Lookahead) StrayBefore(due time.Time) {

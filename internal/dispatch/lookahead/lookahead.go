@@ -135,9 +135,9 @@ func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 
 // Read is what one read asks the database for.
 type Read struct {
-	From     puntuale.Place // without its session; zero: from the beginning
-	Until    time.Time      // how far ahead
-	Takeover bool           // besides, what is in retry under the former owner
+	From     puntuale.QueueCursor // without its session; zero: from the beginning
+	Until    time.Time            // how far ahead
+	Takeover bool                 // besides, what is in retry under the former owner
 }
 
 // Begin begins the read that was wanted. With goOn it goes on behind the cursor, if there is one. ahead is how far the
@@ -153,15 +153,15 @@ func (l *Lookahead) Begin(goOn bool, ahead time.Duration, now time.Time) Read {
 
 // Result is what came of a read, once its rows are in memory.
 type Result struct {
-	Failed  bool           // the database did not answer
-	Took    time.Duration  // from its beginning
-	Poll    time.Duration  // the interval of the poll
-	Alone   bool           // no other session was read with it
-	Last    puntuale.Place // the last row that was taken, without its session; zero: none was
-	Cut     bool           // it brought all rows that it could: there may be more
-	NoRoom  bool           // memory was full: some rows were not taken
-	CanSend bool           // the session may send
-	Lost    bool           // the session is no longer this node's
+	Failed  bool                 // the database did not answer
+	Took    time.Duration        // from its beginning
+	Poll    time.Duration        // the interval of the poll
+	Alone   bool                 // no other session was read with it
+	Last    puntuale.QueueCursor // the last row that was taken, without its session; zero: none was
+	Cut     bool                 // it brought all rows that it could: there may be more
+	NoRoom  bool                 // memory was full: some rows were not taken
+	CanSend bool                 // the session may send
+	Lost    bool                 // the session is no longer this node's
 }
 
 // Got notes that a read was answered, before its rows are taken. crowded says that the session has more in retry than

@@ -16,7 +16,7 @@ const (
 var (
 	start = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
 	soon  = start.Add(100 * time.Millisecond) // when the last read's time is over
-	row   = puntuale.Place{Next: start, ID: 7}
+	row   = puntuale.QueueCursor{Next: start, ID: 7}
 )
 
 // phases are the ways into each phase, all at start. What must not be listed yet waits until soon.
@@ -254,23 +254,23 @@ func TestCursor(t *testing.T) {
 		after  func(*lookahead.Lookahead)
 		goOn   bool
 		at     time.Time // when the second read begins
-		from   puntuale.Place
+		from   puntuale.QueueCursor
 	}{
 		"cut":                   {none, cut, none, true, at, row},
 		"no room":               {none, with(func(r *lookahead.Result) { r.Cut, r.NoRoom = false, true }), none, true, at, row},
-		"all was read":          {none, with(func(r *lookahead.Result) { r.Cut = false }), none, true, at, puntuale.Place{}},
-		"nothing was taken":     {none, with(func(r *lookahead.Result) { r.Last = puntuale.Place{} }), none, true, at, puntuale.Place{}},
-		"cannot send":           {none, with(func(r *lookahead.Result) { r.CanSend = false }), none, true, at, puntuale.Place{}},
-		"with others":           {none, with(func(r *lookahead.Result) { r.Alone = false }), none, true, at, puntuale.Place{}},
-		"failed":                {none, with(func(r *lookahead.Result) { r.Failed = true }), none, true, at, puntuale.Place{}},
-		"strayed meanwhile":     {(*lookahead.Lookahead).Stray, cut, none, true, at, puntuale.Place{}},
-		"strayed":               {none, cut, (*lookahead.Lookahead).Stray, true, at, puntuale.Place{}},
-		"due before it":         {none, cut, func(l *lookahead.Lookahead) { l.StrayBefore(row.Next) }, true, at, puntuale.Place{}},
+		"all was read":          {none, with(func(r *lookahead.Result) { r.Cut = false }), none, true, at, puntuale.QueueCursor{}},
+		"nothing was taken":     {none, with(func(r *lookahead.Result) { r.Last = puntuale.QueueCursor{} }), none, true, at, puntuale.QueueCursor{}},
+		"cannot send":           {none, with(func(r *lookahead.Result) { r.CanSend = false }), none, true, at, puntuale.QueueCursor{}},
+		"with others":           {none, with(func(r *lookahead.Result) { r.Alone = false }), none, true, at, puntuale.QueueCursor{}},
+		"failed":                {none, with(func(r *lookahead.Result) { r.Failed = true }), none, true, at, puntuale.QueueCursor{}},
+		"strayed meanwhile":     {(*lookahead.Lookahead).Stray, cut, none, true, at, puntuale.QueueCursor{}},
+		"strayed":               {none, cut, (*lookahead.Lookahead).Stray, true, at, puntuale.QueueCursor{}},
+		"due before it":         {none, cut, func(l *lookahead.Lookahead) { l.StrayBefore(row.Next) }, true, at, puntuale.QueueCursor{}},
 		"due behind it":         {none, cut, func(l *lookahead.Lookahead) { l.StrayBefore(row.Next.Add(1)) }, true, at, row},
-		"read with others then": {none, cut, none, false, at, puntuale.Place{}},
+		"read with others then": {none, cut, none, false, at, puntuale.QueueCursor{}},
 		"almost too old":        {none, cut, none, true, start.Add(5*time.Second - 1), row},
-		"too old":               {none, cut, none, true, start.Add(5 * time.Second), puntuale.Place{}},
-		"clock set back":        {none, cut, func(l *lookahead.Lookahead) { l.SetBack(time.Hour) }, true, start.Add(5*time.Second - time.Hour), puntuale.Place{}},
+		"too old":               {none, cut, none, true, start.Add(5 * time.Second), puntuale.QueueCursor{}},
+		"clock set back":        {none, cut, func(l *lookahead.Lookahead) { l.SetBack(time.Hour) }, true, start.Add(5*time.Second - time.Hour), puntuale.QueueCursor{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -294,7 +294,7 @@ func TestCursorGoesOn(t *testing.T) {
 	var l lookahead.Lookahead
 	cut := answered(lookahead.Result{Alone: true, Cut: true, Last: row})
 	at := start
-	read := func(want puntuale.Place, r lookahead.Result) {
+	read := func(want puntuale.QueueCursor, r lookahead.Result) {
 		t.Helper()
 		if got := l.Begin(true, ahead, at).From; got != want {
 			t.Errorf("after %v a read begins at %+v, want %+v", at.Sub(start), got, want)
@@ -302,14 +302,14 @@ func TestCursorGoesOn(t *testing.T) {
 		l.End(r, at)
 		at = at.Add(2 * time.Second)
 	}
-	read(puntuale.Place{}, cut)
+	read(puntuale.QueueCursor{}, cut)
 	next := cut
-	second := puntuale.Place{Next: start.Add(1), ID: 8}
+	second := puntuale.QueueCursor{Next: start.Add(1), ID: 8}
 	next.Last = second
 	read(row, next)
-	next.Last = puntuale.Place{}
+	next.Last = puntuale.QueueCursor{}
 	read(second, next)
-	read(puntuale.Place{}, cut) // six seconds later
+	read(puntuale.QueueCursor{}, cut) // six seconds later
 }
 
 // TestTakeover: what is in retry under the former owner is asked for until it is known.

@@ -40,7 +40,7 @@ func (b *MemoryBudget) Taken() int64 {
 	return b.held
 }
 
-// MemoryGrant is one request's part of the budget. It is a [puntuale.Room]. Safe for concurrent use; its methods take nil,
+// MemoryGrant is one request's part of the budget. It is a [puntuale.MemoryGrant]. Safe for concurrent use; its methods take nil,
 // which a nil MemoryBudget gives.
 type MemoryGrant struct {
 	budget     *MemoryBudget

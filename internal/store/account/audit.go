@@ -51,7 +51,7 @@ func (p Partner) Audit(ctx context.Context, client puntuale.ClientID, page puntu
 	return all, next, nil
 }
 
-func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.Failure, now time.Time) error {
+func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.SignInFailure, now time.Time) error {
 	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		// Something is written in any case, so that the time of an answer does not tell whether there is such a user.
 		if _, err := a.Exec(ctx, `update try set at = $2 where mark = $1`, mark, engine.Micros(now)); err != nil {
@@ -68,7 +68,7 @@ func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.Fa
 
 // noteFailure counts a failure in an entry that there is, or makes one. Servers that do so at the same moment may make a
 // few more than [puntuale.MaxFailures].
-func noteFailure(ctx context.Context, a engine.Querier, f puntuale.Failure, now time.Time) error {
+func noteFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure, now time.Time) error {
 	hour, day := engine.Micros(now.Add(-time.Hour)), engine.Micros(now.Add(-24*time.Hour))
 	if counted, err := countFailure(ctx, a, f, hour); counted || err != nil {
 		return err
@@ -89,7 +89,7 @@ func noteFailure(ctx context.Context, a engine.Querier, f puntuale.Failure, now 
 }
 
 // countFailure raises the count of the latest entry of the same failure since a moment, and reports whether there is one.
-func countFailure(ctx context.Context, a engine.Querier, f puntuale.Failure, since int64) (bool, error) {
+func countFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure, since int64) (bool, error) {
 	n, err := a.Exec(ctx, `update audit set times = times + 1 where id = (select max(id) from audit
  where login_id = $1 and action = 'signin_failed' and at > $2 and target = $3 and address = $4)`, f.User.ID, since, f.What, f.Address)
 	return n > 0, err

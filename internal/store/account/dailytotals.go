@@ -25,8 +25,8 @@ const Quarter = int64(15 * time.Minute / time.Microsecond)
 // tallyRounds bounds the days of one client that one call counts.
 const tallyRounds = 60
 
-// untallied is a client with outcomes that are not counted yet.
-type untallied struct {
+// uncountedClient is a client with outcomes that are not counted yet.
+type uncountedClient struct {
 	id    puntuale.ClientID
 	zone  string
 	mark  int64 // counted up to here
@@ -43,7 +43,7 @@ where x.first is not null order by x.id`
 // Tally counts outcomes by day, of every client as far as one call may. Any number of nodes may do so at once.
 func (s *Accounts) Tally(ctx context.Context, now time.Time) error {
 	until := engine.Micros(now.Add(-tallyLag))
-	all, err := engine.QueryAll(ctx, s.MaintenanceReads, findUntallied, []any{until}, func(rows engine.Row, u *untallied) error {
+	all, err := engine.QueryAll(ctx, s.MaintenanceReads, findUntallied, []any{until}, func(rows engine.Row, u *uncountedClient) error {
 		return rows.Scan(&u.id, &u.zone, &u.mark, &u.first)
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Accounts) Tally(ctx context.Context, now time.Time) error {
 	return errors.Join(problems...)
 }
 
-func (s *Accounts) tallyClient(ctx context.Context, u untallied, until int64) error {
+func (s *Accounts) tallyClient(ctx context.Context, u uncountedClient, until int64) error {
 	zone := zoneOf(u.zone)
 	for range tallyRounds {
 		day := puntuale.DateOf(engine.Instant(u.first).In(zone))
@@ -99,7 +99,7 @@ func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from
 }
 
 // addTotal adds what was counted, unless another node did so first.
-func (s *Accounts) addTotal(ctx context.Context, u untallied, end int64, day puntuale.Date, t puntuale.DayTotal) error {
+func (s *Accounts) addTotal(ctx context.Context, u uncountedClient, end int64, day puntuale.Date, t puntuale.DayTotal) error {
 	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
  where total_mark.at = $3`, u.id, end, u.mark)
@@ -133,13 +133,13 @@ func zonesOf(clients []clientZone) map[puntuale.ClientID]*time.Location {
 	return zones
 }
 
-// totaller adds totals of days.
-type totaller struct {
+// dayTotals adds totals of days.
+type dayTotals struct {
 	from, to puntuale.Date
 	days     map[puntuale.Date]*puntuale.DayTotal
 }
 
-func (t totaller) at(d puntuale.Date) *puntuale.DayTotal {
+func (t dayTotals) at(d puntuale.Date) *puntuale.DayTotal {
 	if d.Int() < t.from.Int() || d.Int() > t.to.Int() {
 		return &puntuale.DayTotal{} // of no interest
 	}
@@ -167,8 +167,8 @@ func (p Partner) Totals(ctx context.Context, client puntuale.ClientID, from, to 
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read clients: %w", err))
 	}
-	t := totaller{from, to, map[puntuale.Date]*puntuale.DayTotal{}}
-	for _, add := range []func(context.Context, []clientZone, time.Time, totaller) error{p.addKept, p.addSince, p.addPending} {
+	t := dayTotals{from, to, map[puntuale.Date]*puntuale.DayTotal{}}
+	for _, add := range []func(context.Context, []clientZone, time.Time, dayTotals) error{p.addKept, p.addSince, p.addPending} {
 		if err := add(ctx, clients, now, t); err != nil {
 			return nil, engine.PublicError(fmt.Errorf("count messages by day: %w", err))
 		}
@@ -187,7 +187,7 @@ func ofDays(clients []clientZone, bound func(*clientZone) int64) engine.Columns 
 }
 
 // addKept adds what is counted for good.
-func (p Partner) addKept(ctx context.Context, clients []clientZone, _ time.Time, t totaller) error {
+func (p Partner) addKept(ctx context.Context, clients []clientZone, _ time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (p Partner) addKept(ctx context.Context, clients []clientZone, _ time.Time,
 }
 
 // addSince adds the outcomes since the last count: of today, and of earlier days where the counting is behind.
-func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Time, t totaller) error {
+func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil
 	}
@@ -227,7 +227,7 @@ func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Ti
 
 // addPending adds what is still to be sent by the last day: what is overdue on today. It reads the index of open messages
 // alone, by session, which is one client's.
-func (p Partner) addPending(ctx context.Context, clients []clientZone, now time.Time, t totaller) error {
+func (p Partner) addPending(ctx context.Context, clients []clientZone, now time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil
 	}

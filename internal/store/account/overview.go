@@ -50,8 +50,8 @@ func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page 
 // likely makes a text that a LIKE takes as it is.
 var likely = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
 
-func (p Partner) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[puntuale.ClientID]puntuale.Pulse, error) {
-	found := make(map[puntuale.ClientID]puntuale.Pulse, len(days))
+func (p Partner) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[puntuale.ClientID]puntuale.ClientStatus, error) {
+	found := make(map[puntuale.ClientID]puntuale.ClientStatus, len(days))
 	if len(days) == 0 {
 		return found, nil
 	}
@@ -62,7 +62,7 @@ func (p Partner) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[pun
 	err := p.s.ListReads.Query(ctx, `select c.id, coalesce((select g.used from api_usage g where g.client_id = c.id and g.day = u.d), 0)
  from $u(c bigint, d integer) cross join client c where c.id = u.c and c.partner_id = $1 and c.deleted_at = 0`, []any{p.id, columns}, func(rows engine.Row) error {
 		var id puntuale.ClientID
-		var pulse puntuale.Pulse
+		var pulse puntuale.ClientStatus
 		err := rows.Scan(&id, &pulse.Used)
 		found[id] = pulse
 		return err

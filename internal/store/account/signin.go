@@ -52,7 +52,7 @@ func (s *Accounts) WriteDoor(ctx context.Context, do func(ctx context.Context, a
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, do), false)
 }
 
-func (s *Accounts) IssueTicket(ctx context.Context, hash string, t puntuale.Unfinished) error {
+func (s *Accounts) IssueTicket(ctx context.Context, hash string, t puntuale.PendingStep) error {
 	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into ticket (hash, kind, login_id, stamp, expires_at) values ($1, $2, $3, $4, $5)`,
 			hash, string(t.Kind), t.User, t.Stamp, engine.Micros(t.Until))
@@ -60,16 +60,16 @@ func (s *Accounts) IssueTicket(ctx context.Context, hash string, t puntuale.Unfi
 	})
 }
 
-func (s *Accounts) Ticket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (puntuale.Unfinished, error) {
-	t := puntuale.Unfinished{Kind: kind}
+func (s *Accounts) Ticket(ctx context.Context, hash string, kind puntuale.PendingStepKind) (puntuale.PendingStep, error) {
+	t := puntuale.PendingStep{Kind: kind}
 	found, err := engine.QueryOne(ctx, s.CallReads, `select login_id, stamp, expires_at from ticket where hash = $1 and kind = $2`,
 		[]any{hash, string(kind)}, &t.User, &t.Stamp, engine.ScanTime(&t.Until))
 	return t, engine.FoundOr(found, err, puntuale.NoTicket)
 }
 
-func (s *Accounts) SpendTicket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (t puntuale.Unfinished, err error) {
+func (s *Accounts) SpendTicket(ctx context.Context, hash string, kind puntuale.PendingStepKind) (t puntuale.PendingStep, err error) {
 	err = s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
-		t = puntuale.Unfinished{Kind: kind}
+		t = puntuale.PendingStep{Kind: kind}
 		found, err := engine.QueryOne(ctx, a, `delete from ticket where hash = $1 and kind = $2 returning login_id, stamp, expires_at`,
 			[]any{hash, string(kind)}, &t.User, &t.Stamp, engine.ScanTime(&t.Until))
 		return engine.ThereOr(found, err, puntuale.NoTicket)
@@ -116,7 +116,7 @@ func (s *Accounts) PurgeDoor(ctx context.Context, now time.Time) error {
 	})
 }
 
-func (s *Accounts) Try(ctx context.Context, tries []puntuale.Try, now time.Time) (wait time.Duration, err error) {
+func (s *Accounts) Try(ctx context.Context, tries []puntuale.SignInAttempt, now time.Time) (wait time.Duration, err error) {
 	err = s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		wait = 0
 		counted := make([]int64, len(tries))

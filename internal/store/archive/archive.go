@@ -119,18 +119,18 @@ func (d *Digest) String() string {
 	return hex.EncodeToString(b[:])
 }
 
-// begin, end and last are the lines between the rows.
-type begin struct {
+// beginLine, end and last are the lines between the rows.
+type beginLine struct {
 	Table string `json:"table"`
 }
 
-type end struct {
+type endLine struct {
 	End    string `json:"end"`
 	Rows   int64  `json:"rows"`
 	Digest string `json:"digest"`
 }
 
-type last struct {
+type lastLine struct {
 	End    string `json:"end"`
 	Rows   int64  `json:"rows"`
 	SHA256 string `json:"sha256"`

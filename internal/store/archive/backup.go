@@ -230,26 +230,26 @@ func damagedEntry(name string, err error) error {
 	return fmt.Errorf("%w: %s cannot be read: %w", ErrDamagedBackup, name, err)
 }
 
-// summer counts and sums what is written through it.
-type summer struct {
+// checksumWriter counts and sums what is written through it.
+type checksumWriter struct {
 	both   io.Writer
 	sum    hash.Hash
 	size   int64
 	failed bool // to did not take everything
 }
 
-func newSummer(to io.Writer) *summer {
+func newSummer(to io.Writer) *checksumWriter {
 	h := sha256.New()
-	return &summer{both: io.MultiWriter(to, h), sum: h}
+	return &checksumWriter{both: io.MultiWriter(to, h), sum: h}
 }
 
-func (s *summer) Write(p []byte) (int, error) {
+func (s *checksumWriter) Write(p []byte) (int, error) {
 	n, err := s.both.Write(p)
 	s.size += int64(n)
 	s.failed = err != nil
 	return n, err
 }
 
-func (s *summer) file(name string) BackupFile {
+func (s *checksumWriter) file(name string) BackupFile {
 	return BackupFile{name, s.size, hex.EncodeToString(s.sum.Sum(nil))}
 }

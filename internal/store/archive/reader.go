@@ -66,7 +66,7 @@ func (r *Reader) Next() (t Table, found bool, err error) {
 	if err != nil {
 		return Table{}, false, err
 	}
-	var b begin
+	var b beginLine
 	if json.Unmarshal(line, &b) != nil || b.Table != t.Name {
 		return Table{}, false, r.damaged("table %s should begin here", t.Name)
 	}
@@ -90,7 +90,7 @@ func (r *Reader) Row(row []any) (found bool, err error) {
 		r.rows++
 		return true, nil
 	}
-	var e end
+	var e endLine
 	switch {
 	case json.Unmarshal(line, &e) != nil || e.End != t.Name:
 		return false, r.damaged("table %s should end here", t.Name)
@@ -113,7 +113,7 @@ func (r *Reader) Close() error {
 	if err != nil {
 		return err
 	}
-	var l last
+	var l lastLine
 	switch {
 	case json.Unmarshal(line, &l) != nil || l.End != lastEnd:
 		return r.damaged("it should end here")

@@ -35,7 +35,7 @@ func NewWriter(to io.Writer, h Header) (*Writer, error) {
 // Begin begins the header's next table.
 func (w *Writer) Begin() error {
 	w.rows, w.digest = 0, Digest{}
-	return w.mark(begin{w.header.Tables[w.table].Name})
+	return w.mark(beginLine{w.header.Tables[w.table].Name})
 }
 
 // Row writes a row of the present table.
@@ -64,12 +64,12 @@ func (w *Writer) End() error {
 		return fmt.Errorf("table %s has %d rows, and %d were counted", t.Name, w.rows, t.Rows)
 	}
 	w.table++
-	return w.mark(end{t.Name, w.rows, w.digest.String()})
+	return w.mark(endLine{t.Name, w.rows, w.digest.String()})
 }
 
 // Close writes what ends the file; without it a file is refused.
 func (w *Writer) Close() error {
-	if err := w.mark(last{lastEnd, w.header.Rows(), hex.EncodeToString(w.all.Sum(nil))}); err != nil {
+	if err := w.mark(lastLine{lastEnd, w.header.Rows(), hex.EncodeToString(w.all.Sum(nil))}); err != nil {
 		return err
 	}
 	if err := w.zip.Close(); err != nil {

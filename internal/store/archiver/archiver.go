@@ -48,8 +48,8 @@ type Config struct {
 	Rest func(ctx context.Context, took time.Duration) error
 }
 
-// Archived is what one call did.
-type Archived struct {
+// ArchiveResult is what one call did.
+type ArchiveResult struct {
 	Files, Runs, Messages, Erased int
 }
 
@@ -85,8 +85,8 @@ func (a *Archiver) rest(ctx context.Context, took time.Duration) error {
 	return a.s.LocalClock.Sleep(ctx, min(19*took, 2*time.Second))
 }
 
-// tenure is the time of one lease.
-type tenure struct {
+// archiveTerm is the time of one lease.
+type archiveTerm struct {
 	*Archiver
 	folder *archive.Folder
 	tables []archive.Table
@@ -98,19 +98,19 @@ type tenure struct {
 	serial int64             // of the last finished file
 	from   puntuale.ClientID // clients up to this were looked at
 	rests  bool              // some runs were not blanked yet: it must be looked again
-	looked looked
-	done   Archived
+	looked lookedAtRuns
+	done   ArchiveResult
 }
 
 // Run archives what ended before a moment and was blanked, in the order of identifiers, and has the files forget persons
 // that were erased. It returns when nothing is left to do, or with ctx. What failed is left to the next call, as is
 // everything while another node works, or once another took over.
-func (a *Archiver) Run(ctx context.Context, now, before time.Time) (Archived, error) {
+func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResult, error) {
 	if !a.working.CompareAndSwap(false, true) {
-		return Archived{}, nil
+		return ArchiveResult{}, nil
 	}
 	defer a.working.Store(false)
-	t := &tenure{Archiver: a, now: now, before: before}
+	t := &archiveTerm{Archiver: a, now: now, before: before}
 	due, err := t.enter(ctx)
 	if err != nil || !due {
 		return t.done, engine.PublicError(err)
@@ -132,7 +132,7 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (Archived, er
 // ErrKilled is what tests end the work with as a kill would: without another step.
 var ErrKilled = errors.New("killed")
 
-func (t *tenure) at(step string) error {
+func (t *archiveTerm) at(step string) error {
 	if t.Fail == nil {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (t *tenure) at(step string) error {
 }
 
 // enter finds the folder that the database knows, and reports whether there is anything to do.
-func (t *tenure) enter(ctx context.Context) (due bool, err error) {
+func (t *archiveTerm) enter(ctx context.Context) (due bool, err error) {
 	var id string
 	var doneTo, erasures int64
 	const state = `select folder, done_to, (select count(*) from archive_erasure) from archive where one = 1`
@@ -180,7 +180,7 @@ func openKnown(path, id string) (*archive.Folder, error) {
 }
 
 // adopt makes the folder this installation's.
-func (t *tenure) adopt(ctx context.Context) error {
+func (t *archiveTerm) adopt(ctx context.Context) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into archive (one, folder) values (1, $1) on conflict (one) do nothing`, t.folder.ID())
 		return err
@@ -210,7 +210,7 @@ func Begin(ctx context.Context, s *engine.DB, path string) error {
 }
 
 // write runs a transaction that may run again although it is on disk.
-func (t *tenure) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+func (t *archiveTerm) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	begun := t.s.LocalClock.Now()
 	if err := t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, do), false); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (t *tenure) write(ctx context.Context, do func(ctx context.Context, a engin
 }
 
 // fenced is write for the holder of the lease, which it prolongs.
-func (t *tenure) fenced(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	t.beaten = t.s.LocalClock.Now()
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update archive set until = $clock + $2::bigint where one = 1 and term = $1`, t.term, t.cfg.Lease.Microseconds())
@@ -234,7 +234,7 @@ func (t *tenure) fenced(ctx context.Context, do func(ctx context.Context, a engi
 }
 
 // rested rests after reading since a moment, and prolongs the lease when it is time.
-func (t *tenure) rested(ctx context.Context, begun time.Time) error {
+func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
 	if err := t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun)); err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (t *tenure) rested(ctx context.Context, begun time.Time) error {
 }
 
 // begin takes the lease, unless somebody has it.
-func (t *tenure) begin(ctx context.Context) (mine bool, err error) {
+func (t *archiveTerm) begin(ctx context.Context) (mine bool, err error) {
 	t.beaten = t.s.LocalClock.Now()
 	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		mine, err = engine.QueryOne(ctx, a, `update archive set term = term + 1, until = $clock + $2::bigint
@@ -271,7 +271,7 @@ func (t *tenure) begin(ctx context.Context) (mine bool, err error) {
 }
 
 // end gives the lease back.
-func (t *tenure) end(ctx context.Context) error {
+func (t *archiveTerm) end(ctx context.Context) error {
 	return t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `update archive set until = 0 where one = 1 and term = $1`, t.term)
 		return err
@@ -279,7 +279,7 @@ func (t *tenure) end(ctx context.Context) error {
 }
 
 // work finishes what was begun, and goes on file by file. Erasures come between any two.
-func (t *tenure) work(ctx context.Context) error {
+func (t *archiveTerm) work(ctx context.Context) error {
 	if err := t.folder.Sweep(); err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ func (t *tenure) work(ctx context.Context) error {
 		}
 		err = t.put(archive.File{Serial: t.serial + 1, Version: 1}, p)
 		if errors.Is(err, archive.ErrTaken) { // by somebody who stood still; it is finished like any other
-			t.looked, t.from = looked{}, 0
+			t.looked, t.from = lookedAtRuns{}, 0
 		} else if err != nil {
 			return err
 		}
@@ -322,7 +322,7 @@ func (t *tenure) work(ctx context.Context) error {
 }
 
 // put writes a file.
-func (t *tenure) put(file archive.File, p *past) error {
+func (t *archiveTerm) put(file archive.File, p *archiveBatch) error {
 	database := string(migration.SQLite)
 	if t.s.Dialect.Postgres {
 		database = string(migration.Postgres)
@@ -334,7 +334,7 @@ func (t *tenure) put(file archive.File, p *past) error {
 }
 
 // complete notes that everything was looked at.
-func (t *tenure) complete(ctx context.Context) error {
+func (t *archiveTerm) complete(ctx context.Context) error {
 	if err := t.looked.note(ctx, t); err != nil || t.rests {
 		return err
 	}

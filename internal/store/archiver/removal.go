@@ -16,7 +16,7 @@ import (
 
 // finish completes the file after the last finished one, if it is there. It deletes the file's rows from the database,
 // takes out of the file what has changed since, and makes it the last finished one.
-func (t *tenure) finish(ctx context.Context) error {
+func (t *archiveTerm) finish(ctx context.Context) error {
 	file, found, err := t.folder.Find(t.serial + 1)
 	if err != nil || !found {
 		return err
@@ -34,7 +34,7 @@ func (t *tenure) finish(ctx context.Context) error {
 	}
 	if len(changed) > 0 {
 		t.from = 0 // their turn comes again
-		p.keep(func(r *pastRun) bool { return !changed[r.RunRef] }, func(*pastEntry) bool { return true })
+		p.keep(func(r *pastRun) bool { return !changed[r.RunRef] }, func(*batchEntry) bool { return true })
 		p.tables = t.tables
 		if err := t.replace(file, p); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (t *tenure) finish(ctx context.Context) error {
 }
 
 // replace puts another version of a file in its place.
-func (t *tenure) replace(file archive.File, p *past) error {
+func (t *archiveTerm) replace(file archive.File, p *archiveBatch) error {
 	file.Version++
 	if err := t.put(file, p); err != nil {
 		return err
@@ -76,7 +76,7 @@ const (
 
 // remove deletes the file's rows from the database, some runs of a client at a time. It returns the runs that differ
 // there from the file. Those stay.
-func (t *tenure) remove(ctx context.Context, p *past) (changed map[puntuale.RunRef]bool, err error) {
+func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[puntuale.RunRef]bool, err error) {
 	most := removeRows
 	if !t.s.Dialect.Postgres {
 		most = removeRowsSQLite
@@ -89,7 +89,7 @@ func (t *tenure) remove(ctx context.Context, p *past) (changed map[puntuale.RunR
 			rows += len(rest[n].messages) + 1
 			n++
 		}
-		x := &removal{tenure: t, client: rest[0].Client, runs: rest[:n]}
+		x := &removalBatch{archiveTerm: t, client: rest[0].Client, runs: rest[:n]}
 		rest = rest[n:]
 		if err := t.fenced(ctx, x.run); err != nil {
 			return nil, fmt.Errorf("delete archived runs: %w", err)
@@ -101,7 +101,7 @@ func (t *tenure) remove(ctx context.Context, p *past) (changed map[puntuale.RunR
 			return nil, err
 		}
 	}
-	slices.SortFunc(p.ledger, func(a, b pastEntry) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(p.ledger, func(a, b batchEntry) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
 	for rest := p.ledger; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && n < most && rest[n].client == rest[0].client {
@@ -116,9 +116,9 @@ func (t *tenure) remove(ctx context.Context, p *past) (changed map[puntuale.RunR
 	return changed, nil
 }
 
-// removal is one transaction. Locks: messages, runs, then what belongs to them.
-type removal struct {
-	*tenure
+// removalBatch is one transaction. Locks: messages, runs, then what belongs to them.
+type removalBatch struct {
+	*archiveTerm
 	client  puntuale.ClientID
 	runs    []*pastRun // sorted
 	changed []puntuale.RunRef
@@ -141,7 +141,7 @@ order by r.client_id, r.id for update of r`
 )
 
 // run deletes the runs that are what the file says. What is not there at all was deleted before.
-func (x *removal) run(ctx context.Context, a engine.Querier) error {
+func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 	now, err := x.present(ctx, a)
 	if err != nil {
 		return err
@@ -166,9 +166,9 @@ func (x *removal) run(ctx context.Context, a engine.Querier) error {
 }
 
 // present reads the runs as they are, and locks them.
-func (x *removal) present(ctx context.Context, a engine.Querier) (*past, error) {
+func (x *removalBatch) present(ctx context.Context, a engine.Querier) (*archiveBatch, error) {
 	var messages []puntuale.MessageRef
-	var copies []retention.CopyOf
+	var copies []retention.SandboxCopy
 	for _, r := range x.runs {
 		messages = append(messages, r.refs()...)
 		copies = append(copies, r.copies()...)
@@ -188,12 +188,12 @@ func (x *removal) present(ctx context.Context, a engine.Querier) (*past, error) 
 	return now, x.hanging(ctx, a, now, there, copies)
 }
 
-func (x *removal) delete(ctx context.Context, a engine.Querier, runs []*pastRun) error {
+func (x *removalBatch) delete(ctx context.Context, a engine.Querier, runs []*pastRun) error {
 	if len(runs) == 0 {
 		return nil
 	}
 	var messages, events, receipts []puntuale.MessageRef
-	var copies []retention.CopyOf
+	var copies []retention.SandboxCopy
 	for _, r := range runs {
 		messages = append(messages, r.refs()...)
 		if len(r.lines[pastEvents]) > 0 {
@@ -231,7 +231,7 @@ func (x *removal) delete(ctx context.Context, a engine.Querier, runs []*pastRun)
 
 // carry deletes entries of a client's ledger, and adds their sum to the one entry that stands for all that were archived:
 // the client's first one, of the kind carried. It takes the place of the first that is deleted.
-func (t *tenure) carry(ctx context.Context, a engine.Querier, part []pastEntry) error {
+func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchEntry) error {
 	client, lines := part[0].client, make(map[int64]string, len(part))
 	for _, e := range part {
 		lines[e.id] = e.line
@@ -241,7 +241,7 @@ func (t *tenure) carry(ctx context.Context, a engine.Querier, part []pastEntry) 
 	var there []int64
 	if err := a.Query(ctx, t.named(`select e.kind = 'carried', :credit_entry from $u(c bigint, i bigint)
  join credit_entry e on e.client_id = u.c and e.id = u.i order by e.id for update of e`),
-		[]any{engine.Columns{engine.Column(part, func(e *pastEntry) int64 { return int64(e.client) }), engine.Column(part, func(e *pastEntry) int64 { return e.id })}},
+		[]any{engine.Columns{engine.Column(part, func(e *batchEntry) int64 { return int64(e.client) }), engine.Column(part, func(e *batchEntry) int64 { return e.id })}},
 		func(rows engine.Row) error {
 			var carried bool
 			values, err := scanPast(rows, t.tables[pastEntries], &carried)

@@ -179,7 +179,7 @@ type ReadPool struct {
 	d     *Dialect
 	db    *sql.DB
 	watch *Monitor
-	stmts stmts
+	stmts statementCache
 
 	noticed func(error) // is told of every statement's error; nil: nobody is
 

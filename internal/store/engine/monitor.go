@@ -26,15 +26,15 @@ type Monitor struct {
 	db       *sql.DB
 	logger   *slog.Logger
 	answered atomic.Uint64 // whatever the database answered, anybody
-	life     atomic.Pointer[life]
+	life     atomic.Pointer[connLife]
 	conn     *sql.Conn   // on which it asks; nil until it is there
 	dialling atomic.Bool // conn is being made, which takes its own time
 	stop     context.CancelFunc
 	done     chan struct{}
 }
 
-// life is a time in which the database answers; its context ends, with errAway, when it no longer does.
-type life struct {
+// connLife is a time in which the database answers; its context ends, with errAway, when it no longer does.
+type connLife struct {
 	context.Context
 	end context.CancelCauseFunc
 }
@@ -60,7 +60,7 @@ func startMonitor(db *sql.DB, logger *slog.Logger) *Monitor {
 }
 
 func (w *Monitor) begin() {
-	l := &life{}
+	l := &connLife{}
 	l.Context, l.end = context.WithCancelCause(context.Background())
 	w.life.Store(l)
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // priorityOf is the lane of a task that is done for a call with the patience.
-func priorityOf(k *Kind, p *puntuale.Patience, urgent bool) Priority {
+func priorityOf(k *Kind, p *puntuale.AdmissionDeadline, urgent bool) Priority {
 	switch {
 	case urgent:
 		return PrioritySend
@@ -33,8 +33,8 @@ func (t *Task) call() bool {
 	return !t.Kind.Background && (t.priority == PriorityCall || t.priority == PriorityPrevent)
 }
 
-// party is those of a lane who belong together.
-type party struct {
+// ownerTasks is those of a lane who belong together.
+type ownerTasks struct {
 	owner int64
 	lane  Priority
 }
@@ -50,10 +50,10 @@ func (w *Writer) fairOrder() []*Task {
 		*Task
 		turn, served int
 	}
-	turns := make(map[party]int, len(w.queue))
+	turns := make(map[ownerTasks]int, len(w.queue))
 	all := make([]placed, len(w.queue))
 	for i, t := range w.queue {
-		r := party{t.Owner, t.priority}
+		r := ownerTasks{t.Owner, t.priority}
 		all[i] = placed{t, turns[r], w.served[r]}
 		if t.priority != PrioritySend { // which is nobody's
 			turns[r]++
@@ -71,10 +71,10 @@ func (w *Writer) serve(t *Task) {
 		return
 	}
 	if w.served == nil || len(w.served) >= queueBound {
-		w.served = map[party]int{}
+		w.served = map[ownerTasks]int{}
 	}
 	w.turn++
-	w.served[party{t.Owner, t.priority}] = w.turn
+	w.served[ownerTasks{t.Owner, t.priority}] = w.turn
 }
 
 // noChoice reports tasks that one set of statements does, in whatever order, as is usual.

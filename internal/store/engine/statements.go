@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// stmts keeps the prepared statements of a pool; database/sql prepares them on each connection as needed.
-type stmts struct {
+// statementCache keeps the prepared statements of a pool; database/sql prepares them on each connection as needed.
+type statementCache struct {
 	mu sync.Mutex
 	m  map[string]*sql.Stmt
 }
 
-func (s *stmts) get(ctx context.Context, db *sql.DB, text string) (*sql.Stmt, error) {
+func (s *statementCache) get(ctx context.Context, db *sql.DB, text string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	st := s.m[text]
 	s.mu.Unlock()

@@ -21,10 +21,10 @@ type Writer struct {
 
 	mu      sync.Mutex
 	queue   []*Task
-	served  map[party]int // when the owners of what was taken had their last turn; nil while nothing waits
-	turn    int           // counts them
-	last    Class         // of the last round
-	wake    chan struct{} // holds one sign that the queue or closing changed
+	served  map[ownerTasks]int // when the owners of what was taken had their last turn; nil while nothing waits
+	turn    int                // counts them
+	last    Class              // of the last round
+	wake    chan struct{}      // holds one sign that the queue or closing changed
 	closing bool
 	done    chan struct{}
 }

@@ -10,12 +10,12 @@ import (
 var Hear = hear
 
 func Word(session puntuale.SessionID, due time.Time) string {
-	return notice{changed: due.IsZero(), until: due}.word(session)
+	return pendingWakeup{changed: due.IsZero(), until: due}.word(session)
 }
 
 // Words is what a notification carries of one session's wakeups.
 func Words(session puntuale.SessionID, changed bool, due ...time.Time) string {
-	t := &notifier{waiting: map[puntuale.SessionID]notice{}, wake: make(chan struct{}, 1)}
+	t := &notifier{waiting: map[puntuale.SessionID]pendingWakeup{}, wake: make(chan struct{}, 1)}
 	if changed {
 		t.add(session, time.Time{})
 	}

@@ -20,7 +20,7 @@ import (
 // These calls have a writer of their own with its own connection. On SQLite they are first in the only queue. A node
 // must not lose its lease because it has much to write.
 
-// Fleet keeps which node has which sessions. It implements puntuale.Fleet and puntuale.LinkKeeper; its methods may be called by
+// Fleet keeps which node has which sessions. It implements puntuale.Fleet and puntuale.LinkStore; its methods may be called by
 // many goroutines at once.
 type Fleet struct {
 	*engine.DB
@@ -28,7 +28,7 @@ type Fleet struct {
 	kind   *engine.Kind
 	settle func(ctx context.Context, s *Fleet, f *Failover) error
 
-	beaten   atomic.Pointer[acknowledged]
+	beaten   atomic.Pointer[heartbeatMark]
 	notifier *notifier // nil on SQLite
 	listener *listener // nil until Listen
 }
@@ -57,7 +57,7 @@ func (s *Fleet) OnFleet(ctx context.Context, do func(ctx context.Context, a engi
 func (s *Fleet) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID, error) {
 	for {
 		var f *Failover
-		var last *acknowledged
+		var last *heartbeatMark
 		err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 			var err error
 			if f, err = s.SameTimeline(ctx, a); err != nil || f != nil {
@@ -79,19 +79,19 @@ func (s *Fleet) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID,
 	}
 }
 
-func (s *Fleet) register(ctx context.Context, a engine.Querier, lease time.Duration) (*acknowledged, error) {
+func (s *Fleet) register(ctx context.Context, a engine.Querier, lease time.Duration) (*heartbeatMark, error) {
 	id, err := engine.NextNumber(ctx, a, "node")
 	if err != nil {
 		return nil, err
 	}
-	last := &acknowledged{node: puntuale.NodeID(id)}
+	last := &heartbeatMark{node: puntuale.NodeID(id)}
 	_, err = engine.QueryOne(ctx, a, `insert into node (id, lease_until, timeline) values ($1, $clock + $2::bigint, $timeline) returning lease_until`,
 		[]any{id, lease.Microseconds()}, &last.until)
 	return last, err
 }
 
 func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Duration) error {
-	last := &acknowledged{node: node}
+	last := &heartbeatMark{node: node}
 	err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := s.noteSynchronous(ctx, a); err != nil {
 			return err

@@ -21,7 +21,7 @@ type listener struct {
 	watch  *engine.Monitor
 	logger *slog.Logger
 	teller *notifier
-	heard  puntuale.Hint
+	heard  puntuale.Wakeup
 
 	echoes uint64 // of the teller's own notifications
 	deaf   bool   // they do not come back, and that was logged
@@ -40,7 +40,7 @@ const (
 // Listen calls heard with the hints of other nodes, until the store is closed. Call it at most once for each store,
 // with a function that does not wait. Hints that come while the database is away, or behind a pooler that works by
 // transaction, are lost. On SQLite none ever come.
-func (s *Fleet) Listen(heard puntuale.Hint) {
+func (s *Fleet) Listen(heard puntuale.Wakeup) {
 	if s.notifier == nil || s.listener != nil {
 		return
 	}

@@ -45,7 +45,7 @@ type notifier struct {
 	told   atomic.Uint64 // notifications that were sent
 
 	mu      sync.Mutex
-	waiting map[puntuale.SessionID]notice
+	waiting map[puntuale.SessionID]pendingWakeup
 	wake    chan struct{} // holds one sign that something waits
 
 	conn   *pgx.Conn // the goroutine's; nil until it is there
@@ -54,8 +54,8 @@ type notifier struct {
 	done   chan struct{}
 }
 
-// notice is what waits for one session.
-type notice struct {
+// pendingWakeup is what waits for one session.
+type pendingWakeup struct {
 	changed bool
 	first   time.Time // the earliest moment at which something is due; zero: none was said
 	until   time.Time // the latest
@@ -74,7 +74,7 @@ func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) 
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a statement to prepare would cost a round trip on each new connection
 	ctx, stop := context.WithCancel(context.Background())
 	t := &notifier{
-		cfg: cfg, watch: w, logger: logger, origin: rand.Text()[:8], waiting: map[puntuale.SessionID]notice{},
+		cfg: cfg, watch: w, logger: logger, origin: rand.Text()[:8], waiting: map[puntuale.SessionID]pendingWakeup{},
 		wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{}),
 	}
 	go t.loop(ctx)
@@ -208,13 +208,13 @@ func bye(conn *pgx.Conn) {
 func (t *notifier) take() (payloads []string) {
 	t.mu.Lock()
 	waiting := t.waiting
-	t.waiting = map[puntuale.SessionID]notice{}
+	t.waiting = map[puntuale.SessionID]pendingWakeup{}
 	t.mu.Unlock()
 	text := t.origin
 	for session, n := range waiting {
 		word := " " + n.word(session)
 		if n.first.Before(n.until) {
-			word += " " + notice{until: n.first}.word(session)
+			word += " " + pendingWakeup{until: n.first}.word(session)
 		}
 		if len(text)+len(word) > hintBytes {
 			payloads = append(payloads, text)
@@ -233,7 +233,7 @@ func (t *notifier) take() (payloads []string) {
 // and the earliest another. Numbers are written to the base 36, moments in microseconds of the Unix epoch.
 const numerals = 36
 
-func (n notice) word(session puntuale.SessionID) string {
+func (n pendingWakeup) word(session puntuale.SessionID) string {
 	word := strconv.FormatInt(int64(session), numerals)
 	switch {
 	case n.until.IsZero():
@@ -247,7 +247,7 @@ func (n notice) word(session puntuale.SessionID) string {
 }
 
 // hear calls heard for each word of a payload, and leaves out the rest.
-func hear(words string, heard puntuale.Hint) {
+func hear(words string, heard puntuale.Wakeup) {
 	for word := range strings.FieldsSeq(words) {
 		id, moment := word, ""
 		at := strings.IndexAny(word, ".!")

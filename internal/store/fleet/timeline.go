@@ -15,8 +15,8 @@ import (
 const SynchronousNow = `case when current_setting('synchronous_standby_names') <> ''
  and current_setting('synchronous_commit') in ('on', 'remote_apply') then 1 else 0 end`
 
-// acknowledged is the last heartbeat that the database said it had stored.
-type acknowledged struct {
+// heartbeatMark is the last heartbeat that the database said it had stored.
+type heartbeatMark struct {
 	node  puntuale.NodeID
 	until int64 // of its lease, by the database's clock
 }

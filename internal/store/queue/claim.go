@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-func (s *Queue) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
-	var answers []puntuale.Granted
+func (s *Queue) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
+	var answers []puntuale.ClaimAnswer
 	present := s.From(c.Now)
 	t := &engine.Task{Kind: s.claim, Weight: 1, Dated: true, Done: make(chan error, 1)}
 	t.Run = func(ctx context.Context, a engine.Querier) error {
@@ -43,9 +43,9 @@ type ClaimBatch struct {
 	A    engine.Querier
 	Done time.Time // of what is closed
 
-	Answers   []puntuale.Granted
+	Answers   []puntuale.ClaimAnswer
 	order     []int // indexes of Messages, sorted by (client, id): those that are written
-	standings map[puntuale.ClientID]puntuale.Standing
+	standings map[puntuale.ClientID]puntuale.SendPermission
 	erased    int64 // erasures when standings were read
 	marked    bool  // some message comes with a mark
 	granted   []grantedRow
@@ -64,13 +64,13 @@ type grantedRow struct {
 }
 
 func (b *ClaimBatch) Run(ctx context.Context) error {
-	b.Answers = make([]puntuale.Granted, len(b.Messages))
+	b.Answers = make([]puntuale.ClaimAnswer, len(b.Messages))
 	b.granted, b.marked, b.returned = nil, false, map[puntuale.ClientID]int64{}
 	if len(b.Messages) == 0 {
 		return fleet.Fence(ctx, b.A, b.Node)
 	}
 	held := func() error { return nil }
-	if b.Node != 0 { // a device's claim is no node's (take.go)
+	if b.Node != 0 { // a device's claim is no node's (devicetake.go)
 		var err error
 		if held, err = fleet.Leased(ctx, b.A, b.Node); err != nil {
 			return err

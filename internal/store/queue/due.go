@@ -107,7 +107,7 @@ func New(db *engine.DB) *Queue {
 	return s
 }
 
-func (s *Queue) Due(ctx context.Context, from []puntuale.Place, horizon time.Time, limit int) ([]puntuale.DueMessage, error) {
+func (s *Queue) Due(ctx context.Context, from []puntuale.QueueCursor, horizon time.Time, limit int) ([]puntuale.DueMessage, error) {
 	if len(from) == 0 || limit <= 0 {
 		return nil, nil
 	}
@@ -115,10 +115,10 @@ func (s *Queue) Due(ctx context.Context, from []puntuale.Place, horizon time.Tim
 	var err error
 	if s.Dialect.Postgres {
 		all, err = engine.QueryAll(ctx, s.DispatchReads, DueOfSessions, []any{engine.Micros(horizon), limit, engine.Columns{
-			engine.Column(from, func(p *puntuale.Place) int64 { return int64(p.Session) }),
-			engine.Column(from, func(p *puntuale.Place) int64 { return engine.Bit(p.Campaign) }),
-			engine.Column(from, func(p *puntuale.Place) int64 { return engine.Micros(p.Next) }),
-			engine.Column(from, func(p *puntuale.Place) int64 { return int64(p.ID) }),
+			engine.Column(from, func(p *puntuale.QueueCursor) int64 { return int64(p.Session) }),
+			engine.Column(from, func(p *puntuale.QueueCursor) int64 { return engine.Bit(p.Campaign) }),
+			engine.Column(from, func(p *puntuale.QueueCursor) int64 { return engine.Micros(p.Next) }),
+			engine.Column(from, func(p *puntuale.QueueCursor) int64 { return int64(p.ID) }),
 		}}, NewDueRow().Scan)
 	} else {
 		for _, p := range from {
@@ -236,7 +236,7 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 	return contents, nil
 }
 
-func (s *Queue) Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
+func (s *Queue) Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error) {
 	all, _, err := standings(ctx, s.DispatchReads, clients)
 	return all, engine.PublicError(err)
 }
@@ -249,8 +249,8 @@ select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.er
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
 // standings leaves out clients that never existed. It returns the number of erasures up to then.
-func standings(ctx context.Context, a engine.Querier, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.Standing, erased int64, err error) {
-	all = make(map[puntuale.ClientID]puntuale.Standing, len(clients))
+func standings(ctx context.Context, a engine.Querier, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.SendPermission, erased int64, err error) {
+	all = make(map[puntuale.ClientID]puntuale.SendPermission, len(clients))
 	if len(clients) == 0 {
 		return all, 0, nil
 	}
@@ -258,7 +258,7 @@ func standings(ctx context.Context, a engine.Querier, clients []puntuale.ClientI
 		func(rows engine.Row) error {
 			var id puntuale.ClientID
 			var deleted, held int64
-			var st puntuale.Standing
+			var st puntuale.SendPermission
 			if err := rows.Scan(&id, &deleted, engine.ScanBool(&st.Suspended), &held, engine.ScanTime(&st.ExpiresAt), &st.Credits, engine.ScanBool(&st.Erased), &erased); err != nil {
 				return err
 			}

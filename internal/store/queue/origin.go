@@ -21,11 +21,11 @@ func OriginNumber(o puntuale.Origin) int64 {
 }
 
 // ScanOrigin scans the number of an origin.
-func ScanOrigin(into *puntuale.Origin) sql.Scanner { return origin{into} }
+func ScanOrigin(into *puntuale.Origin) sql.Scanner { return originColumn{into} }
 
-type origin struct{ into *puntuale.Origin }
+type originColumn struct{ into *puntuale.Origin }
 
-func (o origin) Scan(value any) error {
+func (o originColumn) Scan(value any) error {
 	n, ok := value.(int64)
 	if !ok || n < 1 || n >= int64(len(origins)) {
 		return fmt.Errorf("%v is not the number of an origin", value)

@@ -125,29 +125,29 @@ func (q *quarantine) numbered() int64 {
 	return FirstID(latest.Add(ClockSlack + idAhead))
 }
 
-// place is where reading one of a session's queues goes on.
-type place struct{ priority, next, id int64 }
+// readCursor is where reading one of a session's queues goes on.
+type readCursor struct{ priority, next, id int64 }
 
 func (q *quarantine) session(ctx context.Context, id puntuale.SessionID) error {
 	for priority := range int64(2) {
-		if err := q.queue(ctx, id, place{priority: priority, next: -1}); err != nil || q.over {
+		if err := q.queue(ctx, id, readCursor{priority: priority, next: -1}); err != nil || q.over {
 			return err
 		}
 	}
 	return nil
 }
 
-func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from place) error {
+func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from readCursor) error {
 	for {
 		var n, read int
-		var last place
+		var last readCursor
 		err := q.s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 			n = 0
 			rows, err := q.candidates(ctx, a, id, from)
 			if read = len(rows); err != nil || read == 0 {
 				return err
 			}
-			last = place{from.priority, rows[read-1].due, int64(rows[read-1].ID)}
+			last = readCursor{from.priority, rows[read-1].due, int64(rows[read-1].ID)}
 			n, err = q.mark(ctx, a, rows)
 			return err
 		})
@@ -161,7 +161,7 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from plac
 }
 
 // candidates reads the next chunk of a session, if the record still says that the work is to be done.
-func (q *quarantine) candidates(ctx context.Context, a engine.Querier, id puntuale.SessionID, from place) ([]grantedRow, error) {
+func (q *quarantine) candidates(ctx context.Context, a engine.Querier, id puntuale.SessionID, from readCursor) ([]grantedRow, error) {
 	if still, err := q.still(ctx, a); err != nil || !still {
 		return nil, err
 	}

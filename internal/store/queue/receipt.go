@@ -13,9 +13,9 @@ import (
 )
 
 // KeepEvidence works on one client's evidence at a time: a webhook brings no other.
-func (s *Queue) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.Evidence) (unknown int, err error) {
+func (s *Queue) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.DeliveryReceipt) (unknown int, err error) {
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b puntuale.Evidence) int { return CompareRefs(a.MessageRef, b.MessageRef) })
+	slices.SortStableFunc(all, func(a, b puntuale.DeliveryReceipt) int { return CompareRefs(a.MessageRef, b.MessageRef) })
 	present := s.From(now)
 	for len(all) > 0 {
 		n := 1
@@ -40,7 +40,7 @@ func (s *Queue) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.
 type evidenceBatch struct {
 	a        engine.Querier
 	now      time.Time
-	evidence []puntuale.Evidence // sorted by message
+	evidence []puntuale.DeliveryReceipt // sorted by message
 	unknown  int
 }
 
@@ -50,17 +50,17 @@ type receiptTarget struct {
 	session  puntuale.SessionID
 	phone    string
 	campaign puntuale.CampaignID
-	billed   bool              // its charge was counted
-	charge   *puntuale.Charge  // to be counted now
-	receipts puntuale.Receipts // as they were, then with the evidence
-	failed   bool              // its outcome is FAILED, perhaps sent again since
+	billed   bool                    // its charge was counted
+	charge   *puntuale.Charge        // to be counted now
+	receipts puntuale.DeliveryStatus // as they were, then with the evidence
+	failed   bool                    // its outcome is FAILED, perhaps sent again since
 	changed  bool
-	last     *puntuale.Evidence // that decided
+	last     *puntuale.DeliveryReceipt // that decided
 	block    string
 }
 
 func (b *evidenceBatch) Run(ctx context.Context) error {
-	refs := slices.Compact(engine.Column(b.evidence, func(e *puntuale.Evidence) puntuale.MessageRef { return e.MessageRef }))
+	refs := slices.Compact(engine.Column(b.evidence, func(e *puntuale.DeliveryReceipt) puntuale.MessageRef { return e.MessageRef }))
 	found, err := b.lock(ctx, refs)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (b *evidenceBatch) Run(ctx context.Context) error {
 			fail = append(fail, m)
 			events = append(events, m.event("late refused"))
 		default:
-			if m.last.Kind == puntuale.EvidenceFailed {
+			if m.last.Kind == puntuale.ReceiptFailed {
 				events = append(events, m.event("late refused"))
 			}
 		}
@@ -142,11 +142,11 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 }
 
 // add joins evidence to what is known. A failure of another attempt than the present one says nothing of the message.
-func (m *receiptTarget) add(e *puntuale.Evidence) {
-	if arrived := e.Kind == puntuale.EvidenceDelivered || e.Kind == puntuale.EvidenceRead; arrived && e.Charge.Category != "" && m.campaign != 0 && !m.billed {
+func (m *receiptTarget) add(e *puntuale.DeliveryReceipt) {
+	if arrived := e.Kind == puntuale.ReceiptDelivered || e.Kind == puntuale.ReceiptRead; arrived && e.Charge.Category != "" && m.campaign != 0 && !m.billed {
 		m.billed, m.charge = true, &e.Charge
 	}
-	if e.Kind == puntuale.EvidenceFailed && m.state == puntuale.Pending && m.intent != e.Token {
+	if e.Kind == puntuale.ReceiptFailed && m.state == puntuale.Pending && m.intent != e.Token {
 		return
 	}
 	before := m.receipts
@@ -154,10 +154,10 @@ func (m *receiptTarget) add(e *puntuale.Evidence) {
 		return
 	}
 	m.changed = true
-	if m.last == nil || e.Kind == puntuale.EvidenceFailed || m.last.Kind != puntuale.EvidenceFailed {
+	if m.last == nil || e.Kind == puntuale.ReceiptFailed || m.last.Kind != puntuale.ReceiptFailed {
 		m.last = e
 	}
-	if e.Kind == puntuale.EvidenceFailed && before.Failed.IsZero() {
+	if e.Kind == puntuale.ReceiptFailed && before.Failed.IsZero() {
 		m.block = e.Block
 	}
 }
@@ -190,15 +190,15 @@ func (b *evidenceBatch) keepReceipts(ctx context.Context, all []*receiptTarget) 
 	if len(all) == 0 {
 		return nil
 	}
-	at := func(f func(r *puntuale.Receipts) time.Time) []int64 {
+	at := func(f func(r *puntuale.DeliveryStatus) time.Time) []int64 {
 		return engine.Column(all, func(m **receiptTarget) int64 { return engine.Micros(f(&(*m).receipts)) })
 	}
 	if _, err := b.a.Exec(ctx, `insert into receipt as g (client_id, message_id, sent_at, delivered_at, read_at, failed_at, billed)
  select u.c, u.i, u.s, u.d, u.r, u.f, u.b from $u(c bigint, i bigint, s bigint, d bigint, r bigint, f bigint, b smallint) where true
  on conflict (client_id, message_id) do update set sent_at = excluded.sent_at, delivered_at = excluded.delivered_at,
  read_at = excluded.read_at, failed_at = excluded.failed_at, billed = excluded.billed`, append(toldColumns(all),
-		at(func(r *puntuale.Receipts) time.Time { return r.Sent }), at(func(r *puntuale.Receipts) time.Time { return r.Delivered }),
-		at(func(r *puntuale.Receipts) time.Time { return r.Read }), at(func(r *puntuale.Receipts) time.Time { return r.Failed }),
+		at(func(r *puntuale.DeliveryStatus) time.Time { return r.Sent }), at(func(r *puntuale.DeliveryStatus) time.Time { return r.Delivered }),
+		at(func(r *puntuale.DeliveryStatus) time.Time { return r.Read }), at(func(r *puntuale.DeliveryStatus) time.Time { return r.Failed }),
 		engine.Column(all, func(m **receiptTarget) int64 { return engine.Bit((*m).billed) }))); err != nil {
 		return fmt.Errorf("keep receipts: %w", err)
 	}

@@ -13,8 +13,8 @@ import (
 
 // The simulated network's ledger. It knows nothing of the message rows, as the real network would not.
 
-// received is a message on its way into the ledger.
-type received struct {
+// receivedMessage is a message on its way into the ledger.
+type receivedMessage struct {
 	puntuale.SandboxMessage
 	content string
 	at      func() time.Time
@@ -32,7 +32,7 @@ func (s *Queue) Receive(ctx context.Context, m puntuale.SandboxMessage) error {
 	if err != nil {
 		return err
 	}
-	t := engine.Joined(s.receive, 1, &received{m, content, s.From(m.Received)})
+	t := engine.Joined(s.receive, 1, &receivedMessage{m, content, s.From(m.Received)})
 	t.Dated = true
 	return s.LedgerWriter.Do(ctx, t, false)
 }
@@ -53,18 +53,18 @@ func runReceive(ctx context.Context, w *engine.Writer, tasks []*engine.Task) err
 		connector string
 	}
 	copies := map[id]int64{}
-	var rows []*received
+	var rows []*receivedMessage
 	for _, t := range tasks {
-		m := t.Body.(*received)
+		m := t.Body.(*receivedMessage)
 		k := id{m.Client, m.ConnectorID}
 		if copies[k]++; copies[k] == 1 {
 			rows = append(rows, m)
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b *received) int {
+	slices.SortStableFunc(rows, func(a, b *receivedMessage) int {
 		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ConnectorID, b.ConnectorID))
 	})
-	type R = *received
+	type R = *receivedMessage
 	_, err := w.Conn.Exec(ctx, `
 insert into sandbox_message as g (client_id, message_id, connector_id, phone, content, received_at, copies)
 select u.c, u.m, u.k, u.p, u.t, u.a, u.n from $u(c bigint, m bigint, k text, p text, t text, a bigint, n bigint) where true

@@ -10,25 +10,25 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// DayOf names the row that counts a client's calls of one day. The transaction with that row's lock decides alone for
+// UsageDay names the row that counts a client's calls of one day. The transaction with that row's lock decides alone for
 // the client.
-type DayOf struct {
+type UsageDay struct {
 	Client puntuale.ClientID
 	Day    puntuale.Date
 }
 
-func (d DayOf) Compare(o DayOf) int {
+func (d UsageDay) Compare(o UsageDay) int {
 	return cmp.Or(cmp.Compare(d.Client, o.Client), cmp.Compare(d.Day.Int(), o.Day.Int()))
 }
 
-// Counted is what a client's calls of one statement came to: prev calls before them, used after.
-type Counted struct {
+// UsageCount is what a client's calls of one statement came to: prev calls before them, used after.
+type UsageCount struct {
 	cap        sql.NullInt64
 	Prev, Used int64
 }
 
 // Usage is the position of the client after its ith passed call, i from 1.
-func (c Counted) Usage(i int64) puntuale.Usage {
+func (c UsageCount) Usage(i int64) puntuale.Usage {
 	u := puntuale.Usage{Cap: puntuale.UncountedCap, Used: c.Prev + i}
 	if c.cap.Valid {
 		u.Cap = c.cap.Int64
@@ -49,20 +49,20 @@ returning client_id, day, cap, prev, used`
 
 // Count counts calls[i] calls of days[i], which are sorted and without repetition. Days of clients that are gone are
 // missing in the answer. ask is an asker's each or later, and with later the answer comes as late.
-func Count(ctx context.Context, ask func(context.Context, string, []any, func(engine.Row) error) error, days []DayOf, calls []int64) (map[DayOf]Counted, error) {
-	result := make(map[DayOf]Counted, len(days))
+func Count(ctx context.Context, ask func(context.Context, string, []any, func(engine.Row) error) error, days []UsageDay, calls []int64) (map[UsageDay]UsageCount, error) {
+	result := make(map[UsageDay]UsageCount, len(days))
 	err := ask(ctx, CountCalls, []any{engine.Columns{
-		engine.Column(days, func(d *DayOf) int64 { return int64(d.Client) }),
-		engine.Column(days, func(d *DayOf) int64 { return int64(d.Day.Int()) }),
+		engine.Column(days, func(d *UsageDay) int64 { return int64(d.Client) }),
+		engine.Column(days, func(d *UsageDay) int64 { return int64(d.Day.Int()) }),
 		calls,
 	}}, func(r engine.Row) error {
 		var client puntuale.ClientID
 		var day int
-		var c Counted
+		var c UsageCount
 		if err := r.Scan(&client, &day, &c.cap, &c.Prev, &c.Used); err != nil {
 			return err
 		}
-		result[DayOf{client, puntuale.DateFromInt(day)}] = c
+		result[UsageDay{client, puntuale.DateFromInt(day)}] = c
 		return nil
 	})
 	if err != nil {
@@ -72,14 +72,14 @@ func Count(ctx context.Context, ask func(context.Context, string, []any, func(en
 }
 
 // Uncount takes back calls that were counted in this transaction and then refused.
-func Uncount(ctx context.Context, a engine.Querier, days []DayOf, calls []int64) error {
+func Uncount(ctx context.Context, a engine.Querier, days []UsageDay, calls []int64) error {
 	if len(days) == 0 {
 		return nil
 	}
 	_, err := a.Exec(ctx, `update api_usage set used = used - u.n from $u(c bigint, d integer, n bigint)
  where api_usage.client_id = u.c and api_usage.day = u.d`, engine.Columns{
-		engine.Column(days, func(d *DayOf) int64 { return int64(d.Client) }),
-		engine.Column(days, func(d *DayOf) int64 { return int64(d.Day.Int()) }),
+		engine.Column(days, func(d *UsageDay) int64 { return int64(d.Client) }),
+		engine.Column(days, func(d *UsageDay) int64 { return int64(d.Day.Int()) }),
 		calls,
 	})
 	if err != nil {
@@ -89,8 +89,8 @@ func Uncount(ctx context.Context, a engine.Querier, days []DayOf, calls []int64)
 }
 
 // CountAlways counts calls that are never refused, or none, and locks the client's day.
-func CountAlways(ctx context.Context, a engine.Querier, d DayOf, n int64) (puntuale.Usage, error) {
-	var c Counted
+func CountAlways(ctx context.Context, a engine.Querier, d UsageDay, n int64) (puntuale.Usage, error) {
+	var c UsageCount
 	found, err := engine.QueryOne(ctx, a, `
 insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, $2::integer, k.cap, $3::bigint, 0, $3::bigint from client k where k.id = $1 and k.deleted_at = 0

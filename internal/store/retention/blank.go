@@ -37,8 +37,8 @@ select r.client_id, r.id from run r where r.client_id = $1 and r.id > $2 and r.i
 const LateNext = `
 select l.client_id, l.run_id from late_run l where l.since <= $1 order by l.since limit $2`
 
-// Walk is the place that blanking has reached in a client's runs.
-type Walk struct {
+// BlankingCursor is the place that blanking has reached in a client's runs.
+type BlankingCursor struct {
 	Client   puntuale.ClientID
 	From     int64
 	anything int64 // a run's id, 0: none
@@ -86,7 +86,7 @@ func (b *blanking) late(ctx context.Context) error {
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
 	until := queue.FirstID(b.before)
-	walks, err := engine.QueryAll(ctx, b.s.MaintenanceReads, BlankCandidates, []any{until, last, blankClients}, func(rows engine.Row, w *Walk) error {
+	walks, err := engine.QueryAll(ctx, b.s.MaintenanceReads, BlankCandidates, []any{until, last, blankClients}, func(rows engine.Row, w *BlankingCursor) error {
 		return rows.Scan(&w.Client, &w.From, &w.anything)
 	})
 	if err != nil {
@@ -98,9 +98,9 @@ func (b *blanking) due(ctx context.Context) error {
 	if len(walks) < blankClients {
 		last = 0
 	}
-	walks = slices.DeleteFunc(walks, func(w Walk) bool { return w.anything == 0 })
+	walks = slices.DeleteFunc(walks, func(w BlankingCursor) bool { return w.anything == 0 })
 	for len(walks) > 0 && b.left > 0 {
-		var more []Walk
+		var more []BlankingCursor
 		for _, w := range walks {
 			if b.left <= 0 {
 				return nil // the next call comes back to these clients
@@ -129,7 +129,7 @@ func (b *blanking) due(ctx context.Context) error {
 
 // perform blanks those of the sorted runs that have ended and notes the others, in one transaction. Locks: runs by
 // (client, id), then what belongs to them, then the client.
-func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *Walk) error {
+func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *BlankingCursor) error {
 	return w.Do(ctx, engine.Single(b.s.blank, func(ctx context.Context, a engine.Querier) error {
 		live, err := lockRuns(ctx, a, refs)
 		if err != nil {
@@ -213,7 +213,7 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 		return fmt.Errorf("blank runs: %w", err)
 	}
 	var sent []puntuale.MessageRef
-	var copies []CopyOf
+	var copies []SandboxCopy
 	if err := a.Query(ctx, SandboxMessagesOf, []any{RunColumns(refs)}, func(rows engine.Row) error {
 		var m puntuale.MessageRef
 		var generation int
@@ -271,27 +271,27 @@ func ForgetLate(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) e
 	return nil
 }
 
-// CopyOf names what the simulated network received of one message under one connector id.
-type CopyOf struct {
+// SandboxCopy names what the simulated network received of one message under one connector id.
+type SandboxCopy struct {
 	client puntuale.ClientID
 	id     string
 }
 
 // CopiesOf names the copies of a message up to a generation.
-func CopiesOf(m puntuale.MessageRef, generation int) []CopyOf {
-	all := make([]CopyOf, generation+1)
+func CopiesOf(m puntuale.MessageRef, generation int) []SandboxCopy {
+	all := make([]SandboxCopy, generation+1)
 	for g := range all {
-		all[g] = CopyOf{m.Client, puntuale.ConnectorID(m.ID, g)}
+		all[g] = SandboxCopy{m.Client, puntuale.ConnectorID(m.ID, g)}
 	}
 	return all
 }
 
 // CopyColumns sorts as the ledger's own writer does: rows are locked in this order.
-func CopyColumns(copies []CopyOf) engine.Columns {
-	slices.SortFunc(copies, func(a, b CopyOf) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
+func CopyColumns(copies []SandboxCopy) engine.Columns {
+	slices.SortFunc(copies, func(a, b SandboxCopy) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
 	return engine.Columns{
-		engine.Column(copies, func(c *CopyOf) int64 { return int64(c.client) }),
-		engine.Column(copies, func(c *CopyOf) string { return c.id }),
+		engine.Column(copies, func(c *SandboxCopy) int64 { return int64(c.client) }),
+		engine.Column(copies, func(c *SandboxCopy) string { return c.id }),
 	}
 }
 

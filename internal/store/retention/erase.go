@@ -12,17 +12,17 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// erasing is an erasure under way. Its transactions are bounded, and each leaves whole runs either as they were or
+// erasureTransaction is an erasure under way. Its transactions are bounded, and each leaves whole runs either as they were or
 // without the person. A repeat of the call does not find what is done, and finishes what a failure left. The call is
 // counted by the last of them, so that one that is refused is not.
-type erasing struct {
+type erasureTransaction struct {
 	puntuale.Erasure
 
 	s       *Retention
 	id      puntuale.ClientID
 	calls   int64
 	present func() time.Time
-	done    puntuale.Erased
+	done    puntuale.ErasureResult
 	busy    bool // some messages are just being sent
 }
 
@@ -30,24 +30,24 @@ type erasing struct {
 const eraseWeight = 500
 
 // Erase forgets a person of a client, and counts calls.
-func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.Erased, error) {
-	x := &erasing{s: s, id: client, calls: calls, Erasure: e, present: s.From(e.Now)}
+func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.ErasureResult, error) {
+	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.From(e.Now)}
 	for _, step := range []func(context.Context) error{x.recipients, x.cancel, x.runs, x.answers, x.archived, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
-			return puntuale.Erased{}, fmt.Errorf("erase a person: %w", err)
+			return puntuale.ErasureResult{}, fmt.Errorf("erase a person: %w", err)
 		}
 	}
 	return x.done, nil
 }
 
 // write runs a transaction that may run again although it is on disk.
-func (x *erasing) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).Of(int64(x.id)), false)
 }
 
 // recipients forgets the person in lists of campaigns, before fed messages are cancelled: no campaign feeds the number
 // later. Locks: campaigns, how far they are fed, recipients.
-func (x *erasing) recipients(ctx context.Context) error {
+func (x *erasureTransaction) recipients(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
  where client_id = $1 and checked like $2`, x.id, "%"+strings.TrimPrefix(x.Phone, "+")+"%"); err != nil {
@@ -87,7 +87,7 @@ func (x *erasing) recipients(ctx context.Context) error {
 }
 
 // cancel makes sure first that nothing more leaves: messages in flight are neither repeated nor tried again.
-func (x *erasing) cancel(ctx context.Context) error {
+func (x *erasureTransaction) cancel(ctx context.Context) error {
 	refs, err := engine.QueryAll(ctx, x.s.CallReads, queue.PhoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, queue.ScanRef)
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
@@ -107,7 +107,7 @@ func (x *erasing) cancel(ctx context.Context) error {
 }
 
 // runs erases the person's runs, some a transaction.
-func (x *erasing) runs(ctx context.Context) error {
+func (x *erasureTransaction) runs(ctx context.Context) error {
 	type sized struct {
 		puntuale.RunRef
 		messages int
@@ -128,7 +128,7 @@ func (x *erasing) runs(ctx context.Context) error {
 		all = all[n:]
 		var some erasedRuns
 		if err := x.write(ctx, func(ctx context.Context, a engine.Querier) error {
-			some = erasedRuns{erasing: x, a: a, refs: part}
+			some = erasedRuns{erasureTransaction: x, a: a, refs: part}
 			return some.Run(ctx)
 		}); err != nil {
 			return err
@@ -143,11 +143,11 @@ func (x *erasing) runs(ctx context.Context) error {
 
 // erasedRuns is one transaction. Locks: messages, runs, then what belongs to them.
 type erasedRuns struct {
-	*erasing
+	*erasureTransaction
 	a    engine.Querier
 	refs []puntuale.RunRef // sorted
 
-	done puntuale.Erased
+	done puntuale.ErasureResult
 	busy bool
 }
 
@@ -279,7 +279,7 @@ from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`,
  where event.client_id = u.c and event.message_id = u.i and event.detail <> ''`, queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("erase events: %w", err)
 	}
-	var copies []CopyOf
+	var copies []SandboxCopy
 	for _, m := range messages {
 		copies = append(copies, CopiesOf(m.MessageRef, m.generation)...)
 	}
@@ -299,7 +299,7 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.
 
 // archived has the archive's files forget the person, too, where there is an archive. The archiver does it soon after. It
 // comes after the rows: what went into a file in the meantime is reached, too.
-func (x *erasing) archived(ctx context.Context) error {
+func (x *erasureTransaction) archived(ctx context.Context) error {
 	var there int64
 	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &there)
 	if err != nil {
@@ -318,7 +318,7 @@ func (x *erasing) archived(ctx context.Context) error {
 // mark makes the number's entry in the blacklist a keyed hash, also while something is just being sent: a claim finds
 // either. In the same transaction the counter of erasures rises. By it a claim notices that its knowledge of the client
 // is old (queue/claim.go). Locks: the entry, the client, the counter.
-func (x *erasing) mark(ctx context.Context) error {
+func (x *erasureTransaction) mark(ctx context.Context) error {
 	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
 		for _, statement := range []string{
 			`delete from contact where client_id = $1 and (phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`,
@@ -353,12 +353,12 @@ func (x *erasing) mark(ctx context.Context) error {
 const faultMessageNumberSending puntuale.ReasonCode = "message.number_sending"
 
 // finish counts the call, unless something of the number is left for a repeat.
-func (x *erasing) finish(ctx context.Context) error {
+func (x *erasureTransaction) finish(ctx context.Context) error {
 	if x.busy {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultMessageNumberSending), RetryAfter: 2 * time.Second}
 	}
 	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
-		_, err := queue.CountAlways(ctx, a, queue.DayOf{Client: x.id, Day: x.Day}, x.calls)
+		_, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: x.id, Day: x.Day}, x.calls)
 		return err
 	})
 }

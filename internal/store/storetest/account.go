@@ -201,7 +201,7 @@ func testDueOrder(t *testing.T, w *World) {
 		t.Fatalf("before anything is due: %v", got)
 	}
 	// Reading can go on after any message, even after one of several at the same moment.
-	at := []puntuale.Place{{Session: a.Session, Next: Begin, ID: third[0]}, {Session: b.Session, Next: Begin.Add(3 * time.Second / 2), ID: second[1]}}
+	at := []puntuale.QueueCursor{{Session: a.Session, Next: Begin, ID: third[0]}, {Session: b.Session, Next: Begin.Add(3 * time.Second / 2), ID: second[1]}}
 	all, err := w.Due(ctx, at, Begin.Add(time.Minute), 2)
 	if got, want := pickIDs(all), []puntuale.MessageID{first[0], first[1], second[2]}; err != nil || !slices.Equal(got, want) {
 		t.Fatalf("behind %+v: %v, %v, want %v", at, got, err, want)

@@ -118,7 +118,7 @@ func testMove(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
 	ids := c.MustStart(phone, Begin, 2)
-	move := func(id puntuale.MessageID) (puntuale.Resent, error) {
+	move := func(id puntuale.MessageID) (puntuale.ResendResult, error) {
 		r := c.Again(id)
 		r.Move = true
 		return c.Resend(ctx, r)

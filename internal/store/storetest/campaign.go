@@ -120,7 +120,7 @@ func (f *fed) change(to puntuale.CampaignState, now time.Time, from ...puntuale.
 // due returns the messages in the campaign queue.
 func (f *fed) due(by time.Time) []puntuale.DueMessage {
 	f.w.t.Helper()
-	all, err := f.w.Store.Due(context.Background(), []puntuale.Place{{Session: f.Session, Campaign: true}}, by, 100)
+	all, err := f.w.Store.Due(context.Background(), []puntuale.QueueCursor{{Session: f.Session, Campaign: true}}, by, 100)
 	if err != nil {
 		f.w.t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func testFeedOnce(t *testing.T, w *World) {
 		t.Errorf("the second queue holds %v", due)
 	}
 	single := f.MustStart(phone, Begin, 1)
-	first, err := w.Store.Due(context.Background(), []puntuale.Place{{Session: f.Session}}, Begin, 100)
+	first, err := w.Store.Due(context.Background(), []puntuale.QueueCursor{{Session: f.Session}}, Begin, 100)
 	if err != nil || len(first) != 1 || first[0].ID != single[0] || first[0].Campaign != 0 {
 		t.Errorf("the first queue holds %v %v", first, err)
 	}

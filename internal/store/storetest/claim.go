@@ -64,7 +64,7 @@ func testClaimConditions(t *testing.T, w *World) {
 	items = append(items, c.Items(phone, 7, ids[2])...)     // not seen with this intent
 	items = append(items, puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: 999, ID: ids[1]}})
 	token, granted := w.MustClaim(node, Begin.Add(2*time.Second), items...)
-	want := []puntuale.Granted{puntuale.ClaimGone, puntuale.ClaimGranted, puntuale.ClaimGone, puntuale.ClaimGone, puntuale.ClaimGone, puntuale.ClaimGone}
+	want := []puntuale.ClaimAnswer{puntuale.ClaimGone, puntuale.ClaimGranted, puntuale.ClaimGone, puntuale.ClaimGone, puntuale.ClaimGone, puntuale.ClaimGone}
 	if !slices.Equal(granted, want) {
 		t.Fatalf("granted = %v, want %v", granted, want)
 	}
@@ -114,7 +114,7 @@ func testClaimBlacklisted(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, granted := w.MustClaim(node, Begin.Add(time.Second), append(c.Items(phone, 0, ids...), c.Items("+393330000000", 0, free...)...)...)
-	if !slices.Equal(granted, []puntuale.Granted{puntuale.ClaimBlacklisted, puntuale.ClaimGranted}) {
+	if !slices.Equal(granted, []puntuale.ClaimAnswer{puntuale.ClaimBlacklisted, puntuale.ClaimGranted}) {
 		t.Fatalf("granted = %v", granted)
 	}
 	d := c.Detail(ids[0])

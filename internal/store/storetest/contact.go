@@ -10,7 +10,7 @@ import (
 
 func (c *Client) mustHear(phone string, at, now time.Time) int {
 	c.w.t.Helper()
-	n, err := c.w.KeepHeard(context.Background(), now, []puntuale.Heard{{Client: c.ID, Session: c.Session, Phone: phone, At: at}})
+	n, err := c.w.KeepHeard(context.Background(), now, []puntuale.InboundMessage{{Client: c.ID, Session: c.Session, Phone: phone, At: at}})
 	if err != nil {
 		c.w.t.Fatalf("keep what was heard: %v", err)
 	}

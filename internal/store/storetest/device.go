@@ -59,7 +59,7 @@ func (c *Client) MustHold() {
 type heldPost struct {
 	*post
 	device puntuale.Device
-	held   puntuale.Held
+	held   puntuale.HeldMessage
 }
 
 // link links a device.
@@ -106,12 +106,12 @@ func (p *post) call(d puntuale.Device, now time.Time) puntuale.DeviceTake {
 }
 
 // take takes all that the device gets.
-func (p *post) take(d puntuale.Device, now time.Time) []puntuale.Held {
+func (p *post) take(d puntuale.Device, now time.Time) []puntuale.HeldMessage {
 	p.w.t.Helper()
 	return p.taken(p.call(d, now))
 }
 
-func (p *post) taken(k puntuale.DeviceTake) []puntuale.Held {
+func (p *post) taken(k puntuale.DeviceTake) []puntuale.HeldMessage {
 	p.w.t.Helper()
 	held, err := p.Take(context.Background(), k)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *post) taken(k puntuale.DeviceTake) []puntuale.Held {
 }
 
 // wantTaken checks what a device gets.
-func (p *post) wantTaken(what string, got []puntuale.Held, want ...puntuale.MessageID) {
+func (p *post) wantTaken(what string, got []puntuale.HeldMessage, want ...puntuale.MessageID) {
 	p.w.t.Helper()
 	ids := []puntuale.MessageID{}
 	for _, h := range got {
@@ -134,10 +134,12 @@ func (p *post) wantTaken(what string, got []puntuale.Held, want ...puntuale.Mess
 	}
 }
 
-func refOf(h puntuale.Held) puntuale.HeldRef { return puntuale.HeldRef{Message: h.ID, Token: h.Intent} }
+func refOf(h puntuale.HeldMessage) puntuale.HeldRef {
+	return puntuale.HeldRef{Message: h.ID, Token: h.Intent}
+}
 
 // report reports one outcome.
-func (p *post) report(d puntuale.Device, now time.Time, h puntuale.Held, v puntuale.Verdict) puntuale.ReportResult {
+func (p *post) report(d puntuale.Device, now time.Time, h puntuale.HeldMessage, v puntuale.Verdict) puntuale.ReportResult {
 	p.w.t.Helper()
 	r := puntuale.DeviceReport{HeldRef: refOf(h), Outcome: puntuale.Outcome{Verdict: v, Detail: puntuale.Quoted("dichiarato"), Next: now}, Returned: v == puntuale.Retry}
 	if v == puntuale.Uncertain {
@@ -369,7 +371,7 @@ func testHolds(t *testing.T, w *World) {
 		t.Error("a hold is renewed while it lasts, and only then")
 	}
 	over := Begin.Add(time.Hour)
-	due, err := w.Due(ctx, []puntuale.Place{{Session: p.session}}, over, 10)
+	due, err := w.Due(ctx, []puntuale.QueueCursor{{Session: p.session}}, over, 10)
 	if err != nil || len(due) != 1 || due[0].Intent != held[0].Intent {
 		t.Errorf("its node finds %+v, %v", due, err)
 	}
@@ -391,7 +393,7 @@ func testHolds(t *testing.T, w *World) {
 	if err := p.UnlinkDevices(ctx, p.session, a.ID, Begin.Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	due, err = w.Due(ctx, []puntuale.Place{{Session: p.session}}, Begin.Add(time.Second), 10)
+	due, err = w.Due(ctx, []puntuale.QueueCursor{{Session: p.session}}, Begin.Add(time.Second), 10)
 	if err != nil || len(due) != 1 || due[0].ID != lost || due[0].Intent == 0 {
 		t.Errorf("of an unlinked device: %+v, %v", due, err)
 	}
@@ -422,7 +424,7 @@ func testDedupingDevice(t *testing.T, w *World) {
 	id := p.start(number(1), Begin)
 	held := p.take(a, Begin)
 	over := Begin.Add(time.Hour)
-	if due, err := w.Due(context.Background(), []puntuale.Place{{Session: p.session}}, over, 10); err != nil || len(due) != 0 {
+	if due, err := w.Due(context.Background(), []puntuale.QueueCursor{{Session: p.session}}, over, 10); err != nil || len(due) != 0 {
 		t.Errorf("its node finds %+v, %v", due, err)
 	}
 	p.wantTaken("another device", p.take(b, over))

@@ -24,7 +24,7 @@ func (c *Client) mark(phone string) string {
 	return fmt.Sprintf("%s%d/%x", puntuale.MarkPrefix, c.ID, strings.TrimPrefix(phone, "+"))
 }
 
-func (c *Client) mustErase(phone string, now time.Time) puntuale.Erased {
+func (c *Client) mustErase(phone string, now time.Time) puntuale.ErasureResult {
 	c.w.t.Helper()
 	done, err := c.Erase(context.Background(), c.erasure(phone, now))
 	if err != nil {
@@ -116,7 +116,7 @@ func testErase(t *testing.T, w *World) {
 		t.Fatalf("the number is in %d places: %v", n, w.mentions(c.ID, number))
 	}
 
-	want := puntuale.Erased{Cancelled: 4, Messages: 7, Sandbox: 1, Answers: 1, Blacklisted: true}
+	want := puntuale.ErasureResult{Cancelled: 4, Messages: 7, Sandbox: 1, Answers: 1, Blacklisted: true}
 	if done := c.mustErase(phone, Begin.Add(2*time.Minute)); done != want {
 		t.Errorf("erased %+v, want %+v", done, want)
 	}
@@ -147,7 +147,7 @@ func testErase(t *testing.T, w *World) {
 		t.Errorf("another client's became %+v", d)
 	}
 	afterErase(t, w, c, phone, sent, failed, uncertain, *once)
-	if done := other.mustErase(phone, Begin); done != (puntuale.Erased{Cancelled: 1, Messages: 1, Answers: 1, Blacklisted: true}) {
+	if done := other.mustErase(phone, Begin); done != (puntuale.ErasureResult{Cancelled: 1, Messages: 1, Answers: 1, Blacklisted: true}) {
 		t.Errorf("another client erased %+v", done)
 	}
 }
@@ -157,7 +157,7 @@ func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, u
 	t.Helper()
 	ctx, number := context.Background(), phone[1:]
 	// run_recipient finds nothing any more, and repeating finds nothing to do.
-	if done := c.mustErase(phone, Begin.Add(2*time.Minute)); done != (puntuale.Erased{Blacklisted: true}) {
+	if done := c.mustErase(phone, Begin.Add(2*time.Minute)); done != (puntuale.ErasureResult{Blacklisted: true}) {
 		t.Errorf("erased again %+v", done)
 	}
 	if _, err := c.Resend(ctx, c.Again(failed)); puntuale.CodeOf(err) != puntuale.CodeConflict {
@@ -318,13 +318,13 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	blocked, free := c.MustStart(phone, Begin, 1), c.MustStart("+393339999999", Begin, 1)
 	items := append(c.Items(phone, 0, blocked...), c.Items("+393339999999", 0, free...)...)
 	before := c.Detail(blocked[0])
-	if _, granted := w.MustClaim(node, now, items...); !slices.Equal(granted, []puntuale.Granted{puntuale.ClaimUnmarked, puntuale.ClaimUnmarked}) {
+	if _, granted := w.MustClaim(node, now, items...); !slices.Equal(granted, []puntuale.ClaimAnswer{puntuale.ClaimUnmarked, puntuale.ClaimUnmarked}) {
 		t.Fatalf("without marks: %v", granted)
 	}
 	if after := c.Detail(blocked[0]); !reflect.DeepEqual(after.Message, before.Message) {
 		t.Errorf("%+v, before %+v", after, before)
 	}
-	if _, granted := w.MustClaim(node, now, c.marked(items)...); !slices.Equal(granted, []puntuale.Granted{puntuale.ClaimBlacklisted, puntuale.ClaimGranted}) {
+	if _, granted := w.MustClaim(node, now, c.marked(items)...); !slices.Equal(granted, []puntuale.ClaimAnswer{puntuale.ClaimBlacklisted, puntuale.ClaimGranted}) {
 		t.Fatalf("with marks: %v", granted)
 	}
 	if n := w.Int("select credits from client where id = $1", c.ID); n != 99 {

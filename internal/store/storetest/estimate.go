@@ -34,7 +34,7 @@ func testSessionLoad(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	node, at := w.MustJoin(), Begin.Add(time.Minute)
-	load := func(id puntuale.SessionID, want puntuale.SessionLoad) {
+	load := func(id puntuale.SessionID, want puntuale.SessionUsage) {
 		t.Helper()
 		if got, err := c.SessionLoad(ctx, id, at); err != nil || got != want {
 			t.Errorf("session %d: %+v, %v, want %+v", id, got, err, want)
@@ -51,49 +51,49 @@ func testSessionLoad(t *testing.T, w *World) {
 		w.Exec("update message set session_id = $1 where id = $2", int64(session), int64(ids[0]))
 		c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Sent}, ids...)
 	}
-	if _, err := w.KeepHeard(ctx, at, []puntuale.Heard{{Client: c.ID, Session: first, Phone: "+393330000004", At: Begin}}); err != nil {
+	if _, err := w.KeepHeard(ctx, at, []puntuale.InboundMessage{{Client: c.ID, Session: first, Phone: "+393330000004", At: Begin}}); err != nil {
 		t.Fatal(err)
 	}
-	load(first, puntuale.SessionLoad{Sent: 2, Addressed: 2})
+	load(first, puntuale.SessionUsage{Sent: 2, Addressed: 2})
 	for range 2 {
 		if err := w.NoteLimit(ctx, first, 2000); err != nil {
 			t.Fatal(err)
 		}
 	}
-	load(first, puntuale.SessionLoad{Sent: 2, Addressed: 2, Portfolio: 2000})
-	load(foreign, puntuale.SessionLoad{Sent: 1, Addressed: 1})
+	load(first, puntuale.SessionUsage{Sent: 2, Addressed: 2, Portfolio: 2000})
+	load(foreign, puntuale.SessionUsage{Sent: 1, Addressed: 1})
 	if err := w.NoteOfficial(ctx, first, "other", "55"); err != nil {
 		t.Fatal(err)
 	}
-	load(first, puntuale.SessionLoad{Sent: 2, Addressed: 2})
+	load(first, puntuale.SessionUsage{Sent: 2, Addressed: 2})
 
 	if err := w.Met(ctx, c.ID, c.Session, phone, at); err != nil {
 		t.Fatal(err)
 	}
 	c.MustSend(node, at, c.MustStart(phone, Begin, 1)...)
-	load(c.Session, puntuale.SessionLoad{Sent: 1, Met: 1})
+	load(c.Session, puntuale.SessionUsage{Sent: 1, Met: 1})
 	if _, err := c.SessionLoad(ctx, 987654, at); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		t.Errorf("of nothing: %v", err)
 	}
 }
 
 // charged is evidence about a message that also says what the network bills.
-func charged(f *fed, m puntuale.DueMessage, k puntuale.EvidenceKind, country, category string, billable bool) puntuale.Evidence {
-	return puntuale.Evidence{
+func charged(f *fed, m puntuale.DueMessage, k puntuale.ReceiptKind, country, category string, billable bool) puntuale.DeliveryReceipt {
+	return puntuale.DeliveryReceipt{
 		MessageRef: puntuale.MessageRef{Client: f.ID, ID: m.ID}, Session: f.Session, Kind: k, At: Begin,
 		Charge: puntuale.Charge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable},
 	}
 }
 
-func (f *fed) wantCharges(want ...puntuale.CountedCharge) {
+func (f *fed) wantCharges(want ...puntuale.ChargeCount) {
 	f.w.t.Helper()
 	if got, err := f.Charges(context.Background(), f.id); err != nil || !slices.Equal(got, want) {
 		f.w.t.Errorf("charges are %+v, %v, want %+v", got, err, want)
 	}
 }
 
-func counted(country, category string, billable bool, n int) puntuale.CountedCharge {
-	return puntuale.CountedCharge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable, Messages: n}
+func counted(country, category string, billable bool, n int) puntuale.ChargeCount {
+	return puntuale.ChargeCount{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable, Messages: n}
 }
 
 // A message that the network bills for a campaign counts once, when it is delivered. Other messages do not count.
@@ -107,17 +107,17 @@ func testCharges(t *testing.T, w *World) {
 	single := f.MustStart(phone, Begin, 1)
 	f.MustSend(f.node, Begin.Add(time.Minute), single...)
 	f.wantCharges()
-	w.mustKeep(Begin, charged(f, due[0], puntuale.EvidenceSent, "IT", "marketing", true)) // not delivered yet
+	w.mustKeep(Begin, charged(f, due[0], puntuale.ReceiptSent, "IT", "marketing", true)) // not delivered yet
 	f.wantCharges()
 	for range 2 {
 		w.mustKeep(Begin,
-			charged(f, due[0], puntuale.EvidenceDelivered, "IT", "marketing", true), charged(f, due[0], puntuale.EvidenceRead, "IT", "marketing", true),
-			charged(f, due[1], puntuale.EvidenceRead, "IT", "marketing", true), charged(f, due[2], puntuale.EvidenceDelivered, "", "service", false),
-			charged(f, due[3], puntuale.EvidenceDelivered, "", "", false), // this status says nothing about the bill
-			charged(f, puntuale.DueMessage{ID: single[0]}, puntuale.EvidenceDelivered, "IT", "marketing", true))
+			charged(f, due[0], puntuale.ReceiptDelivered, "IT", "marketing", true), charged(f, due[0], puntuale.ReceiptRead, "IT", "marketing", true),
+			charged(f, due[1], puntuale.ReceiptRead, "IT", "marketing", true), charged(f, due[2], puntuale.ReceiptDelivered, "", "service", false),
+			charged(f, due[3], puntuale.ReceiptDelivered, "", "", false), // this status says nothing about the bill
+			charged(f, puntuale.DueMessage{ID: single[0]}, puntuale.ReceiptDelivered, "IT", "marketing", true))
 		f.wantCharges(counted("", "service", false, 1), counted("IT", "marketing", true, 2))
 	}
-	w.mustKeep(Begin, charged(f, due[3], puntuale.EvidenceRead, "DE", "utility", true)) // the later status has the bill
+	w.mustKeep(Begin, charged(f, due[3], puntuale.ReceiptRead, "DE", "utility", true)) // the later status has the bill
 	f.wantCharges(counted("", "service", false, 1), counted("DE", "utility", true, 1), counted("IT", "marketing", true, 2))
 }
 
@@ -126,10 +126,10 @@ func testChargesTogether(t *testing.T, w *World) {
 	const messages, tellers = 20, 4
 	f := w.running(messages)
 	f.mustFeed(messages, Begin)
-	var told []puntuale.Evidence
+	var told []puntuale.DeliveryReceipt
 	for i, m := range f.due(Begin) {
 		f.MustSend(f.node, Begin.Add(time.Minute), m.ID)
-		told = append(told, charged(f, m, puntuale.EvidenceDelivered, []string{"IT", "DE"}[i%2], "marketing", true))
+		told = append(told, charged(f, m, puntuale.ReceiptDelivered, []string{"IT", "DE"}[i%2], "marketing", true))
 	}
 	var all sync.WaitGroup
 	errs := make(chan error, tellers)

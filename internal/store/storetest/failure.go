@@ -19,12 +19,12 @@ func testFailures(t *testing.T, w *World) {
 	if err != nil || len(users) != 1 {
 		t.Fatalf("%+v, %v", users, err)
 	}
-	if _, err := w.Try(ctx, []puntuale.Try{{Mark: "account", Free: 5}}, Begin); err != nil {
+	if _, err := w.Try(ctx, []puntuale.SignInAttempt{{Mark: "account", Free: 5}}, Begin); err != nil {
 		t.Fatal(err)
 	}
 	fail := func(at time.Time, what, address string) {
 		t.Helper()
-		if err := w.Fail(ctx, "account", []puntuale.Failure{{User: users[0], What: what, Address: address}}, at); err != nil {
+		if err := w.Fail(ctx, "account", []puntuale.SignInFailure{{User: users[0], What: what, Address: address}}, at); err != nil {
 			t.Fatal(err)
 		}
 	}

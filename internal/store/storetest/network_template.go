@@ -63,11 +63,11 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	showsTemplates(t, c, first, "55 1 : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
 
 	late := Begin.Add(time.Minute)
-	tellTemplate(t, w, c, puntuale.TemplateNews{Account: "55", Name: "uno", Status: puntuale.TemplatePaused, Reason: "FIRST_PAUSE", At: late})
-	tellTemplate(t, w, c, puntuale.TemplateNews{Account: "55", Name: "uno", Status: puntuale.TemplateApproved, At: late.Add(-time.Second)}) // older
-	tellTemplate(t, w, c, puntuale.TemplateNews{Account: "55", Name: "uno", Quality: "RED", At: late})
-	tellTemplate(t, w, c, puntuale.TemplateNews{Account: "55", Name: "nuovo", Category: "MARKETING", At: late})
-	tellTemplate(t, w, c, puntuale.TemplateNews{Account: "99", Name: "uno", Status: puntuale.TemplatePaused, At: late})
+	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Status: puntuale.TemplatePaused, Reason: "FIRST_PAUSE", At: late})
+	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Status: puntuale.TemplateApproved, At: late.Add(-time.Second)}) // older
+	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Quality: "RED", At: late})
+	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "nuovo", Category: "MARKETING", At: late})
+	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "99", Name: "uno", Status: puntuale.TemplatePaused, At: late})
 	keepTemplates(t, w, first, "55", Begin.Add(30*time.Second), "", "uno")
 	showsTemplates(t, c, first, "55 30 : due DELETED UTILITY GREEN  nuovo UNKNOWN MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
 	showsTemplates(t, other, foreign, "55 never :")
@@ -134,7 +134,7 @@ func showsTemplates(t *testing.T, c *Client, id puntuale.SessionID, want string)
 }
 
 // tellTemplate stores a change of one template that Meta reported.
-func tellTemplate(t *testing.T, w *World, c *Client, n puntuale.TemplateNews) {
+func tellTemplate(t *testing.T, w *World, c *Client, n puntuale.TemplateEvent) {
 	t.Helper()
 	n.Client, n.Language = c.ID, "it"
 	if err := w.TellNetworkTemplate(context.Background(), n); err != nil {

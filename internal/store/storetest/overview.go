@@ -72,7 +72,7 @@ func testPulses(t *testing.T, w *World) {
 	c.MustStart(phone, Begin, 1)
 	c.MustStart(phone, Begin, 1)
 	got, err := p.Pulses(ctx, []puntuale.ClientDay{{Client: c.ID, Day: Day}, {Client: quiet.ID, Day: Day}, {Client: 987654, Day: Day}})
-	want := map[puntuale.ClientID]puntuale.Pulse{c.ID: {Used: 2, Sessions: 2, Online: 1}, quiet.ID: {Sessions: 1, Online: 1}}
+	want := map[puntuale.ClientID]puntuale.ClientStatus{c.ID: {Used: 2, Sessions: 2, Online: 1}, quiet.ID: {Sessions: 1, Online: 1}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("pulses = %+v, %v, want %+v", got, err, want)
 	}

@@ -179,7 +179,7 @@ func testVisits(t *testing.T, w *World) {
 		t.Errorf("ended: %v", err)
 	}
 	keep("three", Begin.Add(time.Hour))
-	if err := w.IssueTicket(ctx, "h", puntuale.Unfinished{Kind: puntuale.UnfinishedTicket, User: 7, Until: Begin.Add(time.Hour)}); err != nil {
+	if err := w.IssueTicket(ctx, "h", puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Until: Begin.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.PurgeDoor(ctx, Begin.Add(time.Minute)); err != nil || read(Begin) == "" {
@@ -195,7 +195,7 @@ func testVisits(t *testing.T, w *World) {
 // A ticket is used once, even if many try, and only for its purpose.
 func testTickets(t *testing.T, w *World) {
 	ctx := context.Background()
-	want := puntuale.Unfinished{Kind: puntuale.UnfinishedTicket, User: 7, Stamp: 3, Until: Begin.Add(time.Hour)}
+	want := puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Stamp: 3, Until: Begin.Add(time.Hour)}
 	if err := w.IssueTicket(ctx, "h", want); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func testTickets(t *testing.T, w *World) {
 // Attempts are counted exactly, even if several are made at the same time.
 func testTries(t *testing.T, w *World) {
 	ctx := context.Background()
-	tries := []puntuale.Try{{Mark: "account", Free: 5}, {Mark: "address", Free: 20}}
+	tries := []puntuale.SignInAttempt{{Mark: "account", Free: 5}, {Mark: "address", Free: 20}}
 	var passed atomic.Int64
 	together(16, func(int) {
 		wait, err := w.Try(ctx, tries, Begin)
@@ -248,7 +248,7 @@ func testTries(t *testing.T, w *World) {
 			t.Fatalf("after the wait: %v, %v", wait, err)
 		}
 	}
-	if wait, err := w.Try(ctx, []puntuale.Try{{Mark: "another", Free: 5}}, now); err != nil || wait != 0 {
+	if wait, err := w.Try(ctx, []puntuale.SignInAttempt{{Mark: "another", Free: 5}}, now); err != nil || wait != 0 {
 		t.Errorf("another account waits %v, %v", wait, err)
 	}
 	if err := w.Forget(ctx, []string{"account"}, []string{"address"}); err != nil {

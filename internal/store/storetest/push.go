@@ -60,7 +60,7 @@ func (p *post) subscribe(d puntuale.Device) {
 	}
 }
 
-func (p *post) endPush(c puntuale.Push, end puntuale.PushEnd, again time.Duration) {
+func (p *post) endPush(c puntuale.Push, end puntuale.PushOutcome, again time.Duration) {
 	p.w.t.Helper()
 	if err := p.w.EndPush(context.Background(), c, end, Begin.Add(again)); err != nil {
 		p.w.t.Fatal(err)

@@ -11,15 +11,15 @@ import (
 )
 
 // evidence is a report of the network about an attempt of the client's default session.
-func (c *Client) evidence(item puntuale.ClaimItem, token int64, k puntuale.EvidenceKind, at time.Time) puntuale.Evidence {
-	e := puntuale.Evidence{MessageRef: item.MessageRef, Session: c.Session, Token: token, Kind: k, At: at, Detail: puntuale.Quoted("wamid.1")}
-	if k == puntuale.EvidenceFailed {
+func (c *Client) evidence(item puntuale.ClaimItem, token int64, k puntuale.ReceiptKind, at time.Time) puntuale.DeliveryReceipt {
+	e := puntuale.DeliveryReceipt{MessageRef: item.MessageRef, Session: c.Session, Token: token, Kind: k, At: at, Detail: puntuale.Quoted("wamid.1")}
+	if k == puntuale.ReceiptFailed {
 		e.Reason, e.Detail = puntuale.Quoted("Il destinatario non riceve su WhatsApp"), puntuale.Quoted("Meta 131026 wamid.1")
 	}
 	return e
 }
 
-func (w *World) mustKeep(now time.Time, all ...puntuale.Evidence) (unknown int) {
+func (w *World) mustKeep(now time.Time, all ...puntuale.DeliveryReceipt) (unknown int) {
 	w.t.Helper()
 	unknown, err := w.KeepEvidence(context.Background(), now, all)
 	if err != nil {
@@ -29,14 +29,14 @@ func (w *World) mustKeep(now time.Time, all ...puntuale.Evidence) (unknown int) 
 }
 
 // permutations are all orders of kinds.
-func permutations(kinds []puntuale.EvidenceKind) (all [][]puntuale.EvidenceKind) {
+func permutations(kinds []puntuale.ReceiptKind) (all [][]puntuale.ReceiptKind) {
 	if len(kinds) == 0 {
-		return [][]puntuale.EvidenceKind{nil}
+		return [][]puntuale.ReceiptKind{nil}
 	}
 	for i, k := range kinds {
 		rest := append(slices.Clone(kinds[:i]), kinds[i+1:]...)
 		for _, p := range permutations(rest) {
-			all = append(all, append([]puntuale.EvidenceKind{k}, p...))
+			all = append(all, append([]puntuale.ReceiptKind{k}, p...))
 		}
 	}
 	return all
@@ -49,16 +49,16 @@ func testEvidenceAnyOrder(t *testing.T, w *World) {
 	node := w.MustJoin()
 	serial := 0
 	spent := int64(0)
-	for _, kinds := range [][]puntuale.EvidenceKind{
-		{puntuale.EvidenceSent},
-		{puntuale.EvidenceFailed},
-		{puntuale.EvidenceSent, puntuale.EvidenceFailed},
-		{puntuale.EvidenceSent, puntuale.EvidenceDelivered, puntuale.EvidenceRead},
-		{puntuale.EvidenceSent, puntuale.EvidenceDelivered, puntuale.EvidenceFailed},
-		{puntuale.EvidenceFailed, puntuale.EvidenceRead},
+	for _, kinds := range [][]puntuale.ReceiptKind{
+		{puntuale.ReceiptSent},
+		{puntuale.ReceiptFailed},
+		{puntuale.ReceiptSent, puntuale.ReceiptFailed},
+		{puntuale.ReceiptSent, puntuale.ReceiptDelivered, puntuale.ReceiptRead},
+		{puntuale.ReceiptSent, puntuale.ReceiptDelivered, puntuale.ReceiptFailed},
+		{puntuale.ReceiptFailed, puntuale.ReceiptRead},
 	} {
-		want, delivered := puntuale.Completed, slices.Contains(kinds, puntuale.EvidenceDelivered)
-		if kinds[len(kinds)-1] == puntuale.EvidenceFailed && !delivered {
+		want, delivered := puntuale.Completed, slices.Contains(kinds, puntuale.ReceiptDelivered)
+		if kinds[len(kinds)-1] == puntuale.ReceiptFailed && !delivered {
 			want = puntuale.Failed
 		}
 		for _, order := range permutations(kinds) {
@@ -84,8 +84,8 @@ func testEvidenceAnyOrder(t *testing.T, w *World) {
 					spent++
 				}
 				if d.State != want || c.credits() != 1000-spent || d.Delivered.IsZero() == delivered ||
-					d.Read.IsZero() == slices.Contains(kinds, puntuale.EvidenceRead) ||
-					d.Departed.IsZero() == slices.Contains(kinds, puntuale.EvidenceSent) || d.GivenUp.IsZero() == slices.Contains(kinds, puntuale.EvidenceFailed) || d.Detail.IsZero() {
+					d.Read.IsZero() == slices.Contains(kinds, puntuale.ReceiptRead) ||
+					d.Departed.IsZero() == slices.Contains(kinds, puntuale.ReceiptSent) || d.GivenUp.IsZero() == slices.Contains(kinds, puntuale.ReceiptFailed) || d.Detail.IsZero() {
 					t.Fatalf("%s, %v: %v %q %q, delivered %v, read %v, %d credits, want %v and %d", start, order, d.State, d.Response(), d.Detail, d.Delivered, d.Read,
 						c.credits(), want, 1000-spent)
 				}
@@ -110,26 +110,26 @@ func testEvidenceLeavesAlone(t *testing.T, w *World) {
 	item, token := c.attempt(node, phone)
 	now := Begin.Add(time.Second)
 
-	foreign := c.evidence(item, token, puntuale.EvidenceFailed, now)
+	foreign := c.evidence(item, token, puntuale.ReceiptFailed, now)
 	foreign.Client = other.ID
-	elsewhere := c.evidence(item, token, puntuale.EvidenceFailed, now)
+	elsewhere := c.evidence(item, token, puntuale.ReceiptFailed, now)
 	elsewhere.Session = other.Session
-	nothing := c.evidence(item, token, puntuale.EvidenceRead, now)
+	nothing := c.evidence(item, token, puntuale.ReceiptRead, now)
 	nothing.ID = 1
 	if n := w.mustKeep(now, foreign, elsewhere, nothing); n != 3 {
 		t.Errorf("%d were unknown", n)
 	}
-	w.mustKeep(now, c.evidence(item, token+1, puntuale.EvidenceFailed, now))
+	w.mustKeep(now, c.evidence(item, token+1, puntuale.ReceiptFailed, now))
 	if d := c.Detail(item.ID); d.Intent != token || d.State != puntuale.Pending {
 		t.Errorf("after evidence of others: %+v", d)
 	}
 	// The message waits for another try. A failure of the earlier try says nothing, but a delivery does.
 	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: now.Add(time.Hour)})
-	w.mustKeep(now, c.evidence(item, token, puntuale.EvidenceFailed, now))
+	w.mustKeep(now, c.evidence(item, token, puntuale.ReceiptFailed, now))
 	if d := c.Detail(item.ID); d.Intent != 0 {
 		t.Errorf("open, after a late failure: %+v", d)
 	}
-	w.mustKeep(now, c.evidence(item, token, puntuale.EvidenceDelivered, now))
+	w.mustKeep(now, c.evidence(item, token, puntuale.ReceiptDelivered, now))
 	if d := c.Detail(item.ID); d.State != puntuale.Completed || c.credits() != 99 {
 		t.Errorf("open, after a delivery: %+v, %d credits", d, c.credits())
 	}
@@ -141,7 +141,7 @@ func testEvidenceLeavesAlone(t *testing.T, w *World) {
 	cancelled := puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: c.ID, ID: id}}
 	ours, oursToken := c.attempt(node, "+393330000006")
 	w.MustRecord(now, ours, oursToken, puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Fuori dalla finestra")})
-	for _, k := range []puntuale.EvidenceKind{puntuale.EvidenceSent, puntuale.EvidenceFailed, puntuale.EvidenceRead} {
+	for _, k := range []puntuale.ReceiptKind{puntuale.ReceiptSent, puntuale.ReceiptFailed, puntuale.ReceiptRead} {
 		if d := c.Detail(ours.ID); d.State != puntuale.Failed || d.Response().String() != "Fuori dalla finestra" {
 			t.Errorf("refused, before it was read: %v %s", d.State, d.Response())
 		}
@@ -163,10 +163,10 @@ func testEvidenceAfterResend(t *testing.T, w *World) {
 	item, token := c.attempt(node, phone)
 	now := Begin.Add(time.Second)
 	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent})
-	w.mustKeep(now, c.evidence(item, token, puntuale.EvidenceFailed, now))
+	w.mustKeep(now, c.evidence(item, token, puntuale.ReceiptFailed, now))
 	again := c.MustResend(item.ID)
 	later := now.Add(time.Hour)
-	w.mustKeep(later, c.evidence(item, token, puntuale.EvidenceDelivered, later))
+	w.mustKeep(later, c.evidence(item, token, puntuale.ReceiptDelivered, later))
 	if d := c.Detail(item.ID); d.State != puntuale.Rescheduled || d.Delivered.IsZero() {
 		t.Errorf("the old one: %+v", d)
 	}
@@ -187,7 +187,7 @@ func testEvidenceBlocks(t *testing.T, w *World) {
 	item, token := c.attempt(w.MustJoin(), phone)
 	now := Begin.Add(time.Second)
 	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent})
-	e := c.evidence(item, token, puntuale.EvidenceFailed, now)
+	e := c.evidence(item, token, puntuale.ReceiptFailed, now)
 	e.Block = "codice Meta 131050"
 	w.mustKeep(now, e)
 	all, _, err := c.Blacklist(ctx, puntuale.Page{})

@@ -233,7 +233,7 @@ func testCreditsRunOut(t *testing.T, w *World) {
 	items = append(items, rich.Items(phone, 0, free...)...)
 	before := c.Detail(early[2])
 	_, granted := w.MustClaim(node, Begin.Add(time.Hour), items...)
-	want := []puntuale.Granted{puntuale.ClaimHeld, puntuale.ClaimGranted, puntuale.ClaimHeld, puntuale.ClaimGranted, puntuale.ClaimGranted}
+	want := []puntuale.ClaimAnswer{puntuale.ClaimHeld, puntuale.ClaimGranted, puntuale.ClaimHeld, puntuale.ClaimGranted, puntuale.ClaimGranted}
 	if !slices.Equal(granted, want) {
 		t.Fatalf("granted = %v, want %v", granted, want)
 	}

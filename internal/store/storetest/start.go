@@ -72,7 +72,7 @@ func testStart(t *testing.T, w *World) {
 func testEmptyStart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	r := c.Run(phone, Begin, 0)
-	r.Skipped = []puntuale.Skipped{{Step: 1, Moment: Begin.Add(-time.Hour), Reason: puntuale.Quoted("past")}}
+	r.Skipped = []puntuale.SkippedStep{{Step: 1, Moment: Begin.Add(-time.Hour), Reason: puntuale.Quoted("past")}}
 	r.Idempotency = Keyed("POST /api/start/1", "k", "h")
 	for i := range 2 {
 		got, err := Start(context.Background(), c, r)
@@ -94,7 +94,7 @@ func testReplay(t *testing.T, w *World) {
 	}
 	run := c.Run(phone, Begin, 2)
 	run.Idempotency = &key
-	run.Skipped = []puntuale.Skipped{{Step: 2, Moment: Begin, Reason: puntuale.Quoted("past")}}
+	run.Skipped = []puntuale.SkippedStep{{Step: 2, Moment: Begin, Reason: puntuale.Quoted("past")}}
 	first, err := c.Start(ctx, run)
 	if err != nil {
 		t.Fatal(err)

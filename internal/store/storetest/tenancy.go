@@ -75,7 +75,7 @@ var foreignCalls = map[string]foreign{
 	},
 	"Erase": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		done, err := mine.Erase(context.Background(), puntuale.Erasure{Phone: phone, Mark: "~x", Day: Day, Now: Begin})
-		if done == (puntuale.Erased{}) {
+		if done == (puntuale.ErasureResult{}) {
 			return []any{}, err
 		}
 		return []any{done}, err
@@ -390,8 +390,8 @@ var foreignCalls = map[string]foreign{
 	},
 	"Restored": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		r, err := mine.Restored(context.Background())
-		if r == (puntuale.Restored{}) {
-			return []puntuale.Restored(nil), err
+		if r == (puntuale.RestoreResult{}) {
+			return []puntuale.RestoreResult(nil), err
 		}
 		return r, err
 	},

@@ -183,7 +183,7 @@ func (c *Client) Items(phone string, intent int64, ids ...puntuale.MessageID) []
 }
 
 // MustClaim claims at now and returns the token and the answers.
-func (w *World) MustClaim(node puntuale.NodeID, now time.Time, items ...puntuale.ClaimItem) (int64, []puntuale.Granted) {
+func (w *World) MustClaim(node puntuale.NodeID, now time.Time, items ...puntuale.ClaimItem) (int64, []puntuale.ClaimAnswer) {
 	w.t.Helper()
 	token := Token(node)
 	granted, err := w.Claim(context.Background(), puntuale.Claim{Node: node, Token: token, Now: now, Messages: items})
@@ -194,9 +194,9 @@ func (w *World) MustClaim(node puntuale.NodeID, now time.Time, items ...puntuale
 }
 
 // begin are the beginnings of the sessions' queues.
-func begin(sessions ...puntuale.SessionID) (places []puntuale.Place) {
+func begin(sessions ...puntuale.SessionID) (places []puntuale.QueueCursor) {
 	for _, id := range sessions {
-		places = append(places, puntuale.Place{Session: id})
+		places = append(places, puntuale.QueueCursor{Session: id})
 	}
 	return places
 }

@@ -41,8 +41,8 @@ type RestoreConfig struct {
 	MakeNumbers func(ctx context.Context, db *sql.DB, postgres bool) error
 }
 
-// Restored is what a restore found.
-type Restored struct {
+// RestoreResult is what a restore found.
+type RestoreResult struct {
 	Since   time.Time // the copy's moment: what happened later is not in it
 	Unknown int64     // messages set aside
 	Clients int64     // of so many clients
@@ -55,7 +55,7 @@ type Restored struct {
 // Restore fills an empty database of either kind with a backup's, and sets aside what was due. It is one transaction, like
 // [Import]: what ends it early leaves the database empty.
 // Errors wrap those of package archive where the backup is at fault. Codes: as for Import.
-func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReader, r RestoreConfig) (done Restored, err error) {
+func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReader, r RestoreConfig) (done RestoreResult, err error) {
 	if err := backup.Check(); err != nil {
 		return done, err
 	}
@@ -66,7 +66,7 @@ func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReade
 	defer from.Close()
 	made := "" // a file of linked numbers that was not there before
 	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *installation, l *engine.Conn) (err error) {
-		if done, err = s.setAside(ctx, l, aside{since: backup.At, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
+		if done, err = s.setAside(ctx, l, restoreTransaction{since: backup.At, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
 			return err
 		}
 		if !backup.Has(archive.NumbersEntry) {
@@ -138,7 +138,7 @@ func (s *installation) renewLinked(ctx context.Context, l *engine.Conn) (err err
 
 // MarkRestored sets aside the due messages of a copy that was made by other means at a moment. No server may work on
 // it. Codes: conflict (a server or another command does); invalid (the moment lies ahead).
-func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r RestoreConfig) (done Restored, err error) {
+func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r RestoreConfig) (done RestoreResult, err error) {
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
 		return done, err
@@ -161,7 +161,7 @@ func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r Res
 	if err := m.lock(ctx); err != nil {
 		return done, err
 	}
-	if done, err = s.setAside(ctx, l, aside{since: since, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
+	if done, err = s.setAside(ctx, l, restoreTransaction{since: since, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
 		return done, engine.PublicError(err)
 	}
 	if err := m.disownSessions(ctx); err != nil {
@@ -176,8 +176,8 @@ func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r Res
 	return done, nil
 }
 
-// aside is one restore.
-type aside struct {
+// restoreTransaction is one restore.
+type restoreTransaction struct {
 	since, now time.Time
 	hold       bool
 }
@@ -188,7 +188,7 @@ const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
 const faultStoreCopyLiesAhead puntuale.ReasonCode = "store.copy_lies_ahead"
 
 // setAside does what a restore asks for, inside a transaction that nobody works beside.
-func (s *installation) setAside(ctx context.Context, a engine.Querier, r aside) (done Restored, err error) {
+func (s *installation) setAside(ctx context.Context, a engine.Querier, r restoreTransaction) (done RestoreResult, err error) {
 	if r.since.After(r.now.Add(queue.ClockSlack)) {
 		return done, puntuale.Invalid(puntuale.Fault{Location: "since",
 			Code: faultStoreCopyLiesAhead, Args: []string{r.since.Format(time.RFC3339), r.now.Format(time.RFC3339)}})

@@ -22,7 +22,7 @@ type HomePage struct {
 	Account   puntuale.Client
 	Day       puntuale.Date
 	Total     puntuale.DayTotal
-	Pulse     puntuale.Pulse
+	Pulse     puntuale.ClientStatus
 	Ended     []puntuale.MessageDetail // newest first
 	Uncertain []puntuale.MessageDetail // the same
 	Partly    bool                     // not all uncertain ones were looked for
@@ -31,7 +31,7 @@ type HomePage struct {
 	Next      *puntuale.MessageDetail  // where nothing more is to leave today; nil: none
 	Failures  []Failure
 	Sessions  []SeenSession
-	Restored  puntuale.Restored
+	Restored  puntuale.RestoreResult
 }
 
 // Home is the first page of a client's dashboard.

@@ -16,7 +16,7 @@ import (
 
 // UnknownPage is a page of the messages that may have left before a restore.
 type UnknownPage struct {
-	Restored puntuale.Restored
+	Restored puntuale.RestoreResult
 	Rows     []puntuale.MessageDetail
 	Cursor   string
 	Next     string

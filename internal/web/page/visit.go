@@ -27,7 +27,7 @@ const (
 	keySeen    = "seen"    // seconds
 	KeyEntered = "entered" // clients whose dashboards a partner's user entered
 	keyToasts  = "toasts"  // to be said on the next page
-	KeyPending = "pending" // sign-ins that wait for a choice or a code: JSON of []puntuale.Unfinished
+	KeyPending = "pending" // sign-ins that wait for a choice or a code: JSON of []puntuale.PendingStep
 	KeyNext    = "next"    // where they wanted to go
 	KeySecret  = "secret"  // of a second factor that is being set up: JSON of secondStep
 )

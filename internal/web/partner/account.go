@@ -86,7 +86,7 @@ func accountOf(v *page.Request, id string) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
-	a := Account{ClientRow: ClientRow{Client: row.Client, Pulse: row.Pulse, Ended: row.Ended}}
+	a := Account{ClientRow: ClientRow{Client: row.Client, ClientStatus: row.ClientStatus, Ended: row.Ended}}
 	text, err := json.MarshalIndent(account.SnapshotOf(row.Client), "", "  ")
 	if err != nil {
 		return Account{}, err

@@ -46,7 +46,7 @@ func clients(v *page.Request) error {
 func clientRows(rows []account.ClientRow) []ClientRow {
 	all := make([]ClientRow, len(rows))
 	for i, r := range rows {
-		all[i] = ClientRow{Client: r.Client, Pulse: r.Pulse, Ended: r.Ended}
+		all[i] = ClientRow{Client: r.Client, ClientStatus: r.ClientStatus, Ended: r.Ended}
 	}
 	return all
 }

@@ -18,7 +18,7 @@ import (
 // ClientRow is a client in a partner's list.
 type ClientRow struct {
 	puntuale.Client
-	puntuale.Pulse
+	puntuale.ClientStatus
 	Ended bool // its last day is past
 }
 

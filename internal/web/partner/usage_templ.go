@@ -142,7 +142,7 @@ func keysText(ctx context.Context) string {
 }
 
 // Usage is what the client used, and has left.
-func Usage(c puntuale.Client, p puntuale.Pulse, days []puntuale.DayTotal) templ.Component {
+func Usage(c puntuale.Client, p puntuale.ClientStatus, days []puntuale.DayTotal) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -103,7 +103,7 @@ type Editor struct {
 type Try struct {
 	Steps    []puntuale.Step
 	Messages []puntuale.PlannedMessage
-	Skipped  []puntuale.Skipped
+	Skipped  []puntuale.SkippedStep
 	Fields   []puntuale.Field
 	Dates    []Mark   // date fields that steps are reckoned from
 	Unsaid   []string // needed fields that nobody passes

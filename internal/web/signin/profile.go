@@ -77,8 +77,8 @@ func endVisits(v *page.Request) error {
 // secondStep is a second factor that is being set up. It is kept with the visit until a code shows that the person's app
 // has the secret.
 type secondStep struct {
-	Step   puntuale.Unfinished `json:"step"`
-	Secret []byte              `json:"secret"`
+	Step   puntuale.PendingStep `json:"step"`
+	Secret []byte               `json:"secret"`
 }
 
 func secondPage(v *page.Request) error {

@@ -123,7 +123,7 @@ func login(v *page.Request) error {
 	}
 	keepDoor(v)
 	v.Visits.Put(v.Ctx(), page.KeyNext, f.Value("next"))
-	steps := make([]puntuale.Unfinished, len(people))
+	steps := make([]puntuale.PendingStep, len(people))
 	for i, p := range people {
 		steps[i] = p.Begin(puntuale.UnfinishedSignIn)
 	}
@@ -154,7 +154,7 @@ func notIn(v *page.Request, err error, f *view.Form) error {
 }
 
 // await keeps sign-ins that wait for a choice or a code, under a new token.
-func await(v *page.Request, steps []puntuale.Unfinished) error {
+func await(v *page.Request, steps []puntuale.PendingStep) error {
 	if err := v.Visits.RenewToken(v.Ctx()); err != nil {
 		return err
 	}
@@ -167,11 +167,11 @@ func await(v *page.Request, steps []puntuale.Unfinished) error {
 }
 
 // passed goes on with a person whose password was right: to the second factor, where there is one.
-func passed(v *page.Request, p *account.Person, step puntuale.Unfinished) error {
+func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error {
 	if on, _ := p.Second(); !on {
 		return arrive(v, p)
 	}
-	if err := await(v, []puntuale.Unfinished{step}); err != nil {
+	if err := await(v, []puntuale.PendingStep{step}); err != nil {
 		return err
 	}
 	return v.Redirect("/login/code")
@@ -192,8 +192,8 @@ func arrive(v *page.Request, p *account.Person) error {
 
 // awaited are the people whose password was right and who can still go on, each with the step. Codes: unauthorized, with
 // [account.ErrOver] where there were some.
-func awaited(v *page.Request) (people []*account.Person, steps []puntuale.Unfinished, err error) {
-	var kept []puntuale.Unfinished
+func awaited(v *page.Request) (people []*account.Person, steps []puntuale.PendingStep, err error) {
+	var kept []puntuale.PendingStep
 	if json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), page.KeyPending)), &kept) != nil || len(kept) == 0 {
 		return nil, nil, page.ErrSignIn
 	}

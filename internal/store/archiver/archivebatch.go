@@ -26,14 +26,14 @@ const (
 var PastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: "event", pastSandbox: "sandbox_message",
 	pastReceipts: "receipt", pastEntries: "credit_entry"}
 
-// past is a part of the past: whole runs with all that hangs on them, and entries of the ledger. Rows are kept as the
+// archiveBatch is a part of the past: whole runs with all that hangs on them, and entries of the ledger. Rows are kept as the
 // lines that an archive's file has of them.
-type past struct {
+type archiveBatch struct {
 	tables []archive.Table
 	runs   map[puntuale.RunRef]*pastRun
 	order  []*pastRun // as they came
 	of     map[puntuale.MessageRef]*pastRun
-	ledger []pastEntry // likewise
+	ledger []batchEntry // likewise
 	rows   int
 	bytes  int
 }
@@ -52,16 +52,16 @@ type pastMessage struct {
 	due        int64
 }
 
-// pastEntry is an entry of the ledger.
-type pastEntry struct {
+// batchEntry is an entry of the ledger.
+type batchEntry struct {
 	client     puntuale.ClientID
 	id, amount int64
 	at         int64
 	line       string
 }
 
-func newPast(tables []archive.Table) *past {
-	return &past{tables: tables, runs: map[puntuale.RunRef]*pastRun{}, of: map[puntuale.MessageRef]*pastRun{}}
+func newPast(tables []archive.Table) *archiveBatch {
+	return &archiveBatch{tables: tables, runs: map[puntuale.RunRef]*pastRun{}, of: map[puntuale.MessageRef]*pastRun{}}
 }
 
 // fields finds values of a row by their columns' names.
@@ -89,7 +89,7 @@ func (fields) is(name string) func(archive.Column) bool {
 }
 
 // add takes a row. Messages come before what hangs on them.
-func (p *past) add(t archive.Table, values []any) error {
+func (p *archiveBatch) add(t archive.Table, values []any) error {
 	line, err := archive.AppendRow(nil, values)
 	if err != nil {
 		return fmt.Errorf("a row of %s: %w", t.Name, err)
@@ -115,7 +115,7 @@ func (p *past) add(t archive.Table, values []any) error {
 		}
 		r.lines[table] = append(r.lines[table], string(line))
 	case pastEntries:
-		p.ledger = append(p.ledger, pastEntry{client, f.int("id"), f.int("amount"), f.int("at"), string(line)})
+		p.ledger = append(p.ledger, batchEntry{client, f.int("id"), f.int("amount"), f.int("at"), string(line)})
 	default:
 		return fmt.Errorf("the table %s is none of the archive's", t.Name)
 	}
@@ -123,7 +123,7 @@ func (p *past) add(t archive.Table, values []any) error {
 }
 
 // run finds a run, or makes it.
-func (p *past) run(ref puntuale.RunRef) *pastRun {
+func (p *archiveBatch) run(ref puntuale.RunRef) *pastRun {
 	r := p.runs[ref]
 	if r == nil {
 		r = &pastRun{RunRef: ref}
@@ -148,23 +148,23 @@ func (r *pastRun) refs() []puntuale.MessageRef {
 }
 
 // copies are what the simulated network may have received of the run.
-func (r *pastRun) copies() (all []retention.CopyOf) {
+func (r *pastRun) copies() (all []retention.SandboxCopy) {
 	for _, m := range r.messages {
 		all = append(all, retention.CopiesOf(m.MessageRef, m.generation)...)
 	}
 	return all
 }
 
-func (p *past) empty() bool { return len(p.order)+len(p.ledger) == 0 }
+func (p *archiveBatch) empty() bool { return len(p.order)+len(p.ledger) == 0 }
 
 // keep leaves only what the two functions keep.
-func (p *past) keep(run func(*pastRun) bool, entry func(*pastEntry) bool) {
+func (p *archiveBatch) keep(run func(*pastRun) bool, entry func(*batchEntry) bool) {
 	p.order = slices.DeleteFunc(p.order, func(r *pastRun) bool { return !run(r) })
-	p.ledger = slices.DeleteFunc(p.ledger, func(e pastEntry) bool { return !entry(&e) })
+	p.ledger = slices.DeleteFunc(p.ledger, func(e batchEntry) bool { return !entry(&e) })
 }
 
 // spans say what there is of each client.
-func (p *past) spans() []archive.Span {
+func (p *archiveBatch) spans() []archive.Span {
 	found := map[puntuale.ClientID]*archive.Span{}
 	of := func(c puntuale.ClientID) *archive.Span {
 		if found[c] == nil {
@@ -194,7 +194,7 @@ func (p *past) spans() []archive.Span {
 }
 
 // write writes an archive's file.
-func (p *past) write(to io.Writer, h archive.Header) error {
+func (p *archiveBatch) write(to io.Writer, h archive.Header) error {
 	lines := func(table int, use func(string) error) error {
 		for _, r := range p.order {
 			if table == pastEntries {
@@ -241,7 +241,7 @@ func (p *past) write(to io.Writer, h archive.Header) error {
 }
 
 // readPast reads a file of an archive.
-func readPast(folder *archive.Folder, file archive.File) (*past, archive.Header, error) {
+func readPast(folder *archive.Folder, file archive.File) (*archiveBatch, archive.Header, error) {
 	p := newPast(nil)
 	h, err := folder.Read(file, p.add)
 	p.tables = h.Tables

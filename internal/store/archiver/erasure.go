@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// forgotten is an erasure that the archive's files have not followed yet.
-type forgotten struct {
+// pendingErasure is an erasure that the archive's files have not followed yet.
+type pendingErasure struct {
 	client puntuale.ClientID
 	mark   string
 	times  int64
@@ -25,9 +25,9 @@ const forgetAtMost = 1000
 
 // forget takes persons who were erased out of the archive's files. An erasure is over once no file names its person; one
 // of a damaged file stays, with those of all its clients.
-func (t *tenure) forget(ctx context.Context) error {
+func (t *archiveTerm) forget(ctx context.Context) error {
 	all, err := engine.QueryAll(ctx, t.s.ArchiveReads, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{forgetAtMost},
-		func(rows engine.Row, f *forgotten) error { return rows.Scan(&f.client, &f.mark, &f.times) })
+		func(rows engine.Row, f *pendingErasure) error { return rows.Scan(&f.client, &f.mark, &f.times) })
 	if err != nil {
 		return fmt.Errorf("look for erasures: %w", err)
 	}
@@ -64,16 +64,16 @@ func (t *tenure) forget(ctx context.Context) error {
 	return t.fenced(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `delete from archive_erasure where (client_id, mark, times) in (select u.c, u.m, u.t from $u(c bigint, m text, t bigint))`,
 			engine.Columns{
-				engine.Column(all, func(f *forgotten) int64 { return int64(f.client) }),
-				engine.Column(all, func(f *forgotten) string { return f.mark }),
-				engine.Column(all, func(f *forgotten) int64 { return f.times }),
+				engine.Column(all, func(f *pendingErasure) int64 { return int64(f.client) }),
+				engine.Column(all, func(f *pendingErasure) string { return f.mark }),
+				engine.Column(all, func(f *pendingErasure) int64 { return f.times }),
 			})
 		return err
 	})
 }
 
 // forgetIn replaces a file that names one of the persons by one that does not, and returns of how many runs that was.
-func (t *tenure) forgetIn(file archive.File, marks map[puntuale.ClientID][]string) (int, error) {
+func (t *archiveTerm) forgetIn(file archive.File, marks map[puntuale.ClientID][]string) (int, error) {
 	h, err := t.folder.Header(file)
 	if err != nil || !slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool { return marks[puntuale.ClientID(s.Client)] != nil }) {
 		return 0, err
@@ -103,7 +103,7 @@ func (t *tenure) forgetIn(file archive.File, marks map[puntuale.ClientID][]strin
 }
 
 // wipe removes what names the person of a run, as an erasure does in the database (erase.go).
-func (p *past) wipe(r *pastRun) error {
+func (p *archiveBatch) wipe(r *pastRun) error {
 	digits := strings.TrimPrefix(r.phone, "+")
 	for table := range r.lines {
 		t := p.tables[table]

@@ -23,12 +23,12 @@ func flaws(body []byte) []puntuale.Fault {
 type walker struct {
 	text   []byte
 	i      int
-	path   []turn // from the body to where the walker is
+	path   []jsonStep // from the body to where the walker is
 	faults []puntuale.Fault
 }
 
-// turn leads from a value to one inside it: a member, or an entry.
-type turn struct {
+// jsonStep leads from a value to one inside it: a member, or an entry.
+type jsonStep struct {
 	name  string
 	entry int // of an array; -1: it is a member
 }
@@ -68,7 +68,7 @@ func (w *walker) object() {
 			w.space()
 		}
 		name, whole := w.string()
-		w.path = append(w.path, turn{name, -1})
+		w.path = append(w.path, jsonStep{name, -1})
 		switch {
 		case !whole:
 			w.flaw(faultCallHalfCharacterName)
@@ -91,7 +91,7 @@ func (w *walker) array() {
 		if w.text[w.i] == ',' {
 			w.i++
 		}
-		w.path = append(w.path, turn{entry: n})
+		w.path = append(w.path, jsonStep{entry: n})
 		w.value()
 		w.path = w.path[:len(w.path)-1]
 	}

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/auth"
 )
 
-func stranger(i int) auth.Asker {
+func stranger(i int) auth.HashCaller {
 	return auth.StrangerAt(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}))
 }
 
@@ -41,7 +41,7 @@ func newLine(t *testing.T) *line {
 }
 
 // come lets somebody enter, and waits until it waits or is refused.
-func (l *line) come(ctx context.Context, name string, a auth.Asker) {
+func (l *line) come(ctx context.Context, name string, a auth.HashCaller) {
 	l.t.Helper()
 	go func() {
 		leave, err := l.queue.Enter(ctx, a)

@@ -27,7 +27,7 @@ const (
 
 // answers takes the number out of answers that are kept for repeats. The records stay: without them a repeat would have
 // its effect again.
-func (x *erasing) answers(ctx context.Context) error {
+func (x *erasureTransaction) answers(ctx context.Context) error {
 	text := answersNaming
 	if x.s.Dialect.Postgres {
 		text = answersNamingPostgres
@@ -56,7 +56,7 @@ func (x *erasing) answers(ctx context.Context) error {
 }
 
 // rewrite strips answers as they are by now: another erasure may have changed them.
-func (x *erasing) rewrite(ctx context.Context, a engine.Querier, part []keptText) (int, error) {
+func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part []keptText) (int, error) {
 	now, err := engine.QueryAll(ctx, a, `select i.scope, i.key, i.result from $u(c bigint, s text, k text) join idempotency i
  on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{keptColumns(x.id, part)}, scanKept)
 	if err != nil {
@@ -73,7 +73,7 @@ func (x *erasing) rewrite(ctx context.Context, a engine.Querier, part []keptText
 }
 
 // strip takes the number out of answers and leaves out those that do not hold it.
-func (x *erasing) strip(all []keptText) []keptText {
+func (x *erasureTransaction) strip(all []keptText) []keptText {
 	var holding []keptText
 	for _, k := range all {
 		if rest, found := without(k.result, x.Phone); found {

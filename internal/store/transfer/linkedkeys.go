@@ -141,13 +141,13 @@ func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Heade
 	if err := countRows(ctx, n.link, h.Tables); err != nil {
 		return err
 	}
-	return writeTables(ctx, tidy{n.link}, to, h, nil)
+	return writeTables(ctx, tidyQuerier{n.link}, to, h, nil)
 }
 
-// tidy reads texts that every database takes. Contacts choose their names, and SQLite keeps whatever bytes they have.
-type tidy struct{ engine.Querier }
+// tidyQuerier reads texts that every database takes. Contacts choose their names, and SQLite keeps whatever bytes they have.
+type tidyQuerier struct{ engine.Querier }
 
-func (t tidy) Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error {
+func (t tidyQuerier) Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error {
 	return t.Querier.Query(ctx, text, args, func(r engine.Row) error { return scan(tidyRow{r}) })
 }
 

@@ -15,17 +15,17 @@ import (
 // messages waiting, and strangers must not keep out the people who are known. So few hashes run at once, and the others
 // wait in a bounded queue that takes turns.
 
-// Asker is on whose account a password is hashed. Askers take turns, and known ones alternate with strangers.
-type Asker struct {
+// HashCaller is on whose account a password is hashed. Askers take turns, and known ones alternate with strangers.
+type HashCaller struct {
 	name  string
 	known bool
 }
 
 // KnownAs is somebody who has shown who they are: a user, a partner by its key, a device that signed in before.
-func KnownAs(name string) Asker { return Asker{name, true} }
+func KnownAs(name string) HashCaller { return HashCaller{name, true} }
 
 // StrangerAt is anybody at an address. An IPv6 network of 64 bits, which one household has, counts as one address.
-func StrangerAt(a netip.Addr) Asker { return Asker{Network(a), false} }
+func StrangerAt(a netip.Addr) HashCaller { return HashCaller{Network(a), false} }
 
 // Network is what counts as one address: of IPv6 the first 64 bits.
 func Network(a netip.Addr) string {
@@ -56,7 +56,7 @@ var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.B
 type Queue struct {
 	mu    sync.Mutex
 	free  int // places where nobody hashes
-	lanes [2]lane
+	lanes [2]hashQueue
 	next  int // the lane that is served next where both wait
 }
 
@@ -70,14 +70,14 @@ var hashing = NewQueue(max(1, runtime.GOMAXPROCS(0)/2))
 
 // NewQueue makes a queue for so many hashes at once.
 func NewQueue(places int) *Queue {
-	return &Queue{free: places, lanes: [2]lane{
+	return &Queue{free: places, lanes: [2]hashQueue{
 		strangers:     {most: mostStrangers, mostOfOne: mostOfStranger, of: map[string][]*waiter{}},
 		acquaintances: {most: mostKnown, mostOfOne: mostOfKnown, of: map[string][]*waiter{}},
 	}}
 }
 
-// lane is a queue of queues: each asker has one, and they take turns.
-type lane struct {
+// hashQueue is a queue of queues: each asker has one, and they take turns.
+type hashQueue struct {
 	most, mostOfOne int
 	waiting         int
 	order           []string // askers with somebody waiting, the next one first
@@ -92,7 +92,7 @@ type waiter struct {
 
 // Enter waits for a turn; leave ends it. Codes: rate_limited, with the time to wait, where the queue is full. Else the
 // error is the context's.
-func (q *Queue) Enter(ctx context.Context, a Asker) (leave func(), err error) {
+func (q *Queue) Enter(ctx context.Context, a HashCaller) (leave func(), err error) {
 	w, err := q.join(a)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (q *Queue) Enter(ctx context.Context, a Asker) (leave func(), err error) {
 }
 
 // join takes a free place, and then returns no waiter, or a place in the queue.
-func (q *Queue) join(a Asker) (*waiter, error) {
+func (q *Queue) join(a HashCaller) (*waiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.free > 0 {
@@ -133,7 +133,7 @@ func (q *Queue) join(a Asker) (*waiter, error) {
 	return w, nil
 }
 
-func (q *Queue) lane(a Asker) *lane {
+func (q *Queue) lane(a HashCaller) *hashQueue {
 	if a.known {
 		return &q.lanes[acquaintances]
 	}
@@ -141,7 +141,7 @@ func (q *Queue) lane(a Asker) *lane {
 }
 
 // displace refuses the latest waiter of the asker who has most of them, if that leaves it no fewer than another who has n.
-func (l *lane) displace(n int) bool {
+func (l *hashQueue) displace(n int) bool {
 	longest := ""
 	for name, all := range l.of {
 		if len(all) > len(l.of[longest]) {
@@ -159,7 +159,7 @@ func (l *lane) displace(n int) bool {
 }
 
 // remove takes a waiter out, and reports whether it was there.
-func (l *lane) remove(w *waiter) bool {
+func (l *hashQueue) remove(w *waiter) bool {
 	all := l.of[w.name]
 	for i, x := range all {
 		if x != w {
@@ -175,7 +175,7 @@ func (l *lane) remove(w *waiter) bool {
 	return false
 }
 
-func (l *lane) forget(name string) {
+func (l *hashQueue) forget(name string) {
 	for i, n := range l.order {
 		if n == name {
 			l.order = append(l.order[:i:i], l.order[i+1:]...)
@@ -185,7 +185,7 @@ func (l *lane) forget(name string) {
 }
 
 // pop takes the next waiter out; nil where nobody waits.
-func (l *lane) pop() *waiter {
+func (l *hashQueue) pop() *waiter {
 	if len(l.order) == 0 {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (q *Queue) leave() {
 }
 
 // giveUp leaves the queue, or gives a turn back that came at the same moment.
-func (q *Queue) giveUp(a Asker, w *waiter) {
+func (q *Queue) giveUp(a HashCaller, w *waiter) {
 	q.mu.Lock()
 	there := q.lane(a).remove(w)
 	q.mu.Unlock()

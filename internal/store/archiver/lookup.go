@@ -116,7 +116,7 @@ func recallFrom(folder *archive.Folder, file archive.File, r *Search) ([]Message
 }
 
 // recall makes messages of a run's lines.
-func (p *past) recall(run *pastRun) ([]Message, error) {
+func (p *archiveBatch) recall(run *pastRun) ([]Message, error) {
 	of, err := p.parsed(run, pastRuns)
 	if err != nil || len(of) != 1 {
 		return nil, errors.Join(errors.New("it is not whole"), err)
@@ -150,7 +150,7 @@ func (p *past) recall(run *pastRun) ([]Message, error) {
 func (m *Message) ref() puntuale.MessageRef { return puntuale.MessageRef{Client: m.Client, ID: m.ID} }
 
 // parsed are the run's rows of a table.
-func (p *past) parsed(run *pastRun, table int) ([]fields, error) {
+func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	var all []fields
 	for _, line := range run.lines[table] {
 		f := fields{p.tables[table], make([]any, len(p.tables[table].Columns))}

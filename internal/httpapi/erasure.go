@@ -49,6 +49,6 @@ func eraseContact(ctx context.Context, c *control.Client, in *call, _ *struct{})
 	return erasedOf(done), nil
 }
 
-func erasedOf(e puntuale.Erased) erasedAnswer {
+func erasedOf(e puntuale.ErasureResult) erasedAnswer {
 	return erasedAnswer{saysErased, e.Cancelled, e.Messages, e.Sandbox, e.Answers, e.Blacklisted}
 }

@@ -30,8 +30,8 @@ const (
 	oneDay      = 24 * time.Hour
 )
 
-// strangers is the cold-contact limiter of one number. Its methods may be called by many goroutines at once.
-type strangers struct {
+// coldContactLimiter is the cold-contact limiter of one number. Its methods may be called by many goroutines at once.
+type coldContactLimiter struct {
 	c       *Connector
 	client  puntuale.ClientID
 	session puntuale.SessionID
@@ -48,15 +48,15 @@ type strangers struct {
 	seeded bool
 }
 
-func newStrangers(n *number, s puntuale.Session) *strangers {
-	return &strangers{
+func newStrangers(n *number, s puntuale.Session) *coldContactLimiter {
+	return &coldContactLimiter{
 		c: n.c, client: s.Client, session: s.ID, pace: s.Pace, until: s.Link.Limited, told: make(chan struct{}),
 		known: map[string]bool{}, slots: map[puntuale.MessageID]time.Time{},
 	}
 }
 
 // setPace takes another pace. Slots that were given stay.
-func (s *strangers) setPace(p puntuale.Pace) {
+func (s *coldContactLimiter) setPace(p puntuale.Pace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pace != p {
@@ -65,10 +65,10 @@ func (s *strangers) setPace(p puntuale.Pace) {
 }
 
 // free ends the hold, because another number was linked.
-func (s *strangers) free() { s.hold(time.Time{}) }
+func (s *coldContactLimiter) free() { s.hold(time.Time{}) }
 
 // knows reports whether a person ever wrote to the number, or got a message from it.
-func (s *strangers) knows(ctx context.Context, to string) (bool, error) {
+func (s *coldContactLimiter) knows(ctx context.Context, to string) (bool, error) {
 	s.mu.Lock()
 	known := s.known[to]
 	s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *strangers) knows(ctx context.Context, to string) (bool, error) {
 }
 
 // acquaint stores since when the number knows a person, unless it knew them before.
-func (s *strangers) acquaint(ctx context.Context, to string, at time.Time) error {
+func (s *coldContactLimiter) acquaint(ctx context.Context, to string, at time.Time) error {
 	s.mu.Lock()
 	known := s.known[to]
 	s.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *strangers) acquaint(ctx context.Context, to string, at time.Time) error
 	return nil
 }
 
-func (s *strangers) learn(to string) {
+func (s *coldContactLimiter) learn(to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= knownMost {
@@ -110,7 +110,7 @@ func (s *strangers) learn(to string) {
 }
 
 // stranger reports whether a recipient is a cold contact. A group never is, because the number is a member of it.
-func (s *strangers) stranger(ctx context.Context, to string) (bool, error) {
+func (s *coldContactLimiter) stranger(ctx context.Context, to string) (bool, error) {
 	if !strings.HasPrefix(to, "+") && !strings.HasSuffix(to, "@lid") {
 		return false, nil
 	}
@@ -119,7 +119,7 @@ func (s *strangers) stranger(ctx context.Context, to string) (bool, error) {
 }
 
 // held is how long cold contacts must wait, 0 for not at all.
-func (s *strangers) held(now time.Time) time.Duration {
+func (s *coldContactLimiter) held(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !now.Before(s.until) {
@@ -129,7 +129,7 @@ func (s *strangers) held(now time.Time) time.Duration {
 }
 
 // hold makes cold contacts wait until a moment; zero: no longer.
-func (s *strangers) hold(until time.Time) {
+func (s *coldContactLimiter) hold(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.until, s.holds = until, 0
@@ -139,7 +139,7 @@ func (s *strangers) hold(until time.Time) {
 
 // refused makes cold contacts wait after the network refused one, and returns until when. It takes the end that the
 // network said, or says within holdWord. Otherwise each hold is longer than the one before.
-func (s *strangers) refused(ctx context.Context) time.Time {
+func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 	clock := s.c.cfg.Clock
 	s.mu.Lock()
 	until, told := s.until, s.told
@@ -164,7 +164,7 @@ func (s *strangers) refused(ctx context.Context) time.Time {
 
 // slot returns the moment at which a message to a cold contact may leave. It is the same at each call until the message
 // left.
-func (s *strangers) slot(ctx context.Context, m puntuale.MessageID) (time.Time, error) {
+func (s *coldContactLimiter) slot(ctx context.Context, m puntuale.MessageID) (time.Time, error) {
 	if err := s.seed(ctx); err != nil {
 		return time.Time{}, err
 	}
@@ -182,7 +182,7 @@ func (s *strangers) slot(ctx context.Context, m puntuale.MessageID) (time.Time, 
 }
 
 // earliest returns the first moment that no message has. With the lock held.
-func (s *strangers) earliest(now time.Time) time.Time {
+func (s *coldContactLimiter) earliest(now time.Time) time.Time {
 	at := now
 	if s.pace.ColdPerMinute > 0 && s.next.After(at) {
 		at = s.next
@@ -196,7 +196,7 @@ func (s *strangers) earliest(now time.Time) time.Time {
 }
 
 // take gives a message a slot. With the lock held.
-func (s *strangers) take(m puntuale.MessageID, at, now time.Time) {
+func (s *coldContactLimiter) take(m puntuale.MessageID, at, now time.Time) {
 	if len(s.slots)%1000 == 999 { // forget slots of messages that were cancelled
 		for id, slot := range s.slots {
 			if now.Sub(slot) > oneDay {
@@ -218,7 +218,7 @@ func (s *strangers) take(m puntuale.MessageID, at, now time.Time) {
 }
 
 // seed reads once how many cold contacts got a message in the last 24 hours.
-func (s *strangers) seed(ctx context.Context) error {
+func (s *coldContactLimiter) seed(ctx context.Context) error {
 	s.mu.Lock()
 	needed := !s.seeded && s.pace.ColdPerDay > 0
 	s.mu.Unlock()
@@ -239,7 +239,7 @@ func (s *strangers) seed(ctx context.Context) error {
 }
 
 // left forgets a message's slot. The message left, or will never leave under that id.
-func (s *strangers) left(m puntuale.MessageID) {
+func (s *coldContactLimiter) left(m puntuale.MessageID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.slots, m)
@@ -263,6 +263,6 @@ func (n *number) limited(until time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if state := n.state.link.State; !n.closed && (state == puntuale.LinkOnline || state == puntuale.LinkLinked) {
-		n.change(func(m *machine) { m.limit(until) })
+		n.change(func(m *linkMachine) { m.limit(until) })
 	}
 }

@@ -20,7 +20,7 @@ import (
 // newFeedKind is of chunks. Nobody can tell whether one was stored, so its feeder looks again.
 func newFeedKind() *engine.Kind {
 	return &engine.Kind{Name: "feed", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Prepare: prepareFeed, Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
-		f, ok := tasks[0].Body.(*feeding)
+		f, ok := tasks[0].Body.(*feedChunk)
 		if !ok {
 			return tasks[0].Run(ctx, &w.Conn)
 		}
@@ -30,15 +30,15 @@ func newFeedKind() *engine.Kind {
 }
 
 func prepareFeed(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
-	f, ok := tasks[0].Body.(*feeding)
+	f, ok := tasks[0].Body.(*feedChunk)
 	if !ok || len(f.runs) == 0 {
 		return nil
 	}
 	return prepareStarts(ctx, w, f.runs)
 }
 
-// feeding is the work of one chunk.
-type feeding struct {
+// feedChunk is the work of one chunk.
+type feedChunk struct {
 	puntuale.FeedChunk
 	node puntuale.NodeID
 	runs []*engine.Task // a start each, of the rows that are not refused
@@ -52,13 +52,13 @@ type feeding struct {
 var errLeftOut = errors.New("the recipient is not waiting any more")
 
 func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedChunk) (bool, error) {
-	f := &feeding{FeedChunk: c, node: node}
+	f := &feedChunk{FeedChunk: c, node: node}
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if r.Reason != "" {
 			continue
 		}
-		st := &start{StartRun: r.Start, client: c.Client, day: queue.DayOf{Client: c.Client, Day: c.Day}}
+		st := &start{StartRun: r.Start, client: c.Client, day: queue.UsageDay{Client: c.Client, Day: c.Day}}
 		var err error
 		if st.steps, err = engine.ToJSON(r.Start.Run.Steps); err != nil {
 			return false, err
@@ -97,7 +97,7 @@ func (s *Store) FeedRoom() (rows int, calls bool) {
 	return sqliteChunk, calls
 }
 
-func (f *feeding) Run(ctx context.Context) error {
+func (f *feedChunk) Run(ctx context.Context) error {
 	f.done = false
 	for _, t := range f.runs {
 		t.Refused, t.Later = nil, false
@@ -145,7 +145,7 @@ func (f *feeding) Run(ctx context.Context) error {
 }
 
 // lock locks the campaign, which must run, and its place, which must be the chunk's.
-func (f *feeding) lock(ctx context.Context) (bool, error) {
+func (f *feedChunk) lock(ctx context.Context) (bool, error) {
 	var state puntuale.CampaignState
 	var list puntuale.ListID
 	if err := f.a.Queue(ctx, `select c.state, c.list_id from campaign c where c.client_id = $1 and c.id = $2 for share`, []any{f.Client, f.Campaign}, func(r engine.Row) error {
@@ -163,7 +163,7 @@ const markRecipients = `update recipient set state = 1, run_id = u.r from $u(c b
  returning recipient.n`
 
 // mark marks the rows whose runs are to start, and leaves out those that changed since they were read.
-func (f *feeding) mark(ctx context.Context) (fed int, err error) {
+func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 	if len(f.runs) == 0 {
 		return 0, nil
 	}
@@ -190,7 +190,7 @@ func (f *feeding) mark(ctx context.Context) (fed int, err error) {
 }
 
 // refuse marks the rows that are refused: by their plan, or because the sequence runs for them. It returns those it marked.
-func (f *feeding) refuse(ctx context.Context) ([]int64, error) {
+func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	var all []puntuale.Recipient
 	for i := range f.Rows {
 		if r := f.Rows[i].Recipient; r.Reason != "" {
@@ -231,7 +231,7 @@ func (f *feeding) refuse(ctx context.Context) ([]int64, error) {
 }
 
 // back counts the refused rows that mark had marked as fed.
-func (f *feeding) back(refused []int64) (n int) {
+func (f *feedChunk) back(refused []int64) (n int) {
 	for _, i := range f.of {
 		if slices.Contains(refused, f.Rows[i].N) {
 			n++

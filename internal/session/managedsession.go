@@ -7,8 +7,8 @@ import (
 	"puntuale"
 )
 
-// place is one session in the manager. Its fields are guarded by the manager's lock.
-type place struct {
+// managedSession is one session in the manager. Its fields are guarded by the manager's lock.
+type managedSession struct {
 	session puntuale.Session
 	linker  puntuale.Linker // nil: nothing links it
 	owned   bool            // the node's, and not being let go
@@ -30,7 +30,7 @@ type place struct {
 func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	p := m.places[s.ID]
 	if p == nil {
-		p = &place{changed: make(chan struct{})}
+		p = &managedSession{changed: make(chan struct{})}
 		m.places[s.ID] = p
 	}
 	if p.owned {
@@ -67,7 +67,7 @@ func (m *Manager) paced(s *puntuale.Session) {
 }
 
 // open opens a session at its connector, unless the session was released meanwhile.
-func (m *Manager) open(p *place) {
+func (m *Manager) open(p *managedSession) {
 	m.mu.Lock()
 	s, linker := p.session, p.linker
 	p.open = p.owned
@@ -79,7 +79,7 @@ func (m *Manager) open(p *place) {
 }
 
 // letGo makes a session close, and then calls done, which may be nil. With the lock held.
-func (m *Manager) letGo(p *place, done func()) {
+func (m *Manager) letGo(p *managedSession, done func()) {
 	p.owned = false
 	delete(m.unsaved, p.session.ID)
 	if p.cut != nil {
@@ -95,7 +95,7 @@ func (m *Manager) letGo(p *place, done func()) {
 	})
 }
 
-func (m *Manager) close(ctx context.Context, p *place, linker puntuale.Linker, id puntuale.SessionID) {
+func (m *Manager) close(ctx context.Context, p *managedSession, linker puntuale.Linker, id puntuale.SessionID) {
 	m.mu.Lock()
 	open := p.open
 	p.open = false
@@ -124,7 +124,7 @@ func (m *Manager) within(ctx context.Context, d time.Duration) (context.Context,
 }
 
 // enqueue adds to a session's work. With the lock held.
-func (m *Manager) enqueue(p *place, do func(context.Context)) {
+func (m *Manager) enqueue(p *managedSession, do func(context.Context)) {
 	p.work = append(p.work, do)
 	if !p.working {
 		p.working = true
@@ -134,7 +134,7 @@ func (m *Manager) enqueue(p *place, do func(context.Context)) {
 }
 
 // begin starts a goroutine for the work of a session that is marked as working, if there is any. With the lock held.
-func (m *Manager) begin(p *place) {
+func (m *Manager) begin(p *managedSession) {
 	if len(p.work) == 0 {
 		m.end(p)
 		return
@@ -143,7 +143,7 @@ func (m *Manager) begin(p *place) {
 }
 
 // labour does a session's work until there is no more.
-func (m *Manager) labour(p *place) {
+func (m *Manager) labour(p *managedSession) {
 	for {
 		m.mu.Lock()
 		if len(p.work) == 0 {
@@ -159,7 +159,7 @@ func (m *Manager) labour(p *place) {
 }
 
 // end marks a session's work as done, and forgets one that is not the node's. With the lock held.
-func (m *Manager) end(p *place) {
+func (m *Manager) end(p *managedSession) {
 	p.work, p.working = nil, false
 	m.busy--
 	if !p.owned {
@@ -169,7 +169,7 @@ func (m *Manager) end(p *place) {
 }
 
 // tell wakes those who wait for a change of a session. With the lock held.
-func (m *Manager) tell(p *place) {
+func (m *Manager) tell(p *managedSession) {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }

@@ -81,14 +81,14 @@ func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, un
 	return nil
 }
 
-// takeable are the messages that could be taken, as far as rows outside of a transaction tell.
-type takeable struct {
-	free    []puntuale.Held       // in order, one for each person
-	outside []puntuale.Settlement // outside of their window, with the moment of the next one
+// takeCandidates are the messages that could be taken, as far as rows outside of a transaction tell.
+type takeCandidates struct {
+	free    []puntuale.HeldMessage // in order, one for each person
+	outside []puntuale.Settlement  // outside of their window, with the moment of the next one
 }
 
 // lookForDevice finds what the device could take. It postpones what is outside of its window: that hides nothing then.
-func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) ([]puntuale.Held, error) {
+func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) ([]puntuale.HeldMessage, error) {
 	for {
 		found, err := t.takeable(ctx, session, device, now)
 		if err != nil || len(found.outside) == 0 {
@@ -101,8 +101,8 @@ func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, d
 	}
 }
 
-func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) (found takeable, err error) {
-	due, err := t.s.Due(ctx, []puntuale.Place{{Session: session}, {Session: session, Campaign: true}}, now, takeLooks)
+func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) (found takeCandidates, err error) {
+	due, err := t.s.Due(ctx, []puntuale.QueueCursor{{Session: session}, {Session: session, Campaign: true}}, now, takeLooks)
 	if err != nil {
 		return found, err
 	}
@@ -140,7 +140,7 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 		next, inside := opens(step, now)
 		switch {
 		case inside:
-			found.free = append(found.free, puntuale.Held{DueMessage: m, Content: step.Content})
+			found.free = append(found.free, puntuale.HeldMessage{DueMessage: m, Content: step.Content})
 		case m.Intent == 0:
 			if next.IsZero() || next.After(m.ValidUntil) {
 				next = m.ValidUntil
@@ -197,12 +197,12 @@ func firstOfEach(due []puntuale.DueMessage) []puntuale.DueMessage {
 	return slices.DeleteFunc(due, func(m puntuale.DueMessage) bool { return first[m.Phone].ID != m.ID })
 }
 
-func (t tenant) Takeable(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time, most int) ([]puntuale.Held, error) {
+func (t tenant) Takeable(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time, most int) ([]puntuale.HeldMessage, error) {
 	all, err := t.lookForDevice(ctx, session, device, now)
 	return all[:min(most, len(all))], err
 }
 
-func (t tenant) HeldBy(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID) ([]puntuale.Held, error) {
+func (t tenant) HeldBy(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID) ([]puntuale.HeldMessage, error) {
 	held, err := t.holds(ctx, t.s.CallReads, ` and h.session_id = $2 and h.device_id = $3`, session, device)
 	if err != nil {
 		return nil, engine.PublicError(err)
@@ -211,7 +211,7 @@ func (t tenant) HeldBy(ctx context.Context, session puntuale.SessionID, device p
 }
 
 // withContents reads what held messages say.
-func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.Held, error) {
+func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.HeldMessage, error) {
 	steps := engine.Column(held, func(h *hold) puntuale.StepRef {
 		return puntuale.StepRef{RunRef: puntuale.RunRef{Client: h.Client, ID: h.Run}, Step: h.Step}
 	})
@@ -219,15 +219,15 @@ func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.Held,
 	if err != nil {
 		return nil, err
 	}
-	all := make([]puntuale.Held, len(held))
+	all := make([]puntuale.HeldMessage, len(held))
 	for i, h := range held {
-		all[i] = puntuale.Held{DueMessage: h.DueMessage, Content: contents[steps[i]].Content, Until: h.until}
+		all[i] = puntuale.HeldMessage{DueMessage: h.DueMessage, Content: contents[steps[i]].Content, Until: h.until}
 	}
 	return all, nil
 }
 
 // Take looks outside of a transaction, and judges again inside.
-func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.Held, error) {
+func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.HeldMessage, error) {
 	taken, err := t.takenBy(ctx, t.s.CallReads, k)
 	if err != nil {
 		return nil, engine.PublicError(err)
@@ -240,12 +240,12 @@ func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.Hel
 		return nil, err
 	}
 	if k.Message != 0 {
-		all = slices.DeleteFunc(all, func(h puntuale.Held) bool { return h.ID != k.Message })
+		all = slices.DeleteFunc(all, func(h puntuale.HeldMessage) bool { return h.ID != k.Message })
 	}
 	if len(all) == 0 && k.Message == 0 {
 		return nil, nil
 	}
-	b := &taking{tenant: t, k: k, found: all}
+	b := &takeTransaction{tenant: t, k: k, found: all}
 	if err := t.writeDated(ctx, b.run); err != nil {
 		return nil, err
 	}
@@ -260,14 +260,14 @@ func (t tenant) takenBy(ctx context.Context, a engine.Querier, k puntuale.Device
 	return t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3 and h.take = $4 and h.until > $5`, k.Session, k.Device, k.ID, engine.Micros(k.Now))
 }
 
-// taking is the transaction of a take. Locks: session, messages, client.
-type taking struct {
+// takeTransaction is the transaction of a take. Locks: session, messages, client.
+type takeTransaction struct {
 	tenant
 	k     puntuale.DeviceTake
-	found []puntuale.Held
+	found []puntuale.HeldMessage
 
 	before []hold // the call was made before
-	taken  []puntuale.Held
+	taken  []puntuale.HeldMessage
 }
 
 // Faults of this file.
@@ -276,7 +276,7 @@ const (
 	faultStoreNobodyJoined puntuale.ReasonCode = "store.nobody_joined"
 )
 
-func (b *taking) run(ctx context.Context, a engine.Querier) error {
+func (b *takeTransaction) run(ctx context.Context, a engine.Querier) error {
 	b.before, b.taken = nil, nil
 	if err := b.s.dealtWith(ctx, a); err != nil {
 		return err
@@ -302,7 +302,7 @@ func (b *taking) run(ctx context.Context, a engine.Querier) error {
 		return err
 	}
 	busy := busyPhones(held, b.k.Now)
-	free := slices.DeleteFunc(slices.Clone(b.found), func(h puntuale.Held) bool { return busy[h.Phone] })
+	free := slices.DeleteFunc(slices.Clone(b.found), func(h puntuale.HeldMessage) bool { return busy[h.Phone] })
 	if free = free[:min(len(free), most, b.k.Most)]; len(free) > 0 {
 		if err := b.claim(ctx, a, free, held, dedupes); err != nil {
 			return err
@@ -315,7 +315,7 @@ func (b *taking) run(ctx context.Context, a engine.Querier) error {
 }
 
 // paced is how many messages may be taken now.
-func (b *taking) paced(ctx context.Context, a engine.Querier, p puntuale.Pace) (int, error) {
+func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntuale.Pace) (int, error) {
 	most := puntuale.MaxTaken
 	if p.PerMinute == 0 && p.PerDay == 0 && p.Jitter == 0 {
 		return most, nil
@@ -348,9 +348,9 @@ func (b *taking) paced(ctx context.Context, a engine.Querier, p puntuale.Pace) (
 }
 
 // claim writes the intents and the holds.
-func (b *taking) claim(ctx context.Context, a engine.Querier, free []puntuale.Held, held []hold, dedupes bool) error {
+func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []puntuale.HeldMessage, held []hold, dedupes bool) error {
 	again := slices.DeleteFunc(slices.Clone(held), func(h hold) bool {
-		return !slices.ContainsFunc(free, func(f puntuale.Held) bool { return f.ID == h.ID && f.Intent == h.Intent })
+		return !slices.ContainsFunc(free, func(f puntuale.HeldMessage) bool { return f.ID == h.ID && f.Intent == h.Intent })
 	})
 	if err := b.moveMessages(ctx, a, again, b.k.Now); err != nil { // a claim wants them due
 		return err

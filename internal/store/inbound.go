@@ -24,7 +24,7 @@ select m.client_id, m.id from run r join sequence q on q.client_id = r.client_id
 where r.client_id = $1 and r.phone = $2 and r.session_id = $3 and r.received_at <= $4
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0 and m.valid_until > 0`
 
-func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Heard) (cancelled int, err error) {
+func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.InboundMessage) (cancelled int, err error) {
 	for _, h := range all {
 		at := h.At
 		if at.After(now) {
@@ -54,7 +54,7 @@ func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Hea
 	return cancelled, nil
 }
 
-func openWindow(ctx context.Context, a engine.Querier, h puntuale.Heard, at time.Time) error {
+func openWindow(ctx context.Context, a engine.Querier, h puntuale.InboundMessage, at time.Time) error {
 	if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until) values ($1, $2, $3, $4)
  on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`,
 		h.Client, h.Session, h.Phone, engine.Micros(at.Add(puntuale.ServiceWindow))); err != nil {

@@ -42,22 +42,24 @@ var errBusy = errors.New("another has the turn")
 // writing it is refused. The library encrypts anew if the device asks again.
 const loanLasts = 2 * time.Second
 
-// turns are the contact locks of one number. Its methods may be called by many goroutines at once.
-type turns struct {
+// contactLocks are the contact locks of one number. Its methods may be called by many goroutines at once.
+type contactLocks struct {
 	clock clock.Clock
 	mu    sync.Mutex
-	held  map[string]*turn // by contact
-	sends map[string]bool  // the contacts of the one message that is being sent; true: another goroutine had the lock since
+	held  map[string]*contactLock // by contact
+	sends map[string]bool         // the contacts of the one message that is being sent; true: another goroutine had the lock since
 }
 
-type turn struct {
+type contactLock struct {
 	contact string
 	until   time.Time     // the end of a loan; zero: the owner gives it back
 	loan    string        // the address whose state was read to be written; "": not a loan
 	over    chan struct{} // closed when the lock is given back, or another goroutine took it
 }
 
-func newTurns(c clock.Clock) *turns { return &turns{clock: c, held: map[string]*turn{}} }
+func newTurns(c clock.Clock) *contactLocks {
+	return &contactLocks{clock: c, held: map[string]*contactLock{}}
+}
 
 // contactOf returns the contact that an address of the library belongs to, by number or LID. All devices of a contact
 // share one lock.
@@ -80,7 +82,7 @@ func contactsOf(addresses iter.Seq[string]) (all []string) {
 // try takes the lock of a contact if it is free. With a loan, for the state at that address, the lock lasts for
 // loanLasts; otherwise until it is given back. try returns the present turn and whether it is the caller's. If another
 // has the lock as a loan, left is how long that still lasts.
-func (t *turns) try(contact, loan string) (_ *turn, left time.Duration, mine bool) {
+func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Duration, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.clock.Now()
@@ -93,7 +95,7 @@ func (t *turns) try(contact, loan string) (_ *turn, left time.Duration, mine boo
 		}
 		close(held.over)
 	}
-	taken := &turn{contact: contact, loan: loan, over: make(chan struct{})}
+	taken := &contactLock{contact: contact, loan: loan, over: make(chan struct{})}
 	if loan != "" {
 		taken.until = now.Add(loanLasts)
 	}
@@ -102,7 +104,7 @@ func (t *turns) try(contact, loan string) (_ *turn, left time.Duration, mine boo
 }
 
 // take waits for a contact's lock, and takes it as try does.
-func (t *turns) take(ctx context.Context, contact, loan string) (*turn, error) {
+func (t *contactLocks) take(ctx context.Context, contact, loan string) (*contactLock, error) {
 	for {
 		held, left, mine := t.try(contact, loan)
 		if mine {
@@ -126,8 +128,8 @@ func (t *turns) take(ctx context.Context, contact, loan string) (*turn, error) {
 }
 
 // takeAll waits for the locks of several contacts. All callers take them in the same order, so there is no deadlock.
-func (t *turns) takeAll(ctx context.Context, contacts []string) ([]*turn, error) {
-	taken := make([]*turn, 0, len(contacts))
+func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*contactLock, error) {
+	taken := make([]*contactLock, 0, len(contacts))
 	for _, contact := range contacts {
 		mine, err := t.take(ctx, contact, "")
 		if err != nil {
@@ -141,7 +143,7 @@ func (t *turns) takeAll(ctx context.Context, contacts []string) ([]*turn, error)
 
 // giveBack ends turns of the caller. If another goroutine has the lock now, that turn stays. The caller may have changed
 // a state, so a message that is being sent to the contact must notice.
-func (t *turns) giveBack(taken ...*turn) {
+func (t *contactLocks) giveBack(taken ...*contactLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, mine := range taken {
@@ -157,7 +159,7 @@ func (t *turns) giveBack(taken ...*turn) {
 }
 
 // send begins to watch the locks of a message's recipients.
-func (t *turns) send(contacts []string) {
+func (t *contactLocks) send(contacts []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sends = make(map[string]bool, len(contacts))
@@ -167,7 +169,7 @@ func (t *turns) send(contacts []string) {
 }
 
 // moved reports whether another goroutine had one of these locks since send, and ends the watch.
-func (t *turns) moved(contacts []string) bool {
+func (t *contactLocks) moved(contacts []string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sends := t.sends
@@ -184,7 +186,7 @@ func (t *turns) moved(contacts []string) bool {
 // lasts until it is given back. nil: the loan is over, and another goroutine took the lock. Only the address tells callers
 // apart, because the library gives all of them one context. If two read the same state because the first one's loan ended, the
 // one that writes first succeeds. The other is refused.
-func (t *turns) lent(address string) *turn {
+func (t *contactLocks) lent(address string) *contactLock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	held := t.held[contactOf(address)]
@@ -197,8 +199,8 @@ func (t *turns) lent(address string) *turn {
 
 // hold keeps the locks that a decryption, or a message that is sent, has for longer than one call.
 type hold struct {
-	turns *turns
-	has   []*turn
+	turns *contactLocks
+	has   []*contactLock
 	met   string // the contact that another goroutine has locked
 }
 
@@ -211,7 +213,7 @@ func holdOf(ctx context.Context) *hold {
 
 // meet takes a contact's lock. If another goroutine has it, meet fails, and the transaction begins again after a wait.
 func (h *hold) meet(contact string) error {
-	if slices.ContainsFunc(h.has, func(t *turn) bool { return t.contact == contact }) {
+	if slices.ContainsFunc(h.has, func(t *contactLock) bool { return t.contact == contact }) {
 		return nil
 	}
 	if h.turns == nil {
@@ -235,7 +237,7 @@ func (h *hold) giveBack() {
 
 // during runs a decryption's transaction. If the transaction found a contact locked, during waits for that lock and
 // runs it again.
-func (t *turns) during(ctx context.Context, transaction func(context.Context) error) error {
+func (t *contactLocks) during(ctx context.Context, transaction func(context.Context) error) error {
 	h := &hold{turns: t}
 	defer h.giveBack()
 	for {
@@ -248,7 +250,7 @@ func (t *turns) during(ctx context.Context, transaction func(context.Context) er
 		if err != nil {
 			return err
 		}
-		h.has, h.met = []*turn{taken}, ""
+		h.has, h.met = []*contactLock{taken}, ""
 	}
 }
 
@@ -262,7 +264,7 @@ func insist(ctx context.Context) (_ context.Context, giveBack func()) {
 // turnedSessions are the encryption states. Only one goroutine at a time changes those of a contact.
 type turnedSessions struct {
 	store.SessionStore
-	turns *turns
+	turns *contactLocks
 }
 
 // GetSession reads a state that the caller is going to write.
@@ -362,7 +364,7 @@ func (s turnedSessions) MigratePNToLID(ctx context.Context, pn, lid types.JID) e
 // turnedEvents makes decryption use the contact locks.
 type turnedEvents struct {
 	store.EventBuffer
-	turns *turns
+	turns *contactLocks
 }
 
 func (e turnedEvents) DoDecryptionTxn(ctx context.Context, decrypt func(context.Context) error) error {

@@ -49,9 +49,9 @@ const (
 	reasonBanTerms     puntuale.ReasonCode = "socket.ban_terms"
 )
 
-// machine is the link state of a number, and when it connects next. It does nothing itself: its owner calls the method for
+// linkMachine is the link state of a number, and when it connects next. It does nothing itself: its owner calls the method for
 // what happened, and looks at next. API, metrics and pages all show this state.
-type machine struct {
+type linkMachine struct {
 	link  puntuale.LinkReport
 	next  time.Time // when the next login begins by itself; zero: never
 	moved bool      // the state changed; the owner acts on it and sets this back
@@ -63,7 +63,7 @@ type machine struct {
 
 // opened begins with the state that was stored last. linked says that the number has keys, and overrides the stored
 // state.
-func (m *machine) opened(l puntuale.Link, linked bool, number string, now time.Time) {
+func (m *linkMachine) opened(l puntuale.Link, linked bool, number string, now time.Time) {
 	m.link.Limited = l.Limited
 	switch {
 	case !linked && l.Condition == puntuale.LoggedOut:
@@ -81,7 +81,7 @@ func (m *machine) opened(l puntuale.Link, linked bool, number string, now time.T
 }
 
 // reopened begins with the number's keys.
-func (m *machine) reopened(l puntuale.Link, now time.Time) {
+func (m *linkMachine) reopened(l puntuale.Link, now time.Time) {
 	switch {
 	case l.Condition == puntuale.Replaced:
 		m.set(puntuale.LinkLinked, puntuale.Replaced, l.Detail)
@@ -93,7 +93,7 @@ func (m *machine) reopened(l puntuale.Link, now time.Time) {
 	}
 }
 
-func (m *machine) set(s puntuale.LinkState, c puntuale.Condition, detail puntuale.Reason) {
+func (m *linkMachine) set(s puntuale.LinkState, c puntuale.Condition, detail puntuale.Reason) {
 	m.link.State, m.link.Condition, m.link.Detail, m.moved = s, c, detail, true
 	m.link.Code, m.link.Until, m.next = puntuale.PairingCode{}, time.Time{}, time.Time{}
 	if s == puntuale.LinkUnlinked || s == puntuale.LinkPairing {
@@ -102,27 +102,27 @@ func (m *machine) set(s puntuale.LinkState, c puntuale.Condition, detail puntual
 }
 
 // connecting: a login begins at once.
-func (m *machine) connecting(now time.Time) {
+func (m *linkMachine) connecting(now time.Time) {
 	m.set(puntuale.LinkLinked, puntuale.Connecting, puntuale.Reason{})
 	m.next = now
 }
 
 // begun: the planned login is under way.
-func (m *machine) begun() {
+func (m *linkMachine) begun() {
 	m.link.Condition, m.link.Detail, m.link.Until = puntuale.Connecting, puntuale.Reason{}, time.Time{}
 }
 
 // online: messages may leave.
-func (m *machine) online(number string, now time.Time) {
+func (m *linkMachine) online(number string, now time.Time) {
 	m.set(puntuale.LinkOnline, puntuale.ConditionNone, puntuale.Reason{})
 	m.link.Number, m.since = number, now
 }
 
 // acknowledged: the network takes messages.
-func (m *machine) acknowledged() { m.quarantines = 0 }
+func (m *linkMachine) acknowledged() { m.quarantines = 0 }
 
 // lost: the connection ended, or could not be made.
-func (m *machine) lost(detail puntuale.Reason, now time.Time) {
+func (m *linkMachine) lost(detail puntuale.Reason, now time.Time) {
 	if m.link.State == puntuale.LinkOnline && now.Sub(m.since) >= steady {
 		m.failures = 0
 	}
@@ -131,25 +131,25 @@ func (m *machine) lost(detail puntuale.Reason, now time.Time) {
 }
 
 // refused: the network refused the login and gave no reason.
-func (m *machine) refused(detail puntuale.Reason, now time.Time) {
+func (m *linkMachine) refused(detail puntuale.Reason, now time.Time) {
 	m.wait(detail, backoff(refusedFirst, refusedLast, m.failures), now)
 	m.failures++
 }
 
 // unacknowledged: the network takes messages and acknowledges none.
-func (m *machine) unacknowledged(detail puntuale.Reason, now time.Time) {
+func (m *linkMachine) unacknowledged(detail puntuale.Reason, now time.Time) {
 	m.wait(detail, backoff(quarantine, quarantineMax, m.quarantines), now)
 	m.quarantines++
 }
 
-func (m *machine) wait(detail puntuale.Reason, d time.Duration, now time.Time) {
+func (m *linkMachine) wait(detail puntuale.Reason, d time.Duration, now time.Time) {
 	m.set(puntuale.LinkLinked, puntuale.Waiting, detail)
 	m.link.Until = now.Add(d)
 	m.next = m.link.Until
 }
 
 // banned: the network refuses the number for d.
-func (m *machine) banned(d time.Duration, detail puntuale.Reason, now time.Time) {
+func (m *linkMachine) banned(d time.Duration, detail puntuale.Reason, now time.Time) {
 	if d <= 0 {
 		d = banUnknown
 	}
@@ -159,39 +159,41 @@ func (m *machine) banned(d time.Duration, detail puntuale.Reason, now time.Time)
 }
 
 // outdated: no login before another version of the protocol is known.
-func (m *machine) outdated() { m.set(puntuale.LinkLinked, puntuale.Outdated, puntuale.Reason{}) }
+func (m *linkMachine) outdated() { m.set(puntuale.LinkLinked, puntuale.Outdated, puntuale.Reason{}) }
 
 // replaced: another connection of the same number took its place. If both reconnected, each would end the other, for
 // ever.
-func (m *machine) replaced() { m.set(puntuale.LinkLinked, puntuale.Replaced, puntuale.Reason{}) }
+func (m *linkMachine) replaced() { m.set(puntuale.LinkLinked, puntuale.Replaced, puntuale.Reason{}) }
 
 // loggedOut: the link is over, and its keys with it.
-func (m *machine) loggedOut(detail puntuale.Reason) {
+func (m *linkMachine) loggedOut(detail puntuale.Reason) {
 	m.set(puntuale.LinkUnlinked, puntuale.LoggedOut, detail)
 	m.failures, m.quarantines = 0, 0
 }
 
-func (m *machine) unlinked(detail puntuale.Reason) {
+func (m *linkMachine) unlinked(detail puntuale.Reason) {
 	m.set(puntuale.LinkUnlinked, puntuale.ConditionNone, detail)
 	m.link.Limited, m.failures, m.quarantines = time.Time{}, 0, 0
 }
 
 // pairing: a code is shown until a moment. The empty code means that none can be shown just now.
-func (m *machine) pairing(code puntuale.PairingCode, until time.Time) {
+func (m *linkMachine) pairing(code puntuale.PairingCode, until time.Time) {
 	m.set(puntuale.LinkPairing, puntuale.ConditionNone, puntuale.Reason{})
 	m.link.Code, m.link.Until = code, until
 }
 
 // passkey: the phone asks for a passkey, which only a browser at WhatsApp's own address can give.
-func (m *machine) passkey() { m.set(puntuale.LinkPairing, puntuale.NeedsPasskey, puntuale.Reason{}) }
+func (m *linkMachine) passkey() {
+	m.set(puntuale.LinkPairing, puntuale.NeedsPasskey, puntuale.Reason{})
+}
 
 // limit notes until when cold contacts wait; zero: not at all.
-func (m *machine) limit(until time.Time) { m.link.Limited = until }
+func (m *linkMachine) limit(until time.Time) { m.link.Limited = until }
 
 const faultSessionBanned puntuale.ReasonCode = "session.banned"
 
 // mayReconnect says whether a person may ask for a login now.
-func (m *machine) mayReconnect(now time.Time) error {
+func (m *linkMachine) mayReconnect(now time.Time) error {
 	switch {
 	case m.link.State != puntuale.LinkLinked && m.link.State != puntuale.LinkOnline:
 		return puntuale.Conflict(puntuale.FaultSessionNotLinked)

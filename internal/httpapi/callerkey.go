@@ -9,10 +9,10 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// shares remembers which caller each lately used key belongs to. So the gate can tell callers apart before their keys
+// callerKeys remembers which caller each lately used key belongs to. So the gate can tell callers apart before their keys
 // are looked up. It decides only which calls wait together: the store checks each time whether a key is valid. Safe for
 // concurrent use.
-type shares struct {
+type callerKeys struct {
 	mu    sync.Mutex
 	owner map[puntuale.KeyHash]admission.CallerKey
 }
@@ -22,7 +22,7 @@ type shares struct {
 const mostShares = 1 << 16
 
 // of returns the caller key of an API key that was found lately.
-func (s *shares) of(key puntuale.KeyHash) (who admission.CallerKey, found bool) {
+func (s *callerKeys) of(key puntuale.KeyHash) (who admission.CallerKey, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	who, found = s.owner[key]
@@ -30,7 +30,7 @@ func (s *shares) of(key puntuale.KeyHash) (who admission.CallerKey, found bool) 
 }
 
 // found notes which caller a key belongs to. It forgets a key that is no longer valid.
-func (s *shares) found(key puntuale.KeyHash, c *call, err error) {
+func (s *callerKeys) found(key puntuale.KeyHash, c *call, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

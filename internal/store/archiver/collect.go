@@ -69,7 +69,7 @@ select e.kind = 'carried', :credit_entry from credit_entry e where e.client_id =
 var Alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox_message": "g", "receipt": "v", "credit_entry": "e"}
 
 // named puts the columns of tables into a statement.
-func (t *tenure) named(text string) string {
+func (t *archiveTerm) named(text string) string {
 	for _, of := range t.tables {
 		names := make([]string, len(of.Columns))
 		for i, c := range of.Columns {
@@ -80,25 +80,25 @@ func (t *tenure) named(text string) string {
 	return text
 }
 
-// looked is what was looked at and stays where it is; it is noted once the file made meanwhile is finished.
-type looked struct {
+// lookedAtRuns is what was looked at and stays where it is; it is noted once the file made meanwhile is finished.
+type lookedAtRuns struct {
 	place map[puntuale.ClientID]puntuale.RunID
 	late  []retention.LateRun
 	runs  int
 }
 
 // gather reads as much as one file holds of what is old; more says that there may be more.
-func (t *tenure) gather(ctx context.Context) (p *past, more bool, err error) {
+func (t *archiveTerm) gather(ctx context.Context) (p *archiveBatch, more bool, err error) {
 	p = newPast(t.tables)
-	t.looked = looked{place: map[puntuale.ClientID]puntuale.RunID{}}
+	t.looked = lookedAtRuns{place: map[puntuale.ClientID]puntuale.RunID{}}
 	for {
 		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, PastClients, []any{t.from, queue.FirstID(t.before), engine.Micros(t.before), gatherClients},
-			func(rows engine.Row, w *retention.Walk) error { return rows.Scan(&w.Client, &w.From) })
+			func(rows engine.Row, w *retention.BlankingCursor) error { return rows.Scan(&w.Client, &w.From) })
 		if err != nil {
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
 		}
 		for _, w := range walks {
-			for _, step := range []func(context.Context, retention.Walk, *past) error{t.late, t.next, t.entries} {
+			for _, step := range []func(context.Context, retention.BlankingCursor, *archiveBatch) error{t.late, t.next, t.entries} {
 				if err := step(ctx, w, p); err != nil {
 					return nil, false, err
 				}
@@ -114,19 +114,19 @@ func (t *tenure) gather(ctx context.Context) (p *past, more bool, err error) {
 	}
 }
 
-func (t *tenure) full(p *past) bool {
+func (t *archiveTerm) full(p *archiveBatch) bool {
 	return p.rows >= mostRows || p.bytes >= mostBytes || t.looked.runs >= looksAtMost
 }
 
 // late looks again at runs that had not ended when their turn came.
-func (t *tenure) late(ctx context.Context, w retention.Walk, p *past) error {
+func (t *archiveTerm) late(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), gatherRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
 // next walks on in the client's runs. It does not go past one that is to be blanked first.
-func (t *tenure) next(ctx context.Context, w retention.Walk, p *past) error {
+func (t *archiveTerm) next(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), gatherRuns}
 	}, puntuale.RunID(w.From), func(r seenRun) bool {
@@ -149,7 +149,7 @@ type seenRun struct {
 
 // pages reads runs, some at a time, and takes those that are old into the file; the others are noted. It ends where step
 // says so, or the file is full.
-func (t *tenure) pages(ctx context.Context, p *past, page func(after puntuale.RunID) (string, []any), after puntuale.RunID, step func(seenRun) bool) error {
+func (t *archiveTerm) pages(ctx context.Context, p *archiveBatch, page func(after puntuale.RunID) (string, []any), after puntuale.RunID, step func(seenRun) bool) error {
 	for !t.full(p) {
 		begun := t.s.LocalClock.Now()
 		text, args := page(after)
@@ -177,7 +177,7 @@ func (t *tenure) pages(ctx context.Context, p *past, page func(after puntuale.Ru
 	return nil
 }
 
-func (t *tenure) scanRun(rows engine.Row, r *seenRun) (err error) {
+func (t *archiveTerm) scanRun(rows engine.Row, r *seenRun) (err error) {
 	var planned, resent int64
 	if r.values, err = scanPast(rows, t.tables[pastRuns], &r.blanked, &planned, &resent); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (t *tenure) scanRun(rows engine.Row, r *seenRun) (err error) {
 
 // take adds old runs, with what hangs on them, to the file, and notes those that are not old yet. What is blanked is not
 // sent again, so no message joins such a run any more.
-func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
+func (t *archiveTerm) take(ctx context.Context, p *archiveBatch, runs []seenRun) error {
 	t.looked.runs += len(runs)
 	var refs []puntuale.RunRef
 	for _, r := range runs {
@@ -212,7 +212,7 @@ func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
 		return err
 	}
 	var messages []puntuale.MessageRef
-	var copies []retention.CopyOf
+	var copies []retention.SandboxCopy
 	for _, ref := range refs {
 		messages = append(messages, p.runs[ref].refs()...)
 		copies = append(copies, p.runs[ref].copies()...)
@@ -221,7 +221,7 @@ func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
 }
 
 // hanging reads what hangs on messages.
-func (t *tenure) hanging(ctx context.Context, a engine.Querier, p *past, messages []puntuale.MessageRef, copies []retention.CopyOf) error {
+func (t *archiveTerm) hanging(ctx context.Context, a engine.Querier, p *archiveBatch, messages []puntuale.MessageRef, copies []retention.SandboxCopy) error {
 	if err := t.read(ctx, a, p, pastEvents, PastEventsOf, queue.RefColumns(messages)); err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (t *tenure) hanging(ctx context.Context, a engine.Querier, p *past, message
 }
 
 // read reads rows of a table.
-func (t *tenure) read(ctx context.Context, a engine.Querier, p *past, table int, text string, of engine.Columns) error {
+func (t *archiveTerm) read(ctx context.Context, a engine.Querier, p *archiveBatch, table int, text string, of engine.Columns) error {
 	err := a.Query(ctx, t.named(text), []any{of}, func(rows engine.Row) error {
 		values, err := scanPast(rows, t.tables[table])
 		if err != nil {
@@ -247,7 +247,7 @@ func (t *tenure) read(ctx context.Context, a engine.Querier, p *past, table int,
 }
 
 // entries reads the client's old entries of the ledger.
-func (t *tenure) entries(ctx context.Context, w retention.Walk, p *past) error {
+func (t *archiveTerm) entries(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	for after := int64(0); !t.full(p); {
 		begun := t.s.LocalClock.Now()
 		n, young := 0, false
@@ -279,7 +279,7 @@ func (t *tenure) entries(ctx context.Context, w retention.Walk, p *past) error {
 }
 
 // note stores what was looked at: first the runs that will be looked at again, then how far.
-func (l *looked) note(ctx context.Context, t *tenure) error {
+func (l *lookedAtRuns) note(ctx context.Context, t *archiveTerm) error {
 	slices.SortFunc(l.late, func(x, y retention.LateRun) int { return retention.CompareRuns(x.RunRef, y.RunRef) })
 	for part := range slices.Chunk(l.late, engine.Chunk) {
 		if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error { return noteLate(ctx, a, part) }); err != nil {
@@ -301,7 +301,7 @@ func (l *looked) note(ctx context.Context, t *tenure) error {
 			return err
 		}
 	}
-	*l = looked{}
+	*l = lookedAtRuns{}
 	return nil
 }
 
