@@ -162,8 +162,8 @@ const (
 	ForgetTries = 24 * time.Hour
 )
 
-// Door answers before the service knows who somebody is.
-type Door interface {
+// SignInStores answers before the service knows who somebody is.
+type SignInStores interface {
 	LoginStore
 	TicketStore
 	InvitationStore

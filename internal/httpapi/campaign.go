@@ -448,7 +448,7 @@ func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 }
 
 // listRefused writes the rows page by page, because there may be a million. A slow reader holds no seat.
-func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *refusedInput) (written, error) {
+func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *refusedInput) (writtenBytes, error) {
 	q := control.RecipientQuery{State: puntuale.RecipientRefused.String(), Reason: p.Reason, Limit: refusedRows}
 	rows, err := c.ListRecipients(ctx, p.ID, q)
 	if err != nil {

@@ -52,7 +52,7 @@ type cancelledMessage struct {
 
 // cancelPending writes a [cancelAnswer]. The number of messages has no limit, and the answer begins with their count.
 // So they are kept on disk until all are cancelled.
-func (a *api) cancelPending(ctx context.Context, c *control.Client, in *call, _ *cancelInput) (written, error) {
+func (a *api) cancelPending(ctx context.Context, c *control.Client, in *call, _ *cancelInput) (writtenBytes, error) {
 	location, phones, all, err := in.phones()
 	if err != nil {
 		return nil, err

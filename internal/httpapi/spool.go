@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// written is an answer that its call writes itself, because it may be too long for memory.
-type written = func(huma.Context)
+// writtenBytes is an answer that its call writes itself, because it may be too long for memory.
+type writtenBytes = func(huma.Context)
 
 // documentAnswer describes what such an answer holds.
 func documentAnswer[T any](a *api, op operation) {

@@ -70,7 +70,7 @@ func ParseProxies(words []string) (Proxies, error) {
 
 // CallerOf tells where a request comes from, by the [Config] of its [Wrap]. Outside of one it trusts [DefaultProxies].
 func CallerOf(r *http.Request) Caller {
-	if t, ok := r.Context().Value(trailKey{}).(*trail); ok {
+	if t, ok := r.Context().Value(trailKey{}).(*requestRecord); ok {
 		return t.proxies.Caller(r)
 	}
 	return DefaultProxies.Caller(r)

@@ -15,8 +15,8 @@ const RequestIDHeader = "X-Request-Id"
 // saneID is what is taken over from a caller; anything else gets an id of our own.
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// trail is what is known of a request while it is served.
-type trail struct {
+// requestRecord is what is known of a request while it is served.
+type requestRecord struct {
 	id      string
 	proxies Proxies
 
@@ -30,7 +30,7 @@ type trailKey struct{}
 
 // RequestID returns the id of the request that ctx belongs to, "" outside of one.
 func RequestID(ctx context.Context) string {
-	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		return t.id
 	}
 	return ""
@@ -38,7 +38,7 @@ func RequestID(ctx context.Context) string {
 
 // Annotate adds attributes to the request's line in the access log. They must not hold phone numbers, texts or keys.
 func Annotate(ctx context.Context, attrs ...slog.Attr) {
-	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.attrs = append(t.attrs, attrs...)
@@ -47,7 +47,7 @@ func Annotate(ctx context.Context, attrs ...slog.Attr) {
 
 // Matched names the pattern that a request was matched with, for the figures by route.
 func Matched(ctx context.Context, pattern string) {
-	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.route = pattern
@@ -57,7 +57,7 @@ func Matched(ctx context.Context, pattern string) {
 // Quieten moves the request's line in the access log to level debug. It is for refusals that come in floods: one line
 // each would cost more than the refusal.
 func Quieten(ctx context.Context) {
-	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.quiet = true
@@ -65,8 +65,8 @@ func Quieten(ctx context.Context) {
 }
 
 // begin gives the request its trail and tells the caller its id.
-func begin(w http.ResponseWriter, r *http.Request, proxies Proxies) (*trail, *http.Request) {
-	t := &trail{id: r.Header.Get(RequestIDHeader), proxies: proxies}
+func begin(w http.ResponseWriter, r *http.Request, proxies Proxies) (*requestRecord, *http.Request) {
+	t := &requestRecord{id: r.Header.Get(RequestIDHeader), proxies: proxies}
 	if !saneID.MatchString(t.id) {
 		t.id = rand.Text()
 	}

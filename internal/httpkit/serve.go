@@ -94,7 +94,7 @@ func place(r *http.Request, route string) slog.Attr {
 }
 
 // access logs one request. The query is left out: it holds the key.
-func access(cfg Config, t *trail, r *http.Request, out *recorder, begun time.Time) {
+func access(cfg Config, t *requestRecord, r *http.Request, out *recorder, begun time.Time) {
 	took := cfg.Now().Sub(begun)
 	t.mu.Lock()
 	noted, route, level := t.attrs, t.route, slog.LevelInfo

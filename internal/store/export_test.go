@@ -106,9 +106,9 @@ var Statements = map[string]Statement{
 	"list pending":    listed(puntuale.MessageFilter{State: new(puntuale.Pending), Sequence: 1}),
 }
 
-func listed(f puntuale.MessageFilter) Statement { return listing{}.explained(f) }
+func listed(f puntuale.MessageFilter) Statement { return listStatement{}.explained(f) }
 
-func (l listing) explained(f puntuale.MessageFilter) Statement {
+func (l listStatement) explained(f puntuale.MessageFilter) Statement {
 	l.args = []any{int64(1), int64(1) << 50, 10}
 	text := l.statement(f)
 	return Statement{text, l.args}
@@ -125,7 +125,7 @@ var ForPostgres = map[string]Statement{
 }
 
 func listedOnPostgres(f puntuale.MessageFilter) Statement {
-	return listing{postgres: true}.explained(f)
+	return listStatement{postgres: true}.explained(f)
 }
 
 var (

@@ -17,5 +17,5 @@ var (
 	_ puntuale.KnownPersons  = (*Store)(nil)
 
 	_ puntuale.NetworkTemplateStore = (*Store)(nil)
-	_ puntuale.Door                 = (*Store)(nil)
+	_ puntuale.SignInStores         = (*Store)(nil)
 )

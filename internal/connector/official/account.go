@@ -37,9 +37,9 @@ type account struct {
 	templates map[string]heldTemplate
 	slowUntil time.Time
 	slowFor   time.Duration
-	reach     *reach    // one for all numbers of a business that is named
-	loaded    bool      // the persons that it addressed before, into reach
-	synced    time.Time // when templates were last read, or tried
+	reach     *recipientCount // one for all numbers of a business that is named
+	loaded    bool            // the persons that it addressed before, into reach
+	synced    time.Time       // when templates were last read, or tried
 }
 
 // heldTemplate is a template that Meta refused.
@@ -80,7 +80,7 @@ func (a *account) access(now time.Time) (puntuale.OfficialKeys, bool) {
 
 // persons returns the count of persons that the number addressed. Where the business is named, all its numbers share
 // one count.
-func (a *account) persons() *reach {
+func (a *account) persons() *recipientCount {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.reach

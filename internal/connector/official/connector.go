@@ -57,7 +57,7 @@ type Connector struct {
 	shares uploads
 
 	aliases aliases
-	reaches map[business]*reach // of businesses that keys name; with mu
+	reaches map[business]*recipientCount // of businesses that keys name; with mu
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account
@@ -100,7 +100,7 @@ func New(cfg Config) *Connector {
 			Name: "official", Slots: max(1, int(math.Ceil(cfg.Rate*answerTime.Seconds()))), SendTimeout: sendTimeout,
 			PerSecond: cfg.Rate, Recovery: puntuale.RecoverNone,
 		},
-		open: map[puntuale.SessionID]*account{}, reaches: map[business]*reach{},
+		open: map[puntuale.SessionID]*account{}, reaches: map[business]*recipientCount{},
 	}
 }
 
@@ -112,7 +112,7 @@ type business struct {
 
 // reachOf returns the count of persons that a business addresses from this node. It returns nil where the keys name no
 // business.
-func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) *reach {
+func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) *recipientCount {
 	if k == nil || k.BusinessAccountID == "" {
 		return nil
 	}

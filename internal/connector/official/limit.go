@@ -128,9 +128,9 @@ func (w *marketingPause) wait(to string, now time.Time) time.Duration {
 	return max(0, w.all[to].Sub(now))
 }
 
-// reach are the persons that a number addressed without an open 24-hour window. Meta limits how many there may be in any
+// recipientCount are the persons that a number addressed without an open 24-hour window. Meta limits how many there may be in any
 // 24 hours. Its methods may be called by many goroutines at once.
-type reach struct {
+type recipientCount struct {
 	mu    sync.Mutex
 	limit int // 0: no limit
 	all   map[string]time.Time
@@ -139,10 +139,10 @@ type reach struct {
 // reachTime is how long a person counts.
 const reachTime = 24 * time.Hour
 
-func newReach() *reach { return &reach{all: map[string]time.Time{}} }
+func newReach() *recipientCount { return &recipientCount{all: map[string]time.Time{}} }
 
 // load adds the persons that the session addressed before this node opened it.
-func (r *reach) load(all map[string]time.Time) {
+func (r *recipientCount) load(all map[string]time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for to, at := range all {
@@ -152,20 +152,20 @@ func (r *reach) load(all map[string]time.Time) {
 	}
 }
 
-func (r *reach) setLimit(limit int) {
+func (r *recipientCount) setLimit(limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.limit = limit
 }
 
 // wait returns how long it takes until a person may be addressed, 0 for now.
-func (r *reach) wait(to string, now time.Time) time.Duration {
+func (r *recipientCount) wait(to string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.room(to, now)
 }
 
-func (r *reach) room(to string, now time.Time) time.Duration {
+func (r *recipientCount) room(to string, now time.Time) time.Duration {
 	if at, ok := r.all[to]; r.limit == 0 || len(r.all) < r.limit || ok && now.Sub(at) < reachTime {
 		return 0
 	}
@@ -186,7 +186,7 @@ func (r *reach) room(to string, now time.Time) time.Duration {
 
 // take counts a person who may be addressed now; otherwise it returns how long to wait. fresh says that the person did
 // not count before.
-func (r *reach) take(to string, now time.Time) (fresh bool, wait time.Duration) {
+func (r *recipientCount) take(to string, now time.Time) (fresh bool, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if wait := r.room(to, now); wait > 0 {
@@ -198,7 +198,7 @@ func (r *reach) take(to string, now time.Time) (fresh bool, wait time.Duration) 
 }
 
 // undo removes a fresh person that was not addressed after all.
-func (r *reach) undo(to string) {
+func (r *recipientCount) undo(to string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all, to)

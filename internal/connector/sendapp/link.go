@@ -164,8 +164,8 @@ func (c *Connector) look(ctx context.Context, a *account) error {
 	return c.found(ctx, a, *keys, found)
 }
 
-// standing is what a gateway says about its number.
-type standing struct {
+// gatewayStatus is what a gateway says about its number.
+type gatewayStatus struct {
 	state  puntuale.LinkState
 	number string // "+…", once it is known
 	says   puntuale.ReasonCode
@@ -173,14 +173,14 @@ type standing struct {
 }
 
 // ask asks the gateway about the number. reconnect is the only call that answers this.
-func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (standing, error) {
+func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (gatewayStatus, error) {
 	a, err := c.call(ctx, k, "reconnect", inQuery, nil)
 	if err != nil {
-		return standing{}, err
+		return gatewayStatus{}, err
 	}
 	if a.Status == success {
 		u := a.user()
-		s := standing{state: puntuale.LinkOnline, number: numberOf(u.ID)}
+		s := gatewayStatus{state: puntuale.LinkOnline, number: numberOf(u.ID)}
 		if s.number == "" || u.Connected != nil && !*u.Connected {
 			s.state, s.says = puntuale.LinkLinked, reasonOffline
 		}
@@ -191,9 +191,9 @@ func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (standing, 
 		does, says = relink, reasonRelink
 	}
 	if does == unknown {
-		return standing{}, errors.New("the gateway answers with an error: " + storable(a.text(), 200))
+		return gatewayStatus{}, errors.New("the gateway answers with an error: " + storable(a.text(), 200))
 	}
-	return standing{state: puntuale.LinkUnlinked, says: says, does: does}, nil
+	return gatewayStatus{state: puntuale.LinkUnlinked, says: says, does: does}, nil
 }
 
 // numberOf makes a gateway's user id, "39333…:7@s.whatsapp.net", a phone number; "" for anything else.
@@ -207,7 +207,7 @@ func numberOf(id string) string {
 }
 
 // found reports what the gateway said about the number, and sets the gateway's webhook.
-func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKeys, s standing) error {
+func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKeys, s gatewayStatus) error {
 	a.mu.Lock()
 	if s.number != "" {
 		a.number = s.number

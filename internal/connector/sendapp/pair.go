@@ -155,7 +155,7 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 }
 
 // tell reports a number that was linked just now, unless it was unlinked or the keys were replaced meanwhile.
-func (a *account) tell(k puntuale.GatewayKeys, s standing) {
+func (a *account) tell(k puntuale.GatewayKeys, s gatewayStatus) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
 	ctx, cancel := context.WithTimeout(a.ctx, lookWait)

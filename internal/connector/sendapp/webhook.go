@@ -124,7 +124,7 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 		log.Info("a gateway reported something that is not understood, or of another instance")
 		return http.StatusOK // a repeat would say the same
 	}
-	t := &taking{c: h.c, from: from, now: h.c.cfg.Clock.Now()}
+	t := &deliveryBatch{c: h.c, from: from, now: h.c.cfg.Clock.Now()}
 	var err error
 	switch r.Event {
 	case "messages.upsert":
@@ -142,8 +142,8 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 	return http.StatusOK
 }
 
-// taking reads one delivery.
-type taking struct {
+// deliveryBatch reads one delivery.
+type deliveryBatch struct {
 	c    *Connector
 	from source
 	now  time.Time
@@ -151,7 +151,7 @@ type taking struct {
 }
 
 // arrived reads messages: what people wrote, and echoes of what we sent.
-func (t *taking) arrived(ctx context.Context, all arrivals) error {
+func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 	for _, m := range all.Messages[:min(len(all.Messages), eventsMost)] {
 		switch {
 		case !m.Key.Mine && m.Key.phone() != "" && !strings.HasSuffix(m.Key.Chat, "@g.us") && m.written():
@@ -173,7 +173,7 @@ const (
 
 // echo settles the message that has its id. An id that no message has settles an open attempt to the same chat with the
 // same text, if there is only one.
-func (t *taking) echo(ctx context.Context, m message) error {
+func (t *deliveryBatch) echo(ctx context.Context, m message) error {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {
 		return nil
@@ -207,7 +207,7 @@ func (t *taking) echo(ctx context.Context, m message) error {
 	return nil
 }
 
-func (t *taking) evidence(n puntuale.NetworkID, kind puntuale.ReceiptKind) puntuale.DeliveryReceipt {
+func (t *deliveryBatch) evidence(n puntuale.NetworkID, kind puntuale.ReceiptKind) puntuale.DeliveryReceipt {
 	return puntuale.DeliveryReceipt{MessageRef: n.MessageRef, Session: t.from.session, Token: n.Token, Kind: kind, At: t.now, Detail: puntuale.Quoted(n.ID)}
 }
 
@@ -215,7 +215,7 @@ func (t *taking) evidence(n puntuale.NetworkID, kind puntuale.ReceiptKind) puntu
 const answerWait = 2 * time.Second
 
 // acked reads the receipts of messages. An ack may overtake the answer that has its id.
-func (t *taking) acked(ctx context.Context, all []update) error {
+func (t *deliveryBatch) acked(ctx context.Context, all []update) error {
 	all = all[:min(len(all), eventsMost)]
 	all = slices.DeleteFunc(all, func(u update) bool { return !u.Key.Mine || u.Key.ID == "" || u.Update.Status == nil })
 	if len(all) == 0 {
@@ -249,7 +249,7 @@ func (t *taking) acked(ctx context.Context, all []update) error {
 }
 
 // expected reports whether an ack whose id no message has may belong to an attempt that is in flight now.
-func (t *taking) expected(ctx context.Context, all []update, known map[string]puntuale.NetworkID) (bool, error) {
+func (t *deliveryBatch) expected(ctx context.Context, all []update, known map[string]puntuale.NetworkID) (bool, error) {
 	for _, u := range all {
 		if _, ok := known[storable(u.Key.ID, maxNetworkID)]; ok || u.Key.recipient() == "" {
 			continue
@@ -276,7 +276,7 @@ const reasonCode puntuale.ReasonCode = "sendapp.code"
 // codeRestricted is WhatsApp's code for a number that it restricts.
 const codeRestricted = "463"
 
-func (t *taking) ack(n puntuale.NetworkID, u update) {
+func (t *deliveryBatch) ack(n puntuale.NetworkID, u update) {
 	var e puntuale.DeliveryReceipt
 	switch status := *u.Update.Status; {
 	case status == statusError:
@@ -299,7 +299,7 @@ func (t *taking) ack(n puntuale.NetworkID, u update) {
 }
 
 // moment returns when something happened, and never a time later than now.
-func (t *taking) moment(at seconds) time.Time {
+func (t *deliveryBatch) moment(at seconds) time.Time {
 	if at.IsZero() || at.After(t.now) {
 		return t.now
 	}

@@ -288,7 +288,7 @@ func (c container) DeleteDevice(ctx context.Context, device *store.Device) error
 // wrap makes a device seal what it stores.
 func (d *devices) wrap(device *store.Device, session puntuale.SessionID) {
 	removed := new(atomic.Bool)
-	p := place{d.sealer, session}
+	p := secretAddress{d.sealer, session}
 	device.Container = container{d, session, removed}
 	device.PreKeys = manyPreKeys{device.PreKeys, d.shared, new(sync.Mutex)}
 	t := newTurns(d.clock)

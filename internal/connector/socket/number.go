@@ -28,7 +28,7 @@ type number struct {
 	turn   chan struct{} // a slot: one message is sent at a time, and none while a connection is replaced
 
 	strangers *coldContactLimiter
-	people    *people
+	people    *personDirectory
 	files     *files
 	up        atomic.Bool
 

@@ -37,20 +37,20 @@ func (s sealer) open(session puntuale.SessionID, sealed []byte) ([]byte, error) 
 	return s.unlock(sealedFor, session.SealPlace(), sealed)
 }
 
-// place seals for one session. Empty data stay empty.
-type place struct {
+// secretAddress seals for one session. Empty data stay empty.
+type secretAddress struct {
 	sealer
 	session puntuale.SessionID
 }
 
-func (p place) in(plain []byte) []byte {
+func (p secretAddress) in(plain []byte) []byte {
 	if plain == nil {
 		return nil
 	}
 	return p.seal(p.session, plain)
 }
 
-func (p place) out(sealed []byte, err error) ([]byte, error) {
+func (p secretAddress) out(sealed []byte, err error) ([]byte, error) {
 	if err != nil || sealed == nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (p place) out(sealed []byte, err error) ([]byte, error) {
 // sealedSessions are the states of encryption with other devices.
 type sealedSessions struct {
 	store.SessionStore
-	place
+	secretAddress
 }
 
 func (s sealedSessions) GetSession(ctx context.Context, address string) ([]byte, error) {
@@ -99,7 +99,7 @@ func (s sealedSessions) PutManySessions(ctx context.Context, sessions map[string
 // sealedSenderKeys are the keys of groups.
 type sealedSenderKeys struct {
 	store.SenderKeyStore
-	place
+	secretAddress
 }
 
 func (s sealedSenderKeys) PutSenderKey(ctx context.Context, group, user string, key []byte) error {
@@ -113,7 +113,7 @@ func (s sealedSenderKeys) GetSenderKey(ctx context.Context, group, user string) 
 // sealedAppStateKeys decrypt the settings and contacts that the phone shares.
 type sealedAppStateKeys struct {
 	store.AppStateSyncKeyStore
-	place
+	secretAddress
 }
 
 func (s sealedAppStateKeys) PutAppStateSyncKey(ctx context.Context, id []byte, key store.AppStateSyncKey) error {
@@ -143,7 +143,7 @@ func (s sealedAppStateKeys) GetAllAppStateSyncKeys(ctx context.Context) ([]*stor
 // sealedMessageSecrets protect answers to single messages.
 type sealedMessageSecrets struct {
 	store.MsgSecretStore
-	place
+	secretAddress
 }
 
 func (s sealedMessageSecrets) PutMessageSecrets(ctx context.Context, all []store.MessageSecretInsert) error {
@@ -169,7 +169,7 @@ func (s sealedMessageSecrets) GetMessageSecret(ctx context.Context, chat, sender
 // nothing is added.
 type sealedPrivacyTokens struct {
 	store.PrivacyTokenStore
-	place
+	secretAddress
 	removed *atomic.Bool
 }
 
@@ -197,7 +197,7 @@ func (s sealedPrivacyTokens) GetPrivacyToken(ctx context.Context, user types.JID
 // sealedSalt belongs to such proofs, too.
 type sealedSalt struct {
 	store.NCTSaltStore
-	place
+	secretAddress
 }
 
 func (s sealedSalt) PutNCTSalt(ctx context.Context, salt []byte) error {
@@ -212,7 +212,7 @@ func (s sealedSalt) GetNCTSalt(ctx context.Context) ([]byte, error) {
 // stored yet.
 type sealedEvents struct {
 	store.EventBuffer
-	place
+	secretAddress
 }
 
 func (s sealedEvents) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Accounts keeps partners, their clients and their users. It implements puntuale.Operator's part about accounts, and
-// puntuale.Door.
+// puntuale.SignInStores.
 type Accounts struct{ *engine.DB }
 
 // NewAccounts has the statements run on db.

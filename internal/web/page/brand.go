@@ -66,22 +66,22 @@ func sendBrandLogo(v *Request) error {
 	return ServeForGood(v, kind, logo)
 }
 
-// paper is what a partner's colour is read on, as app.css has it: the page, its cards, and these with a wash of the colour.
-type paper struct {
+// paperColour is what a partner's colour is read on, as app.css has it: the page, its cards, and these with a wash of the colour.
+type paperColour struct {
 	Page, card string
 	wash       float64 // how much of the colour
 }
 
 var (
-	LightPaper = paper{"#f5f6f3", "#ffffff", 0.09}
-	darkPaper  = paper{"#13181c", "#1b2227", 0.13}
+	LightPaper = paperColour{"#f5f6f3", "#ffffff", 0.09}
+	darkPaper  = paperColour{"#13181c", "#1b2227", 0.13}
 )
 
 // legible is the contrast asked for, a little over the 4.5 of WCAG AA.
 const legible = 4.6
 
 // worst is the least contrast that a colour has on a paper.
-func (p paper) worst(c RGB) float64 {
+func (p paperColour) worst(c RGB) float64 {
 	card, washed := ParseColour(p.card), RGB{}
 	for i := range c {
 		washed[i] = c[i]*p.wash + card[i]*(1-p.wash)
@@ -127,7 +127,7 @@ func contrast(a, b RGB) float64 {
 }
 
 // readable moves a colour towards black (0) or white (1) until it can be read on the paper.
-func readable(colour string, on paper, towards float64) string {
+func readable(colour string, on paperColour, towards float64) string {
 	c := ParseColour(colour)
 	for range 100 {
 		if on.worst(c) >= legible {

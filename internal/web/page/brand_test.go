@@ -17,7 +17,7 @@ func TestBrandIsReadable(t *testing.T) {
 			_, rest, _ := strings.Cut(style, name+":")
 			return ParseColour(rest[:7])
 		}
-		for name, paper := range map[string]paper{"--brand": LightPaper, "--brand-dark": darkPaper} {
+		for name, paper := range map[string]paperColour{"--brand": LightPaper, "--brand-dark": darkPaper} {
 			if c := paper.worst(value(name)); c < 4.5 {
 				t.Errorf("%s on its paper: %.2f", name, c)
 			}

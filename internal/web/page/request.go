@@ -373,7 +373,7 @@ func (v *Request) settle() {
 	f := v.Frame
 	if v.Client != nil {
 		account := v.Client.Account()
-		f.Place = &view.Place{
+		f.Place = &view.Dashboard{
 			Base: "/c/" + account.ID.String(), Name: account.Name, Entered: v.Person.User().Client == 0, Suspended: account.Suspended,
 			Expired: !account.ExpiresAt.IsZero() && !v.Now().Before(account.ExpiresAt),
 		}

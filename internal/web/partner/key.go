@@ -21,8 +21,8 @@ var keyRoutes = []page.Route{
 	page.Post("/c/{client}/keys/{key}/revoke", page.ClientSide, puntuale.Owner, "key.revoke", revokeOwnKey),
 }
 
-// ring is what the pages of keys ask, of a client or of the partner itself.
-type ring struct {
+// keySet is what the pages of keys ask, of a client or of the partner itself.
+type keySet struct {
 	base   string
 	list   func(context.Context) ([]puntuale.Key, error)
 	create func(ctx context.Context, name string) (account.IssuedKey, error)
@@ -30,13 +30,13 @@ type ring struct {
 	revoke func(ctx context.Context, key string) error
 }
 
-func ringOf(v *page.Request) ring {
+func ringOf(v *page.Request) keySet {
 	if c := v.Client; c != nil {
 		keys := v.Site.Accounts.KeysOf(c)
-		return ring{v.Frame.Place.Base + "/keys", keys.List, keys.Create, keys.Rotate, keys.Revoke}
+		return keySet{v.Frame.Place.Base + "/keys", keys.List, keys.Create, keys.Rotate, keys.Revoke}
 	}
 	p := v.Partner
-	return ring{"/partner/keys", p.OwnKeys, p.CreateOwnKey, p.RotateOwnKey, p.RevokeOwnKey}
+	return keySet{"/partner/keys", p.OwnKeys, p.CreateOwnKey, p.RotateOwnKey, p.RevokeOwnKey}
 }
 
 func keys(v *page.Request) error {

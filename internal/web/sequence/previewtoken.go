@@ -22,7 +22,7 @@ type previewToken struct {
 
 // tokenOf is what a preview shows. Who is in the blacklist belongs to it; what is running does not, so that a form that is
 // sent twice is answered twice.
-func tokenOf(call control.StartCall, p control.Preview, standing control.Standing, now time.Time) previewToken {
+func tokenOf(call control.StartCall, p control.Preview, standing control.RecipientStatus, now time.Time) previewToken {
 	s := previewToken{at: now}
 	steps := []any{call.Sequence, call.Phone, string(call.Body), standing.Blacklisted}
 	for _, m := range p.Messages {

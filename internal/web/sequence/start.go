@@ -81,7 +81,7 @@ func startByHand(v *page.Request) error {
 }
 
 // start starts what was seen, and leads to a page that can be loaded again.
-func start(v *page.Request, found control.Sequence, call control.StartCall, page Starting, standing control.Standing) error {
+func start(v *page.Request, found control.Sequence, call control.StartCall, page Starting, standing control.RecipientStatus) error {
 	started, err := v.Client.Start(v.Ctx(), call)
 	if err != nil {
 		return v.Again(fielded(err), page.Form, StartForm(page), SequenceStart(page), startFields(found)...)

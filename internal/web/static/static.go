@@ -45,8 +45,8 @@ type asset struct {
 	squeezed func() []byte // with gzip, made when first asked for; nil when that gains nothing
 }
 
-// shelf is everything that pages load.
-type shelf struct {
+// assetFolder is everything that pages load.
+type assetFolder struct {
 	addresses map[string]string // by name
 	assets    map[string]asset  // by address
 	drawings  map[string]string // icons by name: what is inside their svg
@@ -59,8 +59,8 @@ var kinds = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
 }
 
-func fill() *shelf {
-	s := &shelf{addresses: map[string]string{}, assets: map[string]asset{}, drawings: draw()}
+func fill() *assetFolder {
+	s := &assetFolder{addresses: map[string]string{}, assets: map[string]asset{}, drawings: draw()}
 	own, err := files.ReadDir(".")
 	if err != nil {
 		panic(err) // the files are part of the program
@@ -91,7 +91,7 @@ func read(file string) []byte {
 	return content
 }
 
-func (s *shelf) add(name string, content []byte) {
+func (s *assetFolder) add(name string, content []byte) {
 	sum := sha256.Sum256(content)
 	extension := path.Ext(name)
 	address := Path + strings.TrimSuffix(name, extension) + "." + hex.EncodeToString(sum[:6]) + extension

@@ -17,8 +17,8 @@ type Frame struct {
 	Now      time.Time
 	Theme    string // "light", "dark", "" as the system
 	Look     Look
-	Who      *Who   // nil: nobody is signed in
-	Place    *Place // the client's dashboard that one is in; nil: the partner's, or none
+	Who      *Who       // nil: nobody is signed in
+	Place    *Dashboard // the client's dashboard that one is in; nil: the partner's, or none
 	Nav      []Group
 	Path     string   // of the page
 	Back     []string // cursors of a list's pages before this one, oldest first; "" is the first page's
@@ -45,8 +45,8 @@ type Who struct {
 	Side  puntuale.Side
 }
 
-// Place is a client's dashboard.
-type Place struct {
+// Dashboard is a client's dashboard.
+type Dashboard struct {
 	Base      string // "/c/12": its pages' addresses begin with it
 	Name      string
 	Entered   bool // by the partner's user

@@ -1027,7 +1027,7 @@ func topbar() templ.Component {
 }
 
 // placeBar says whose dashboard it is that the partner looks into, and leads back.
-func placeBar(p Place) templ.Component {
+func placeBar(p Dashboard) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

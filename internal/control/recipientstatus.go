@@ -9,14 +9,14 @@ import (
 	"puntuale"
 )
 
-// Standing is what is known of somebody before a sequence is started for them by hand.
-type Standing struct {
+// RecipientStatus is what is known of somebody before a sequence is started for them by hand.
+type RecipientStatus struct {
 	Blacklisted bool // every message would end as BLACKLISTED
 	Running     bool // messages of the sequence are pending for them already
 }
 
 // Standing looks somebody up, and stores and counts nothing. Codes: not_found (the sequence), invalid.
-func (c *Client) Standing(ctx context.Context, sequence, phone string) (s Standing, err error) {
+func (c *Client) Standing(ctx context.Context, sequence, phone string) (s RecipientStatus, err error) {
 	if _, err = sequenceID(sequence); err != nil {
 		return s, err
 	}

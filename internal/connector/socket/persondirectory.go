@@ -54,9 +54,9 @@ const (
 // overLimit is the network's word for a query too many.
 const overLimit = "429 rate-overlimit"
 
-// people knows who has WhatsApp, of the people that one number asked about. Its methods may be called by many
+// personDirectory knows who has WhatsApp, of the people that one number asked about. Its methods may be called by many
 // goroutines at once.
-type people struct {
+type personDirectory struct {
 	n     *number
 	limit *rate.Limiter
 
@@ -73,14 +73,14 @@ type answer struct {
 	until time.Time
 }
 
-func newPeople(n *number) *people {
-	return &people{
+func newPeople(n *number) *personDirectory {
+	return &personDirectory{
 		n: n, limit: rate.NewLimiter(rate.Every(asksEvery), asksBurst), answers: map[string]answer{}, waiting: map[string][]chan error{},
 	}
 }
 
 // find returns the network's address of a recipient. It checks that a person has WhatsApp.
-func (p *people) find(ctx context.Context, cli *whatsmeow.Client, to string) (types.JID, error) {
+func (p *personDirectory) find(ctx context.Context, cli *whatsmeow.Client, to string) (types.JID, error) {
 	switch {
 	case strings.HasPrefix(to, "+"):
 		return p.findPhone(ctx, cli, to)
@@ -96,14 +96,14 @@ func (p *people) find(ctx context.Context, cli *whatsmeow.Client, to string) (ty
 	return types.JID{}, final(reasonInvalidRecipient, puntuale.Because(reasonAddress))
 }
 
-func (p *people) known(who string) (answer, bool) {
+func (p *personDirectory) known(who string) (answer, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a, ok := p.answers[who]
 	return a, ok && p.n.c.cfg.Clock.Now().Before(a.until)
 }
 
-func (p *people) keep(who string, a answer, d time.Duration) {
+func (p *personDirectory) keep(who string, a answer, d time.Duration) {
 	a.until = p.n.c.cfg.Clock.Now().Add(d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +113,7 @@ func (p *people) keep(who string, a answer, d time.Duration) {
 	p.answers[who] = a
 }
 
-func (p *people) findPhone(ctx context.Context, cli *whatsmeow.Client, phone string) (types.JID, error) {
+func (p *personDirectory) findPhone(ctx context.Context, cli *whatsmeow.Client, phone string) (types.JID, error) {
 	jid := types.NewJID(strings.TrimPrefix(phone, "+"), types.DefaultUserServer)
 	a, ok := p.known(phone)
 	if !ok {
@@ -134,7 +134,7 @@ func (p *people) findPhone(ctx context.Context, cli *whatsmeow.Client, phone str
 }
 
 // wait returns once the network said whether a person has WhatsApp.
-func (p *people) wait(ctx context.Context, phone string) error {
+func (p *personDirectory) wait(ctx context.Context, phone string) error {
 	now := p.n.c.cfg.Clock.Now()
 	p.mu.Lock()
 	if left := p.quiet.Sub(now); left > 0 {
@@ -157,7 +157,7 @@ func (p *people) wait(ctx context.Context, phone string) error {
 }
 
 // ask sends queries until no caller waits.
-func (p *people) ask() {
+func (p *personDirectory) ask() {
 	for {
 		err := p.limit.Wait(p.n.ctx)
 		p.mu.Lock()
@@ -188,7 +188,7 @@ func (p *people) ask() {
 }
 
 // query asks about some people, and keeps the answers.
-func (p *people) query(batch map[string][]chan error) error {
+func (p *personDirectory) query(batch map[string][]chan error) error {
 	cli := p.n.connected()
 	if cli == nil {
 		return offline()
@@ -228,7 +228,7 @@ func (p *people) query(batch map[string][]chan error) error {
 }
 
 // findGroup finds the group that an invitation leads to.
-func (p *people) findGroup(ctx context.Context, cli *whatsmeow.Client, code string) (types.JID, error) {
+func (p *personDirectory) findGroup(ctx context.Context, cli *whatsmeow.Client, code string) (types.JID, error) {
 	if a, ok := p.known(code); ok {
 		return a.group, nil
 	}

@@ -116,8 +116,8 @@ func (t tenant) before(ctx context.Context, moment, last int64) (int64, error) {
 	return bound, nil
 }
 
-// listing writes the statement of a list of messages, newest first. Its first arguments are client, cursor and limit.
-type listing struct {
+// listStatement writes the statement of a list of messages, newest first. Its first arguments are client, cursor and limit.
+type listStatement struct {
 	postgres  bool
 	args      []any
 	ofRun     string
@@ -127,8 +127,8 @@ type listing struct {
 }
 
 // listing is one of ids below last and from floor on.
-func (t tenant) listing(last, floor int64, limit int) *listing {
-	l := &listing{postgres: t.s.Dialect.Postgres, args: []any{t.id, last, limit}}
+func (t tenant) listing(last, floor int64, limit int) *listStatement {
+	l := &listStatement{postgres: t.s.Dialect.Postgres, args: []any{t.id, last, limit}}
 	if floor > 0 {
 		l.bounded = true
 		sign := l.bind(floor)
@@ -139,7 +139,7 @@ func (t tenant) listing(last, floor int64, limit int) *listing {
 
 // pending looks among the open messages of the client's sessions, which are the client's. Where nothing else is asked,
 // the index alone tells which are the newest, however many there are.
-func (l *listing) pending() string {
+func (l *listStatement) pending() string {
 	runs := l.runs()
 	return `select m.id as i from session s cross join message m` + runs + `
  where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.id < $2` + l.ofMessage + l.ofRun + `
@@ -147,7 +147,7 @@ func (l *listing) pending() string {
 }
 
 // runs joins the messages' runs where something is asked of them.
-func (l *listing) runs() string {
+func (l *listStatement) runs() string {
 	if l.ofRun == "" {
 		return ""
 	}
@@ -156,7 +156,7 @@ func (l *listing) runs() string {
 }
 
 // campaign looks among the messages that a campaign fed. The campaign's row says whose they are.
-func (l *listing) campaign(f puntuale.MessageFilter) string {
+func (l *listStatement) campaign(f puntuale.MessageFilter) string {
 	state := ""
 	if f.State != nil { // the index of a campaign's messages has it
 		state = " and m.state = " + l.bind(int64(*f.State))
@@ -172,7 +172,7 @@ func (l *listing) campaign(f puntuale.MessageFilter) string {
 // far as the limit. A run's planned messages are numbered from it, so they have the order of runs. Re-sent ones have
 // other numbers and come by their own index. PostgreSQL knows no better of a range of numbers than that it holds a
 // ninth of all; a lateral join leaves it no choice. SQLite has none, and takes tables as they are written.
-func (l *listing) byRun(ofPhone bool) string {
+func (l *listStatement) byRun(ofPhone bool) string {
 	resent, ofRuns, order := "message m cross join run r", "r.id < $2", "r.id"
 	if ofPhone { // SQLite takes the index that has the order, unless it has none
 		resent, ofRuns, order = "run r cross join message m", "r.id + 0 < $2", "r.id + 0"
@@ -194,14 +194,14 @@ order by i desc limit $3`
 // plannedAt is puntuale.Message.Planned.
 const plannedAt = "case when m.intent > 0 and m.next_at > m.intent_at then m.intent_at else m.next_at end"
 
-func (l *listing) statement(f puntuale.MessageFilter) string {
+func (l *listStatement) statement(f puntuale.MessageFilter) string {
 	return `with f as (` + l.found(f) + `) select ` + detailColumns + ` from f join message m on m.client_id = $1 and m.id = f.i
  join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts + ` order by m.id desc`
 }
 
 // found selects the ids. It adds zero to columns that SQLite shall not build an index of, for this one statement, to
 // look them up.
-func (l *listing) found(f puntuale.MessageFilter) string {
+func (l *listStatement) found(f puntuale.MessageFilter) string {
 	if f.Sequence != 0 {
 		l.ofRun += " and r.sequence_id = " + l.bind(f.Sequence)
 	}
@@ -234,7 +234,7 @@ func (l *listing) found(f puntuale.MessageFilter) string {
 }
 
 // bind adds an argument and returns its sign.
-func (l *listing) bind(value any) string {
+func (l *listStatement) bind(value any) string {
 	l.args = append(l.args, value)
 	return fmt.Sprintf("$%d", len(l.args))
 }

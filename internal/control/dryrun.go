@@ -23,8 +23,8 @@ type RehearsalCall struct {
 	Fields   map[string]string // what a start would pass
 }
 
-// Rehearsal is what a sequence would do. What is wrong with one step does not hide the others.
-type Rehearsal struct {
+// DryRun is what a sequence would do. What is wrong with one step does not hide the others.
+type DryRun struct {
 	Plan     plan.Plan
 	Fields   []puntuale.Field
 	Warnings []Warning
@@ -48,20 +48,20 @@ const exampleDays = 7
 
 // Rehearse plans a start of a sequence that need not be stored, by the same planner as a start, and stores and counts
 // nothing. Faults of the sequence and of the given values belong to the answer. Its errors are those of the store.
-func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (Rehearsal, error) {
+func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, error) {
 	zone, err := c.zone()
 	if err != nil {
-		return Rehearsal{}, err
+		return DryRun{}, err
 	}
-	r := Rehearsal{Now: c.control.clock.Now()}
+	r := DryRun{Now: c.control.clock.Now()}
 	checked, err := c.checkSequence(ctx, call.Sequence)
 	if err := (*request.Faults)(&r.Faults).Take(err); err != nil {
-		return Rehearsal{}, err
+		return DryRun{}, err
 	}
 	r.Warnings = checked.Warnings
 	expanded, err := c.expand(ctx, puntuale.Sequence{Steps: call.Sequence.Steps[:min(len(call.Sequence.Steps), puntuale.MaxSteps)]})
 	if err != nil {
-		return Rehearsal{}, err
+		return DryRun{}, err
 	}
 	r.Fields = plan.Fields(expanded[0])
 	phone := rehearsedPhone
@@ -75,7 +75,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (Rehearsal, e
 }
 
 // examples are the values passed, with an example for each needed one that is not.
-func (c *Client) examples(r *Rehearsal, given map[string]string, zone *time.Location) map[string]plan.Value {
+func (c *Client) examples(r *DryRun, given map[string]string, zone *time.Location) map[string]plan.Value {
 	passed := map[string]plan.Value{}
 	for _, f := range r.Fields {
 		if text := given[f.Name]; strings.TrimSpace(text) != "" {
@@ -125,7 +125,7 @@ var faultyStep = regexp.MustCompile(`^(?:body\.)?steps\[(\d+)\](.*)$`)
 
 // rehearse plans the steps that can be planned. Steps with faults are left out, and the rest is planned again; a step
 // keeps its place by its number.
-func (c *Client) rehearse(r *Rehearsal, s puntuale.Sequence, in plan.Input) {
+func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
 	good := make([]int, 0, len(s.Steps)) // the numbers of the steps that are left
 	bad := map[int]bool{}
 	for _, f := range r.Faults {
@@ -160,7 +160,7 @@ func (c *Client) rehearse(r *Rehearsal, s puntuale.Sequence, in plan.Input) {
 }
 
 // leaveOut files the faults of a plan, and returns the steps without those that have some.
-func (r *Rehearsal) leaveOut(err error, s puntuale.Sequence, good []int) (left []int) {
+func (r *DryRun) leaveOut(err error, s puntuale.Sequence, good []int) (left []int) {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
 		return nil
