@@ -177,16 +177,16 @@ const stopLimit = 30 * time.Second
 // noop accepts everything at once.
 type noop struct{}
 
-func (noop) Traits() puntuale.Traits {
-	return puntuale.Traits{Name: "noop", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID}
+func (noop) Traits() puntuale.Capabilities {
+	return puntuale.Capabilities{Name: "noop", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID}
 }
 func (noop) Online(puntuale.SessionID) bool { return true }
 func (noop) Prepare(_ context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	return puntuale.Prepared{Envelope: e}, nil
 }
 
-func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Receipt, error) {
-	return puntuale.Receipt{}, nil
+func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, error) {
+	return puntuale.Acceptance{}, nil
 }
 
 // tally counts outcomes that are on disk, from the first claim on.
@@ -209,7 +209,7 @@ type counted struct {
 
 func (t *tally) on(q puntuale.Queue) puntuale.Queue { return counted{q, t} }
 
-func (c counted) Claim(ctx context.Context, claim puntuale.Claim) ([]puntuale.Granted, error) {
+func (c counted) Claim(ctx context.Context, claim puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	c.t.mu.Lock()
 	if c.t.first.IsZero() {
 		c.t.first = time.Now()

@@ -150,7 +150,7 @@ func (f *fixture) claim(ctx context.Context, refs []puntuale.MessageRef, i int) 
 		c.Messages = append(c.Messages, puntuale.ClaimItem{MessageRef: r, Phone: "+393471234567"})
 	}
 	granted, err := f.store.Claim(ctx, c)
-	if err == nil && slices.ContainsFunc(granted, func(g puntuale.Granted) bool { return g != puntuale.ClaimGranted }) {
+	if err == nil && slices.ContainsFunc(granted, func(g puntuale.ClaimAnswer) bool { return g != puntuale.ClaimGranted }) {
 		err = fmt.Errorf("claims were refused: %v", granted)
 	}
 	return err
