@@ -216,13 +216,9 @@ func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, erro
 	if cfg.MetricsAddr != "" {
 		shown = nil
 	}
-	server := &http.Server{
-		Handler:     s.open.Watch(routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)),
-		ConnContext: s.open.Began,
-		ConnState:   s.open.Changed,
-		ErrorLog:    slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
-	}
-	admission.SetDeadlines(server)
+	handler := routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)
+	server := admission.NewServer(s.open.Watch(handler), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)) // peers that break off
+	server.ConnContext, server.ConnState = s.open.Began, s.open.Changed
 	return server, nil
 }
 
@@ -235,8 +231,7 @@ func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *metrics
 	if err != nil {
 		return err
 	}
-	s.figures = &http.Server{Handler: onlyFigures(m, cfg.Clock, cfg.Logger), ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)}
-	admission.SetDeadlines(s.figures)
+	s.figures = admission.NewServer(onlyFigures(m, cfg.Clock, cfg.Logger), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug))
 	cfg.Logger.Info("serving figures", "addr", l.Addr().String())
 	go func() { s.served <- s.figures.Serve(l) }()
 	return nil

@@ -50,9 +50,9 @@ func TestTransitions(t *testing.T) {
 	t.Parallel()
 	type event = func(*lookahead.Lookahead) lookahead.Action
 	var (
-		want   event = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(false, start) }
-		wanted event = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(true, start) }
-		later  event = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(true, soon) }
+		want         = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(false, start) }
+		wanted       = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(true, start) }
+		later        = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(true, soon) }
 		delay  event = func(l *lookahead.Lookahead) lookahead.Action { l.Delay(soon); return l.Want(true, start) }
 		wakeup event = func(l *lookahead.Lookahead) lookahead.Action { return l.Wakeup(soon, false, start) }
 		refill event = func(l *lookahead.Lookahead) lookahead.Action { l.FoundMore(); return l.Refill(true, false, start) }

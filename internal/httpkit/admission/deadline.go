@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"log"
 	"net/http"
 	"time"
 )
@@ -15,9 +16,13 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// SetDeadlines bounds how long a server's connections may take. The header of a request has 5 s, all of it 30 s, and the answer 60 s.
-// The next request must come within 2 minutes. A header has 32 KiB at most. [ReadWithin] and [ReadOn] set others.
-func SetDeadlines(s *http.Server) {
-	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = readHeaderTimeout, readTimeout, writeTimeout, idleTimeout
-	s.MaxHeaderBytes = maxHeaderBytes
+// NewServer returns a server that bounds how long its connections may take. The header of a request has 5 s, all of it 30 s,
+// and the answer 60 s. The next request must come within 2 minutes. A header has 32 KiB at most. [ReadWithin] and [ReadOn]
+// set other bounds. errors gets what peers break off; it may be nil.
+func NewServer(h http.Handler, errors *log.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ErrorLog: errors,
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
+	}
 }

@@ -38,8 +38,7 @@ func served(t *testing.T, h func(w http.ResponseWriter, r *http.Request) error, 
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{make(chan net.Conn), make(chan struct{})}
 		ended := make(chan error, 1)
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ended <- h(w, r) })} //nolint:gosec // SetDeadlines sets them
-		admission.SetDeadlines(server)
+		server := admission.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ended <- h(w, r) }), nil)
 		go func() { _ = server.Serve(p) }()
 		here, there := net.Pipe()
 		p.conns <- there
