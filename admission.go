@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// AdmissionDeadline is a call's admission deadline: how long it may wait for its turn at what is shared. That is a connection to
+// AdmissionDeadline says how long a call may wait for a shared thing: a connection to
 // read on, or the queue of a writer. What nobody outside waits for, as the dispatcher's work, has none and waits as
 // long as it takes. A call that is refused because its patience ended has done nothing: once it has begun to write it
 // goes on to its end.

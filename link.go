@@ -117,7 +117,7 @@ type Linker interface {
 // Tester is what a [Linker] also is that can find out what keeps a session from sending.
 type Tester interface {
 	// Test reads anew what the session needs, asks the network, and reports what came of it before it returns. It
-	// reports LinkOnline, or a lesser state with a Detail that says in plain words what is wrong. A session that was
+	// reports LinkOnline, or a lesser state with a Detail that says why. A session that was
 	// held back goes on if nothing is wrong any more. An error means that it could not be found out.
 	Test(ctx context.Context, session SessionID) error
 }

@@ -170,7 +170,7 @@ type NetworkTemplateStore interface {
 	NetworkTemplate(ctx context.Context, client ClientID, account, name, language string) (NetworkTemplate, bool, error)
 }
 
-// NetworkTemplateTenant shows a client what is known of its templates. It is part of a [Tenant].
+// NetworkTemplateTenant shows a client its templates. It is part of a [Tenant].
 type NetworkTemplateTenant interface {
 	// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid (the cursor).
 	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)

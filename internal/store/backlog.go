@@ -15,8 +15,8 @@ type Backlog struct {
 	Oldest   time.Time // when the first of them was to leave, or to be tried again; zero without any
 }
 
-// overdue reads the index of open messages, session by session, and only what is due of it. A session is ready when it is
-// a sandbox, or its number is linked. One whose messages devices take never is: people are in no hurry.
+// overdue reads the index of open messages, session by session, and only its due messages. A session is ready when
+// it is a sandbox, or its number is linked. One whose messages devices take never is: people are in no hurry.
 const overdue = `
 select ready, coalesce(sum(n), 0), coalesce(min(first), 0) from (
  select case when s.way = '' and s.link >= 3 or s.sandbox = 1 and s.link = 0 then 1 else 0 end as ready,

@@ -354,8 +354,8 @@ func (b *startBatch) insert(ctx context.Context) error {
 }
 
 // checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk: one of its runs decides
-// for all. A usage row is written first. So it waits for a commit under way, even where that commit inserted the row:
-// the first call of a client's day has nothing to lock yet.
+// for all. A usage row is written first. So it waits for a commit under way, even where that commit inserted the row.
+// The first call of a client's day has nothing to lock yet.
 func checkStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	for _, t := range tasks {
 		st := t.Body.(*start)

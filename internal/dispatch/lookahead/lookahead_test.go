@@ -50,24 +50,24 @@ func TestTransitions(t *testing.T) {
 	t.Parallel()
 	type event = func(*lookahead.Lookahead) lookahead.Action
 	var (
-		want         = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(false, start) }
-		wanted       = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(true, start) }
-		later        = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(true, soon) }
-		delay  event = func(l *lookahead.Lookahead) lookahead.Action { l.Delay(soon); return l.Want(true, start) }
-		wakeup event = func(l *lookahead.Lookahead) lookahead.Action { return l.Wakeup(soon, false, start) }
-		refill event = func(l *lookahead.Lookahead) lookahead.Action { l.FoundMore(); return l.Refill(true, false, start) }
-		resume event = func(l *lookahead.Lookahead) lookahead.Action { return l.Resume(start) }
-		early  event = func(l *lookahead.Lookahead) lookahead.Action { l.Delay(soon); return l.TimerFired(start) }
-		timer  event = func(l *lookahead.Lookahead) lookahead.Action { return l.TimerFired(soon) }
-		begin  event = func(l *lookahead.Lookahead) lookahead.Action { l.Begin(true, ahead, start); return nothing }
-		end    event = func(l *lookahead.Lookahead) lookahead.Action { return l.End(answered(lookahead.Result{}), start) }
-		failed event = func(l *lookahead.Lookahead) lookahead.Action {
+		want   = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(false, start) }
+		wanted = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(true, start) }
+		later  = func(l *lookahead.Lookahead) lookahead.Action { return l.Want(true, soon) }
+		delay  = func(l *lookahead.Lookahead) lookahead.Action { l.Delay(soon); return l.Want(true, start) }
+		wakeup = func(l *lookahead.Lookahead) lookahead.Action { return l.Wakeup(soon, false, start) }
+		refill = func(l *lookahead.Lookahead) lookahead.Action { l.FoundMore(); return l.Refill(true, false, start) }
+		resume = func(l *lookahead.Lookahead) lookahead.Action { return l.Resume(start) }
+		early  = func(l *lookahead.Lookahead) lookahead.Action { l.Delay(soon); return l.TimerFired(start) }
+		timer  = func(l *lookahead.Lookahead) lookahead.Action { return l.TimerFired(soon) }
+		begin  = func(l *lookahead.Lookahead) lookahead.Action { l.Begin(true, ahead, start); return nothing }
+		end    = func(l *lookahead.Lookahead) lookahead.Action { return l.End(answered(lookahead.Result{}), start) }
+		failed = func(l *lookahead.Lookahead) lookahead.Action {
 			return l.End(answered(lookahead.Result{Failed: true}), start)
 		}
-		lost event = func(l *lookahead.Lookahead) lookahead.Action {
+		lost = func(l *lookahead.Lookahead) lookahead.Action {
 			return l.End(answered(lookahead.Result{Lost: true}), start)
 		}
-		blocked event = func(l *lookahead.Lookahead) lookahead.Action { return l.End(lookahead.Result{Poll: poll}, start) }
+		blocked       = func(l *lookahead.Lookahead) lookahead.Action { return l.End(lookahead.Result{Poll: poll}, start) }
 		crowded event = func(l *lookahead.Lookahead) lookahead.Action {
 			l.Got(false, true, start)
 			return l.End(answered(lookahead.Result{}), start)

@@ -114,7 +114,7 @@ func packed(t *testing.T, text string) []byte {
 	return file.Bytes()
 }
 
-// What is wrong with a file is named.
+// TestDamagedFiles: an error names the damage.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	whole := written(t, rows[:3])

@@ -205,7 +205,7 @@ func (r *BackupReader) Check() error {
 	return nil
 }
 
-// Open opens an entry. What is read from it was not compared; see Check.
+// Open opens an entry. It compares nothing; see Check.
 func (r *BackupReader) Open(name string) (io.ReadCloser, error) {
 	entry, err := r.entry(name)
 	if err != nil {

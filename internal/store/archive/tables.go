@@ -18,9 +18,9 @@ type movedTable struct {
 	Serial  string // the column that PostgreSQL numbers
 }
 
-// MovedTables and leftTables name every table and every column, so that none is forgotten silently: a test compares them
-// with the catalogues of both databases, and so do export and import with that of their own. Who adds a column puts it
-// here, and asks what it means to a server that has never seen the old ones.
+// MovedTables and leftTables name every table and every column, so that none is forgotten silently. A test compares them with
+// the catalogues of both databases. Export and import compare them with their own database's. A new column goes here:
+// ask what it means to a server that has never seen the old ones.
 var MovedTables = []movedTable{
 	{Name: "secret", Columns: "name value"}, // wrapped, where it is, by a key that does not move
 	{Name: "counter", Columns: "noun next"}, // nodes' too: an attempt's token holds a node that is never there again
@@ -94,7 +94,7 @@ var KindOf = map[string]Kind{
 }
 
 // Catalogue reads the database's tables and compares them with those that we know. It returns the columns that move,
-// and the names of tables that are none of ours, which stay: views of an extension, or what an operator put there.
+// and the names of foreign tables. Those stay: an extension or an operator put them there.
 func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []Table, foreign []string, err error) {
 	there := map[string]map[string]string{}
 	text := SQLiteCatalogue

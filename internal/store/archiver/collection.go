@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// What is old is found as blanking finds it (blank.go): a place in each client's runs, which are walked by their key, and
-// a list of those that had not ended for long enough when their turn came. Everything is read outside of transactions
+// Old runs are found as blanking finds them (blanking.go). Each client's runs are walked by their key, from a cursor. A list
+// has the runs that had not ended for long enough when the cursor passed. Everything is read outside of transactions
 // and, on SQLite, beside the writer.
 
 const (
@@ -187,8 +187,8 @@ func (t *archiveTerm) scanRun(rows engine.Row, r *seenRun) (err error) {
 	return nil
 }
 
-// take adds old runs, with what hangs on them, to the file, and notes those that are not old yet. What is blanked is not
-// sent again, so no message joins such a run any more.
+// take adds old runs, with what hangs on them, to the file, and notes those that are not old yet. Blanked messages are
+// never sent again, so no message joins such a run any more.
 func (t *archiveTerm) take(ctx context.Context, p *archiveBatch, runs []seenRun) error {
 	t.looked.runs += len(runs)
 	var refs []puntuale.RunRef

@@ -140,7 +140,7 @@ order by r.client_id, r.id for update of r`
 	deletePastSandbox  = `delete from sandbox_message where (client_id, connector_id) in (select u.c, u.k from $u(c bigint, k text))`
 )
 
-// run deletes the runs that are what the file says. What is not there at all was deleted before.
+// run deletes the runs that are what the file says. A run that is missing was deleted before.
 func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 	now, err := x.present(ctx, a)
 	if err != nil {
@@ -229,7 +229,7 @@ func (x *removalBatch) delete(ctx context.Context, a engine.Querier, runs []*pas
 	return retention.ForgetLate(ctx, a, refs)
 }
 
-// carry deletes entries of a client's ledger, and adds their sum to the one entry that stands for all that were archived:
+// carry deletes entries of a client's ledger, and adds their sum to one entry that stands for all archived ones. That is
 // the client's first one, of the kind carried. It takes the place of the first that is deleted.
 func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchEntry) error {
 	client, lines := part[0].client, make(map[int64]string, len(part))

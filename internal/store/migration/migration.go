@@ -77,7 +77,7 @@ const (
 	rest     = 3 * time.Second  // between them
 	held     = 10 * time.Second // for which a node that died over a step keeps the others waiting
 	glance   = 500 * time.Millisecond
-	glances  = 1800 // 15 minutes, longer than whoever is at work tries
+	glances  = 1800 // 15 minutes, longer than the server at work tries
 )
 
 // Up applies the missing steps, each a transaction. On PostgreSQL nodes that do so at once wait for each other on a row

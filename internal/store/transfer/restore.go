@@ -52,8 +52,8 @@ type RestoreResult struct {
 	LeftOut bool  // the backup's linked numbers were
 }
 
-// Restore fills an empty database of either kind with a backup's, and sets aside what was due. It is one transaction, like
-// [Import]: what ends it early leaves the database empty.
+// Restore fills an empty database of either kind with a backup's, and sets aside all that was due. It is one transaction, like
+// [Import]: an early end leaves the database empty.
 // Errors wrap those of package archive where the backup is at fault. Codes: as for Import.
 func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReader, r RestoreConfig) (done RestoreResult, err error) {
 	if err := backup.Check(); err != nil {
@@ -100,7 +100,7 @@ func (s *installation) numbersFileToCome() string {
 }
 
 // restoreNumbers fills the tables of linked numbers, on PostgreSQL in the transaction of l. A SQLite file cannot commit
-// together with another, so its transaction ends just before that of l.
+// together with another, so its transaction ends just before l's.
 func (s *installation) restoreNumbers(ctx context.Context, l *engine.Conn, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
 	db, postgres, err := OpenWhatsApp(ctx, s.DB)
 	if err != nil {
