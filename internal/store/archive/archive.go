@@ -1,8 +1,10 @@
 // Package archive is the form of an exported installation, and of the files with old rows that were taken out of one
 // ([Folder]). It is one gzip stream of lines, readable with zcat. It holds the same, whichever database it came from.
 //
-// The first line is the [Header]: what made the file, and each table with its columns and its number of rows. Then each table follows in that order. It has a line {"table": "client"} and its rows, each a JSON array of the
-// columns\' values. It ends with a line {"end": "client", "rows": 12, "digest": "…"}. The last line is {"end": "export", "rows": 3456, "sha256": "…"}.
+// The first line is the [Header]: what made the file, and each table with its columns and its number of rows. Then each
+// table follows in that order. It has a line {"table": "client"} and its rows, each a JSON array of the columns' values.
+// It ends with a line {"end": "client", "rows": 12, "digest": "…"}. The last line of all is {"end": "export", "rows": 3456,
+// "sha256": "…"}.
 //
 // Values are integers, reals, texts, bytes (in base64), booleans and null. A row has exactly one way to be written
 // (AppendRow). A table's digest is the sum, modulo 2^256, of the SHA-256 of each of its rows' lines without the line
