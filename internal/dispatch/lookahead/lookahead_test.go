@@ -67,8 +67,8 @@ func TestTransitions(t *testing.T) {
 		lost = func(l *lookahead.Lookahead) lookahead.Action {
 			return l.End(answered(lookahead.Result{Lost: true}), start)
 		}
-		blocked       = func(l *lookahead.Lookahead) lookahead.Action { return l.End(lookahead.Result{Poll: poll}, start) }
-		crowded event = func(l *lookahead.Lookahead) lookahead.Action {
+		blocked = func(l *lookahead.Lookahead) lookahead.Action { return l.End(lookahead.Result{Poll: poll}, start) }
+		crowded = func(l *lookahead.Lookahead) lookahead.Action {
 			l.Got(false, true, start)
 			return l.End(answered(lookahead.Result{}), start)
 		}
