@@ -86,7 +86,7 @@ var programName = regexp.MustCompile(`^(?:<\?php )?(?://|#) ([a-z]+\.(?:php|py|m
 func TestRecipes(t *testing.T) {
 	for _, program := range []string{"php", "node", "python3"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(program + " is not installed; make e2e installs it")
+			t.Fatal(program + " is not installed; make e2e installs it")
 		}
 	}
 	text, err := os.ReadFile("../../docs/recipes.md")
