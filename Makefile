@@ -2,7 +2,7 @@
 # installed, they start one of their own (scripts/with-postgres).
 
 
-.PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long pictures figures figures-pages bench fuzz generate assets
+.PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long pictures figures figures-pages figures-replies bench fuzz generate assets
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,9 +47,9 @@ allocations: ## what the hot path allocates is within its budgets; without the r
 budgets: ## benchmarks of the hot path, in a form that benchstat reads, against their budgets (BUDGETFLAGS=-renew takes them as new)
 	scripts/with-postgres go test -run '^$$' -bench HotPath -benchtime 100ms -count 5 -timeout 30m ./internal/budget -args -budgets $(BUDGETFLAGS)
 
-long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap, a hundred kills of an Official number, of one at a gateway and of a device, 5,300 hostile connections for minutes, campaigns of 100,000 (about an hour)
+long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap, a hundred kills of an Official number, while people write, of one at a gateway and of a device, 5,300 hostile connections for minutes, campaigns of 100,000 (about an hour)
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 90m \
-		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled|GatewayKilled|DevicesKilled|DeviceProgramKilled|CampaignKilled|CampaignTakenOver|HostileMix' ./internal/e2e
+		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled|RepliesKilled|GatewayKilled|DevicesKilled|DeviceProgramKilled|CampaignKilled|CampaignTakenOver|HostileMix' ./internal/e2e
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run KilledWithManyInFlight ./internal/connector/official
 
 bench: ## the product beside its peers, on a disk: make bench BENCHFLAGS=-quick
@@ -62,6 +62,9 @@ figures: ## of several nodes: takeover after kill -9, lateness during a rolling 
 
 figures-pages: ## what every page of the dashboards takes with 100,000 and 1,000,000 messages stored, on both databases
 	scripts/with-postgres go test -v -tags figures -count=1 -timeout 60m -run FigurePages ./internal/web
+
+figures-replies: ## what lists of replies, conversations and consent take with 1,000,000 replies stored, on both databases
+	scripts/with-postgres go test -v -tags figures -count=1 -timeout 30m -run TestReplyFigures ./internal/store
 
 fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=5m
 	@go list -f '{{.ImportPath}}' ./... | while read -r pkg; do \

@@ -77,15 +77,15 @@ type Client struct {
 	Features  []string
 	Created   time.Time
 
-	// Revision grows with every change to the client, its keys, sequences, templates and sessions that a start could
-	// notice. What was read under one revision stays true while the revision is the same.
+	// Revision grows with every change to the client, its keys, sequences, templates and sessions that can change what a start plans. What
+	// was read under one revision stays true while the revision is the same.
 	Revision int64
 
 	Connection ConnectionType // of its default session; read only
 }
 
-// NewAccount gives a client of the type its credits, cap, expiry and words, counted from the day of creation. The moment
-// of the first refill is left to the caller.
+// NewAccount gives a client of the type its credits, cap, expiry and words, counted from the day of creation. The caller sets the moment of
+// the first refill.
 func NewAccount(t AccountType, today Date) Client {
 	c := Client{Type: t, Zone: "Europe/Rome", Region: "IT", Refill: RefillNone, Profile: ProfileMonthly}
 	switch t {
@@ -143,7 +143,7 @@ type CreatedIDs struct {
 	Session SessionID
 }
 
-// Change is a new value for something, or none.
+// Change is a new value for something, or no change.
 type Change[T any] struct {
 	Set bool
 	To  T
@@ -156,7 +156,7 @@ func (c Change[T]) Apply(field *T) {
 	}
 }
 
-// ChangeTo is a change to a value.
+// ChangeTo makes a change that sets the value.
 func ChangeTo[T any](v T) Change[T] { return Change[T]{Set: true, To: v} }
 
 // ClientPatch is what a partner changes of a client. Credits and CreditsAdd exclude each other; both write the ledger.
@@ -175,12 +175,13 @@ type ClientPatch struct {
 	Region     Change[string]
 	Closed     Change[[]Date]
 	Suspended  Change[bool]
+	Settings   SettingsPatch
 	Quotas     map[Quota]*int64 // those that change; nil: the default again
 
 	Known []Version // the client's version must be one of these; none: any
 
-	// Derive fills in what follows from the client with all other changes, CreditsAdd excepted: its moments. Nobody
-	// changes the client meanwhile. It may run more than once; nil: nothing follows.
+	// Derive fills in the moments that follow from the client with all other changes, but without CreditsAdd. Nobody changes the client
+	// while Derive runs. The store may call it more than once. With nil, nothing follows.
 	Derive func(Client) Client
 }
 
@@ -189,19 +190,18 @@ type OverviewStore interface {
 	// FindClients lists clients by name. Codes: invalid (the cursor).
 	FindClients(ctx context.Context, f ClientFilter, p Page) ([]Client, string, error)
 
-	// Pulses returns how the clients of the days are; those that are not the partner's are left out.
+	// Pulses returns how the clients of the days are; it leaves out clients of other partners.
 	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
 
-	// Expiring returns clients whose last day of service lies from one day to another, both inclusive, by day and name, at most limit.
+	// Expiring returns clients whose last day of service is between two days, both inclusive, by day and name, at most limit.
 	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)
 
-	// Totals returns what was sent and what failed on each of the days of a client, in its own zone, oldest first. It
-	// also returns what is still to be sent. Client 0 stands for all of the partner's. Days without anything are left
-	// out.
+	// Totals returns how many messages of a client were sent, failed or are still to be sent on each day, oldest first. Days are in the
+	// client's zone. Client 0 means all clients of the partner. Days without messages are left out.
 	Totals(ctx context.Context, client ClientID, from, to Date, now time.Time) ([]DayTotal, error)
 }
 
-// ClientFilter narrows a list of clients; zero values do not narrow.
+// ClientFilter narrows a list of clients; zero values select everything.
 type ClientFilter struct {
 	Text  string // part of the name, the login or the phone, in any case of letters
 	State ClientState

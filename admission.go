@@ -6,37 +6,36 @@ import (
 	"time"
 )
 
-// AdmissionDeadline says how long a call may wait for a shared thing: a connection to
-// read on, or the queue of a writer. What nobody outside waits for, as the dispatcher's work, has none and waits as
-// long as it takes. A call that is refused because its patience ended has done nothing: once it has begun to write it
-// goes on to its end.
+// AdmissionDeadline says how long a call may wait for a shared thing: a connection to read on, or the queue of a writer. The server's own
+// work, such as the dispatcher's, has no deadline and waits as long as it takes. A call that is refused because its deadline passed has
+// done nothing. Once a call has begun to write, it goes on to its end.
 type AdmissionDeadline struct {
 	ends     <-chan struct{}
 	prevents bool
 	begun    atomic.Bool
 }
 
-// NewPatience returns a patience that ends when the channel is closed. prevents marks calls that keep messages from being
-// sent; they go before others.
+// NewPatience returns an admission deadline that passes when the channel is closed. prevents marks calls that keep messages from being
+// sent: they go before others.
 func NewPatience(ends <-chan struct{}, prevents bool) *AdmissionDeadline {
 	return &AdmissionDeadline{ends: ends, prevents: prevents}
 }
 
 type patienceKey struct{}
 
-// WithPatience gives the call that ctx belongs to its patience.
+// WithPatience gives the call that ctx belongs to its admission deadline.
 func WithPatience(ctx context.Context, p *AdmissionDeadline) context.Context {
 	return context.WithValue(ctx, patienceKey{}, p)
 }
 
-// PatienceOf returns the patience of the call that ctx belongs to, nil when it may wait as long as it takes. The methods
-// take nil.
+// PatienceOf returns the admission deadline of the call that ctx belongs to. nil means that the call may wait as long as it takes. The
+// methods accept a nil receiver.
 func PatienceOf(ctx context.Context) *AdmissionDeadline {
 	p, _ := ctx.Value(patienceKey{}).(*AdmissionDeadline)
 	return p
 }
 
-// Ends is closed when the wait must end; nil, which never is, where it need not.
+// Ends returns a channel that is closed when the wait must end. It is nil, and never closed, if the call may wait for ever.
 func (p *AdmissionDeadline) Ends() <-chan struct{} {
 	if p == nil || p.begun.Load() {
 		return nil
@@ -51,10 +50,10 @@ func (p *AdmissionDeadline) Begin() {
 	}
 }
 
-// Prevents reports a call that keeps messages from being sent.
+// Prevents reports whether the call keeps messages from being sent.
 func (p *AdmissionDeadline) Prevents() bool { return p != nil && p.prevents }
 
-// Overloaded refuses a call that would have to wait longer than callers do. Nothing of it was done.
+// Overloaded refuses a call that would have to wait longer than its admission deadline. The call has done nothing.
 func Overloaded(retryAfter time.Duration) *Error {
 	return &Error{
 		Code: CodeOverloaded, RetryAfter: retryAfter,
@@ -62,8 +61,8 @@ func Overloaded(retryAfter time.Duration) *Error {
 	}
 }
 
-// MemoryGrant is the memory that one call from outside may take for its answer. What reads something long asks for room first,
-// so that slow readers of long answers cannot take all memory there is. The room is given back when the call ends.
+// MemoryGrant is the memory that one call from outside may take for its answer. A method that reads something long asks for memory first,
+// so that slow readers of long answers cannot take all memory there is. The memory is given back when the call ends.
 type MemoryGrant interface {
 	// Take asks for so many bytes more. Codes: overloaded; rate_limited when the same caller holds too much already.
 	Take(bytes int64) error
@@ -71,12 +70,12 @@ type MemoryGrant interface {
 
 type roomKey struct{}
 
-// WithRoom gives the call that ctx belongs to its room.
+// WithRoom gives a memory grant to the call that ctx belongs to.
 func WithRoom(ctx context.Context, r MemoryGrant) context.Context {
 	return context.WithValue(ctx, roomKey{}, r)
 }
 
-// TakeRoom asks for so many bytes of the room of the call that ctx belongs to. Without a room there is no limit. Codes: as
+// TakeRoom asks for so many bytes of the memory grant of the call that ctx belongs to. A call without a grant has no limit. Codes: as
 // [MemoryGrant].
 func TakeRoom(ctx context.Context, bytes int64) error {
 	if r, ok := ctx.Value(roomKey{}).(MemoryGrant); ok {

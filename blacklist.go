@@ -2,7 +2,8 @@ package puntuale
 
 import "time"
 
-// BlacklistEntry is a number that a client must never write to. Checked at claim, so a start still answers.
+// BlacklistEntry is a number that a client must never write to. The dispatcher checks it at the claim, so a start for such a number still
+// succeeds.
 type BlacklistEntry struct {
 	ID     int64
 	Phone  string // "" in lists once the person was erased
@@ -10,9 +11,10 @@ type BlacklistEntry struct {
 	Erased bool
 	Reason string
 	Added  time.Time
+	OptOut bool // an opt-out made it, and its undo removes it
 }
 
-// BlacklistFilter chooses entries; one that is empty chooses all.
+// BlacklistFilter chooses entries; an empty filter chooses all.
 type BlacklistFilter struct {
 	Digits string // that the number holds, one after the other; "": no number
 	Mark   string // or the entry stands under this mark

@@ -52,11 +52,11 @@ type CampaignDraft struct {
 	Zone      string            `json:"zone,omitempty"`   // "" for the client's
 }
 
-// CampaignFrozen is what a start freezes: what is changed later changes nothing of the campaign. The JSON form is what
-// stores keep.
+// CampaignFrozen is what a start freezes: later changes do not reach the campaign. The JSON form is what stores keep.
 type CampaignFrozen struct {
 	Sequence   Sequence       `json:"sequence"`           // with the texts of its templates
 	Official   []*Approved    `json:"official,omitempty"` // of each step, nil for none; a step's own is not kept
+	Purposes   []Purpose      `json:"purposes,omitempty"` // of each step; none: as the campaign's draft says
 	ClientName string         `json:"client_name"`
 	Zone       string         `json:"zone"`
 	Closed     []Date         `json:"closed,omitempty"`     // the client's own holidays
@@ -72,7 +72,7 @@ func (d *CampaignDraft) CanarySize() int {
 	return *d.Canary
 }
 
-// CampaignState is how far a campaign is.
+// CampaignState is the state of a campaign.
 type CampaignState int8
 
 // The order is kept by stores: new states come last.
@@ -127,13 +127,14 @@ const (
 	RefusedMissing     = "missing_field"
 	RefusedField       = "bad_field"
 	RefusedBlacklisted = "blacklisted"
+	RefusedNoConsent   = "no_consent" // marketing that the person did not agree to
 	RefusedRunning     = "running"
 	RefusedPast        = "past"
 	RefusedWindow      = "no_window" // free text of an Official session to a person who did not write lately
 	RefusedErased      = "erased"    // never by a check
 )
 
-// CampaignFeed is how far the feeding is. Waiting + Fed + Refused is the size of the list at every moment.
+// CampaignFeed is the progress of feeding. Waiting + Fed + Refused is the size of the list at every moment.
 type CampaignFeed struct {
 	Place                 int64     // the last recipient that was looked at
 	Next                  time.Time // the moment of the next recipient
@@ -148,7 +149,7 @@ type CampaignCounts struct {
 	Cancelled   int `json:"cancelled"`
 	Blacklisted int `json:"blacklisted"`
 
-	// Of the completed ones, what the network told. Only with receipts.
+	// Of the completed messages: what the network's delivery receipts said.
 	Delivered int `json:"-"`
 	Read      int `json:"-"`
 }
@@ -189,13 +190,13 @@ type CampaignSample struct {
 	Text  string    `json:"text"`
 }
 
-// CampaignWarning is what may be wrong with a step, although the campaign may start.
+// CampaignWarning is something that may be wrong with a step. The campaign may start all the same.
 type CampaignWarning struct {
 	Code string `json:"code"`
 	Step int    `json:"step"` // from 0
 }
 
-// WarnsNoOptOut: a marketing text does not say how to get no more of them.
+// WarnsNoOptOut: a marketing text does not say how to opt out.
 const WarnsNoOptOut = "no_opt_out"
 
 // CampaignLimit is a limit of the network, or of the session, that decides when a campaign ends.
@@ -218,7 +219,7 @@ type Recipient struct {
 	Run    RunID  // with RecipientFed
 }
 
-// Refused returns what was refused.
+// Refused returns the number of refused recipients.
 func (r *Recipient) Refused() Reason {
 	if r.Reason == RefusedField {
 		return ParseReason(r.Value)
@@ -284,47 +285,46 @@ type CampaignStart struct {
 	Now     time.Time
 }
 
-// CampaignStore keeps a client's campaigns. Codes: not_found, and those named.
+// CampaignStore keeps a client's campaigns. Codes: not_found, and the codes that a method names.
 type CampaignStore interface {
-	// CreateCampaign; o may be nil, and its Answer gets the CampaignID. Codes: quota_reached beyond MaxOpenCampaigns.
+	// CreateCampaign; o may be nil. Its Answer gets the CampaignID. Codes: quota_reached beyond MaxOpenCampaigns.
 	CreateCampaign(ctx context.Context, c Campaign, o *Idempotency) (CampaignID, error)
 	// UpdateCampaign replaces name, sequence, session and draft, and drops the check. Codes: conflict unless it is editable.
 	UpdateCampaign(ctx context.Context, c Campaign) error
 	Campaign(ctx context.Context, id CampaignID) (Campaign, error)
 	Campaigns(ctx context.Context, p Page) ([]Campaign, string, error) // newest first; invalid: the cursor
-	// CampaignCounts counts the messages of fed recipients. It reads an index of them; with receipts also what the network
-	// told of each, which takes about a second for 1,000,000 messages.
+	// CampaignCounts counts the messages of fed recipients. It reads only an index. With receipts, it also reads the receipts of each
+	// message: that takes about a second for 1,000,000 messages.
 	CampaignCounts(ctx context.Context, id CampaignID, receipts bool) (CampaignCounts, error)
-	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. When it returns a state that holds, nothing of the campaign is
-	// claimed any more. Codes: conflict unless the state is one of From.
+	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. If the new state holds messages back, then after the
+	// return nothing of the campaign is claimed any more. Codes: conflict unless the state is one of From.
 	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
-	// StartCampaign moves a ready campaign to running, notes it in the audit log and counts the call, in one transaction. A campaign that started with the same
-	// digest stays as it is, and nothing is counted. Codes: conflict, cap_reached.
+	// StartCampaign moves a ready campaign to running, notes it in the audit log and counts the call, in one transaction. A campaign that
+	// started with the same digest stays as it is, and no call is counted. Codes: conflict, cap_reached.
 	StartCampaign(ctx context.Context, id CampaignID, s CampaignStart) (Usage, error)
 }
 
 // RecipientStore keeps the recipients of campaigns, by lists. Codes: not_found.
 type RecipientStore interface {
-	// NewList begins a list of an editable campaign. What is not used within an hour of its last row is removed.
+	// NewList begins a list of an editable campaign. A list that no campaign uses within an hour of its last row is removed.
 	NewList(ctx context.Context, l RecipientList, now time.Time) (ListID, error)
-	// AddRecipients appends rows in one transaction: at most MaxInline. Only the phone, line and cells of each are
-	// looked at. The list gets the columns and the mapping of l. Its size must be as l says, or nothing is stored.
-	// Codes: invalid beyond MaxRecipients; conflict (another size; the list is in use and its campaign is not
-	// editable). Appending to a list in use drops the campaign's check.
+	// AddRecipients appends rows in one transaction: at most MaxInline. It reads only the phone, line and cells of each row. The list gets
+	// the columns and the mapping of l. Its size must be as l says, or nothing is stored. Codes: invalid beyond MaxRecipients; conflict
+	// (another size; the list is in use and its campaign is not editable). Appending to a list in use drops the campaign's check.
 	AddRecipients(ctx context.Context, l RecipientList, rows []Recipient, now time.Time) error
 	// UseList makes the list its campaign's current one, and drops the check. Codes: conflict unless the campaign is editable.
 	UseList(ctx context.Context, id CampaignID, list ListID) error
 	RecipientList(ctx context.Context, list ListID) (RecipientList, error)
-	// Recipients lists rows behind a place, by place; at most limit.
+	// Recipients lists rows after a cursor, in list order, at most limit.
 	Recipients(ctx context.Context, list ListID, f RecipientFilter, after int64, limit int) ([]Recipient, error)
 }
 
-// CheckStore is what a campaign's check and its retry ask.
+// CheckStore is the part of the store that a campaign's check and its retry use.
 type CheckStore interface {
-	// ChangeCheck stores what a running check has found so far: rows whose state or reason is another now. It shows that the check is alive.
-	// Codes: conflict when the check is no longer this one, which began at the moment.
+	// ChangeCheck stores what a running check has found so far: the rows whose state or reason changed. It shows that the check is alive.
+	// Codes: conflict when another check replaced this one. A check is known by the moment when it began.
 	ChangeCheck(ctx context.Context, id CampaignID, c CheckProgress) error
-	// FailedOfCampaign lists failed messages behind an id, by id; those whose fate is uncertain only with uncertain.
+	// FailedOfCampaign lists failed messages after an id, by id. It includes messages with an uncertain outcome only if uncertain is true.
 	FailedOfCampaign(ctx context.Context, id CampaignID, uncertain bool, after MessageID, limit int) ([]MessageID, error)
 	// Running returns which of the phones have pending messages of the sequence.
 	Running(ctx context.Context, sequence SequenceID, phones []string) (map[string]bool, error)
@@ -339,22 +339,21 @@ type CheckProgress struct {
 	Over    bool // the campaign becomes ready
 }
 
-// CampaignFeeder is what feeds campaigns, across tenants.
+// CampaignFeeder is the part of the store that feeds campaigns, across tenants.
 type CampaignFeeder interface {
 	// FedCampaigns returns the campaigns of the node's sessions that run, resume or are being cancelled.
 	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
-	// Ahead counts the session's recipients whose first message is due by the moment and was never tried, at most CampaignAhead.
+	// Ahead counts the session's recipients whose first message is due by the moment and has had no attempt, at most CampaignAhead.
 	Ahead(ctx context.Context, session SessionID, by time.Time) (int, error)
-	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false unless
-	// the campaign runs and its place is the one that the chunk was read at. A recipient that changed meanwhile is left
-	// out. [ErrFenced]: the lease is gone.
+	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false unless the campaign
+	// runs and its cursor is still where the chunk was read. It leaves out recipients that changed since. [ErrFenced]: the lease is gone.
 	Feed(ctx context.Context, node NodeID, c FeedChunk) (bool, error)
 	// Canary counts the first messages of a campaign by what became of them.
 	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
-	// MoveChunk moves the messages of some recipients behind a place by the length of the pause, and returns the place to go on
-	// behind. At the end, done, the campaign runs.
+	// MoveChunk moves the messages of some recipients after a cursor by the length of the pause, and returns the next cursor. At the end it
+	// returns done, and the campaign runs.
 	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64, now time.Time) (next int64, done bool, err error)
-	// CancelChunk cancels some messages, and reports that none is left: then the campaign is cancelled.
+	// CancelChunk cancels some messages, and reports whether none is left. Then the campaign is cancelled.
 	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
 	// FinishCampaign ends a running campaign when every recipient was fed or refused and every message ended or is
 	// uncertain.

@@ -34,8 +34,8 @@ type Command struct {
 	Taken   NodeID    // who began to carry it out; 0: nobody yet
 }
 
-// Harmless reports whether a command may be carried out once more by a node that cannot know how far another one came.
-// A pairing is not: each may ring at somebody's phone, and the network counts them.
+// Harmless reports whether a node may repeat a command that another node perhaps carried out. A pairing is not harmless: each one may alert
+// somebody's phone, and the network counts pairings.
 func (c Command) Harmless() bool { return c.Verb != CommandPair }
 
 // PairOrder says how to link a session.
@@ -44,7 +44,7 @@ type PairOrder struct {
 	Phone  string     `json:"phone,omitempty"` // "+…", with PairCode
 }
 
-// DrainOrder has a session begin nothing new until a moment, whatever becomes of the node that asked for it.
+// DrainOrder stops a session from beginning anything new until a moment, even if the node that asked for it dies.
 type DrainOrder struct {
 	Until time.Time `json:"until"`
 }
@@ -56,7 +56,7 @@ type CommandAnswer struct {
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 }
 
-// AnswerOf makes an answer of what a command came to. Errors that are for nobody to read are told as internal.
+// AnswerOf makes an answer from a command's error. Errors that are not for callers become "internal".
 func AnswerOf(err error) CommandAnswer {
 	if err == nil {
 		return CommandAnswer{}
@@ -76,7 +76,7 @@ func (a CommandAnswer) Err() error {
 	return &Error{Code: a.Code, Reason: ParseReason(a.Reason), RetryAfter: a.RetryAfter}
 }
 
-// Orders and answers are JSON before they are sealed. These types have nothing that could fail to become JSON.
+// Orders and answers are JSON before they are sealed. Marshalling these types cannot fail.
 func (o PairOrder) JSON() []byte     { return jsonOf(o) }
 func (o DrainOrder) JSON() []byte    { return jsonOf(o) }
 func (a CommandAnswer) JSON() []byte { return jsonOf(a) }
@@ -90,7 +90,7 @@ func jsonOf(v any) []byte {
 	return text
 }
 
-// What commands and codes are sealed for (see the vault). Their place is their session's.
+// The purposes for which commands and codes are sealed (see the vault). Each is sealed for the place of its session.
 const (
 	SealedCommand = "command"
 	SealedAnswer  = "answer to a command"
@@ -102,28 +102,28 @@ func (id SessionID) SealPlace() string { return "session " + id.String() }
 
 // CommandStore gives commands. It is part of a [Tenant].
 type CommandStore interface {
-	// GiveCommand stores a command, of which Client, ID and Taken are not looked at. Codes: not_found (the session),
-	// busy (too many commands of the session are waiting).
+	// GiveCommand stores a command. It ignores Client, ID and Taken. Codes: not_found (the session), busy (too many commands of the session
+	// are waiting).
 	GiveCommand(ctx context.Context, c Command) (CommandID, error)
 
 	// CommandAnswer returns the sealed answer, nil while there is none. Codes: not_found once command or answer expired.
 	CommandAnswer(ctx context.Context, id CommandID, now time.Time) ([]byte, error)
 }
 
-// LinkStore is what the node that owns a session does about its commands and its link. Each call compares the owner: for
-// a session that is no longer the node's nothing is written. [ErrFenced]: the lease is gone, and nothing was.
+// LinkStore is what the node that owns a session does about its commands and its link. Each call checks the owner: for a session that the
+// node no longer owns, it writes nothing. [ErrFenced]: the lease is gone, and nothing was written.
 type LinkStore interface {
-	// OpenCommands returns the commands of the node's sessions that have neither an answer nor expired, by id. It only
-	// reads, and is for every second.
+	// OpenCommands returns the commands of the node's sessions that have no answer and have not expired, by id. It only reads, so a node
+	// may call it every second.
 	OpenCommands(ctx context.Context, node NodeID, now time.Time) ([]Command, error)
 
-	// TakeCommand marks a command as the node's to carry out, and keeps it until the moment. It reports false when it was
-	// answered or expired meanwhile, or is no longer for this node.
+	// TakeCommand marks a command as taken by the node, and keeps it until the moment. It reports false when the command has an answer, has
+	// expired, or is no longer for this node.
 	TakeCommand(ctx context.Context, node NodeID, id CommandID, now, until time.Time) (bool, error)
 
-	// AnswerCommand stores a command's answer, sealed, to be read until the moment.
+	// AnswerCommand stores a command's sealed answer until the moment.
 	AnswerCommand(ctx context.Context, node NodeID, id CommandID, answer []byte, now, until time.Time) error
 
-	// SetLinks stores how far sessions are from sending; a Since that is zero is now where the state changed.
+	// SetLinks stores the link states of sessions. Where the state changed and Since is zero, it stores the present moment.
 	SetLinks(ctx context.Context, node NodeID, now time.Time, links map[SessionID]Link) error
 }

@@ -28,8 +28,8 @@ type Connector interface {
 	Send(ctx context.Context, p Prepared) (Acceptance, error)
 }
 
-// DeliveryChecker is a connector that can look up what its network holds. The dispatcher asks about attempts without an answer
-// that must not be repeated. One is a message that was stopped in flight just before the process died.
+// DeliveryChecker is a connector that can look up what its network holds. The dispatcher asks about attempts that have no answer and must
+// not be repeated. An example is a message that was in flight when the process died.
 type DeliveryChecker interface {
 	// Arrived reports whether the network has the message under the envelope's ConnectorID. False proves nothing: an
 	// attempt may still be on its way.
@@ -67,7 +67,7 @@ type Envelope struct {
 	Content     Content
 }
 
-// ConnectorID derives the network's message id from (message, generation), so that a repeat is the same message.
+// ConnectorID derives the network's message id from (message, generation), so that the network takes a repeat for the same message.
 func ConnectorID(id MessageID, generation int) string {
 	return strconv.FormatInt(int64(id), 36) + "." + strconv.Itoa(generation)
 }
@@ -78,7 +78,8 @@ type Prepared struct {
 	Payload any
 }
 
-// Unsure is the error of an attempt. A repeat that certainly did not leave stays unknown: the first one may have arrived.
+// Unsure is the error of an attempt that nobody can be sure of. If a repeat certainly did not leave, the outcome stays uncertain, because
+// the first attempt may have arrived.
 func (p Prepared) Unsure(err error) error {
 	if refusal := AsSendError(err); refusal != nil && p.Repeat {
 		return &ReasonError{Reason: Because(ReasonMaybeSecond, refusal.Reason.Stored(), refusal.Detail.Stored())}
@@ -104,10 +105,10 @@ const (
 	Deferred                             // try again after After; other recipients need not wait
 )
 
-// downWait is how long a session that turned out to be down is left alone, should it still count as online.
+// downWait is how long the dispatcher leaves a session alone that turned out to be down but still reports that it is online.
 const downWait = 5 * time.Second
 
-// SendError is a connector's evidence that a message did not reach the network.
+// SendError is a connector's proof that a message did not reach the network.
 type SendError struct {
 	Kind   SendErrorKind
 	Reason Reason        // for people
@@ -122,8 +123,7 @@ func (e *SendError) Error() string {
 
 func (e *SendError) Unwrap() error { return e.Err }
 
-// Wait is how long the message must wait before it is tried again. It is 0 for the kinds that name no time: Final and
-// Transient.
+// Wait is how long the message must wait before it is tried again. It is 0 for Final and Transient, which name no time.
 func (e *SendError) Wait() time.Duration {
 	switch e.Kind {
 	case SessionDown:
@@ -142,7 +142,7 @@ func (e *SendError) SessionWait() time.Duration {
 	return 0
 }
 
-// AsSendError returns the evidence in err's chain, nil when there is none.
+// AsSendError returns the [*SendError] in err's chain, nil when there is none.
 func AsSendError(err error) *SendError {
 	if e, ok := errors.AsType[*SendError](err); ok {
 		return e
@@ -163,10 +163,10 @@ type SandboxMessage struct {
 	Blanked     bool // Content is gone; an erased person's Phone, too
 }
 
-// SandboxLedger is the simulated network's own memory, apart from the message rows.
+// SandboxLedger is the simulated network's own record, separate from the message rows.
 type SandboxLedger interface {
-	// Receive stores the message durably before it returns. Under a connector id that the client's ledger already
-	// holds it stores nothing but counts the copy. Many goroutines may call it at once; their writes share commits.
+	// Receive stores the message durably before it returns. If the client's ledger already holds the connector id, it only counts the copy.
+	// Many goroutines may call it at once; their writes share commits.
 	Receive(ctx context.Context, m SandboxMessage) error
 	// Received reports whether the client's ledger holds a message under a connector id.
 	Received(ctx context.Context, client ClientID, connectorID string) (bool, error)

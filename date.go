@@ -62,8 +62,8 @@ func (d Date) AddMonths(n int) Date {
 	return Date{first.Year(), first.Month(), min(d.Day, last)}
 }
 
-// At returns the instant, in UTC, at which clocks in loc show the time of day (since midnight, in microseconds) on this
-// day. A local time that a clock change skips is moved forward by the gap; of one that occurs twice it is the first.
+// At returns the instant, in UTC, at which clocks in loc show the time of day (since midnight, in microseconds) on this day. A local time
+// that a clock change skips is moved forward by the gap; for one that occurs twice, At returns the first.
 func (d Date) At(timeOfDay time.Duration, loc *time.Location) time.Time {
 	midnight := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
 	return time.UnixMicro(instant(midnight.UnixMicro()+timeOfDay.Microseconds(), loc)).UTC()
@@ -104,8 +104,8 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Local time is reckoned in stretches: between two clock changes a zone's local time is an instant plus a constant.
-// Both are microseconds of the Unix epoch here; "wall" is what the clock shows, read as if it were UTC.
+// Local time is computed for each span between two clock changes. In one span, a zone's local time is an instant plus a constant. Both are
+// microseconds of the Unix epoch here; "wall" is what the clock shows, read as if it were UTC.
 
 const (
 	microSecond = int64(time.Second / time.Microsecond)
@@ -116,7 +116,7 @@ const (
 // zoneSpan is a time between clock changes: at instants in [start, end) the wall shows the instant plus offset.
 type zoneSpan struct{ offset, start, end int64 }
 
-// stretchAt returns the stretch around an instant.
+// stretchAt returns the span around an instant.
 func stretchAt(at int64, loc *time.Location) zoneSpan {
 	t := time.UnixMicro(at).In(loc)
 	_, seconds := t.Zone()
@@ -157,9 +157,8 @@ const (
 	francisSince = 2026
 )
 
-// IsHoliday reports whether the day is an Italian national holiday. They are 1 and 6 January, Easter and Easter Monday,
-// 25 April, 1 May, 2 June, and 15 August. Later come 4 October from 2026, 1 November, and 8, 25 and 26 December.
-// Earlier years are reckoned by the same list.
+// IsHoliday reports whether the day is an Italian national holiday. They are 1 and 6 January, Easter and Easter Monday, 25 April, 1 May, 2
+// June, and 15 August. Later come 4 October from 2026, 1 November, and 8, 25 and 26 December. The same list is used for earlier years.
 func (d Date) IsHoliday() bool {
 	day := int(d.Month)*100 + d.Day
 	for _, fixed := range fixedHolidays {

@@ -45,7 +45,8 @@ const (
 	DeviceCodeTime = 10 * time.Minute // that a linking code lasts
 )
 
-// DeviceToken is the bit that the tokens of devices' attempts have. A node's begin with its number, which never has it.
+// DeviceToken is a bit that is set in the tokens of devices' attempts. A node's tokens begin with the node's number, which never has this
+// bit.
 const DeviceToken = 1 << 62
 
 // HeldMessage is a message that a device took and has not reported.
@@ -92,50 +93,50 @@ const (
 
 // DeviceTenant keeps the devices of a client's sessions. It is part of a [Tenant].
 type DeviceTenant interface {
-	// OfferDevice replaces the code that links a device to the session. mark is its keyed hash. Codes: not_found, conflict
-	// (the session has as many devices as it may).
+	// OfferDevice replaces the code that links a device to the session. mark is the keyed hash of the code. Codes: not_found, conflict (the
+	// session has as many devices as it may).
 	OfferDevice(ctx context.Context, session SessionID, sealed []byte, mark string, until time.Time) error
 
-	// Devices lists those of a session, by id.
+	// Devices lists the session's devices, by id.
 	Devices(ctx context.Context, session SessionID) ([]Device, error)
 
-	// UnlinkDevices ends a device, or with device 0 all of the session's, and the offered code. What they hold is uncertain
-	// from then on. Codes: not_found (the session, or the device).
+	// UnlinkDevices unlinks one device, or with device 0 all devices of the session, and ends the offered code. Messages that they hold are
+	// uncertain from then on. Codes: not_found (the session, or the device).
 	UnlinkDevices(ctx context.Context, session SessionID, device DeviceID, now time.Time) error
 }
 
-// DeviceQueue is what one device asks for. It is part of a [Tenant].
+// DeviceQueue is the part of the store that one device uses. It is part of a [Tenant].
 type DeviceQueue interface {
-	// Takeable lists what the device could take at a moment, in order, at most so many. The pace is not asked.
+	// Takeable lists what the device could take at a moment, in order, at most so many. It does not look at the pace.
 	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, most int) ([]HeldMessage, error)
 
-	// HeldBy lists what the device took and has not reported, by the end of the hold. It may lie before now.
+	// HeldBy lists what the device took and has not reported, by the end of the hold. That end may be past.
 	HeldBy(ctx context.Context, session SessionID, device DeviceID) ([]HeldMessage, error)
 
 	// Take begins attempts: intents, credits and holds are in one transaction. No two devices get the same message. Codes:
 	// not_found (the device was unlinked), conflict (take.Message cannot be taken now), unavailable (after a failover).
 	Take(ctx context.Context, take DeviceTake) ([]HeldMessage, error)
 
-	// Renew moves the end of those of the device's holds that last still, and returns them.
+	// Renew moves the end of the device's holds that have not ended, and returns these holds.
 	Renew(ctx context.Context, session SessionID, device DeviceID, held []HeldRef, until, now time.Time) ([]HeldRef, error)
 
-	// Report records what became of attempts of the device. It answers in the order asked.
+	// Report records the outcomes of the device's attempts. Its answers have the order of the reports.
 	Report(ctx context.Context, session SessionID, device DeviceID, reports []DeviceReport, now time.Time) ([]ReportResult, error)
 
 	// SeenDevice notes that the device called.
 	SeenDevice(ctx context.Context, device DeviceID, now time.Time) error
 
-	// KeepPush replaces where the device wants to be told of due messages, sealed; nil: nowhere. Codes: not_found.
+	// KeepPush replaces the sealed address to which pushes for the device go. nil: the device wants none. Codes: not_found.
 	KeepPush(ctx context.Context, device DeviceID, sealed []byte) error
 }
 
 // DeviceLogin lets devices in.
 type DeviceLogin interface {
-	// LinkDevice adds a device to the session whose code has the mark, and ends the code. token is the hash of what it will
-	// show. Codes: not_found (no such code, or it is over), conflict (the session has as many devices as it may).
+	// LinkDevice adds a device to the session whose code has the mark, and ends the code. token is the hash of the token that the device
+	// will send. Codes: not_found (no such code, or it is over), conflict (the session has as many devices as it may).
 	LinkDevice(ctx context.Context, mark string, d Device, token KeyHash, now time.Time) (Device, error)
 
-	// DeviceOf finds the device that shows a token, and its client. Codes: unauthorized.
+	// DeviceOf finds the device that has a token, and its client. Codes: unauthorized.
 	DeviceOf(ctx context.Context, token KeyHash) (Client, Device, error)
 }
 
@@ -160,10 +161,10 @@ const (
 	PushFailed
 )
 
-// PushStore is what telling devices of due messages needs.
+// PushStore is the part of the store that tells devices of due messages.
 type PushStore interface {
-	// ClaimPushes picks at most so many devices that something came due for since they were told last, and that could take
-	// it now. Each counts as told from then on: no node gets it again within PushEvery.
+	// ClaimPushes picks at most so many devices. For each, a message came due since the last push, and the device could take it now. Each
+	// picked device counts as told: no node picks it again within PushEvery.
 	ClaimPushes(ctx context.Context, now time.Time, most int) ([]Push, error)
 
 	// EndPush records how a claimed push ended. PushGone forgets the target, unless there is a new one. After PushFailed the

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Code says what kind of failure an [Error] is; httpkit holds the one table from codes to HTTP statuses.
+// Code says what kind of failure an [Error] is; httpkit holds the only table from codes to HTTP statuses.
 type Code string
 
 const (
@@ -15,6 +15,7 @@ const (
 	CodeTooLarge     Code = "too_large"     // the body exceeds the limit
 	CodeUnreadable   Code = "unreadable"    // not JSON, not UTF-8, wrong type
 	CodeNotFound     Code = "not_found"     // missing, or belongs to somebody else: the same answer
+	CodeGone         Code = "gone"          // was there, and no more: a file that its network forgot
 	CodeInvalid      Code = "invalid"       // readable, but not allowed
 	CodeConflict     Code = "conflict"      // contradicts what is stored
 	CodeBusy         Code = "busy"          // a twin of this call is under way; try again
@@ -89,7 +90,7 @@ func asError(err error) *Error {
 	return e
 }
 
-// NotFound is the one answer for what is missing and for what belongs to another tenant; it repeats no identifier.
+// NotFound is the answer for something that is missing, and for something that belongs to another tenant. It repeats no identifier.
 func NotFound(missing ReasonCode) *Error {
 	return &Error{Code: CodeNotFound, Reason: Because(missing)}
 }
@@ -99,7 +100,7 @@ func Invalid(faults ...Fault) *Error {
 	return &Error{Code: CodeInvalid, Reason: Because(FaultInvalid), Faults: faults}
 }
 
-// Conflict reports a contradiction with what is stored.
+// Conflict reports a contradiction with stored data.
 func Conflict(code ReasonCode, args ...string) *Error {
 	return &Error{Code: CodeConflict, Reason: Because(code, args...)}
 }
@@ -114,16 +115,15 @@ func StoreFull(err error) *Error {
 	return &Error{Code: CodeStoreFull, Reason: Because(FaultStoreFull), RetryAfter: fullRetry, Err: err}
 }
 
-// StoreDamaged wraps what a damaged file or page made impossible. It does not pass by itself.
+// StoreDamaged wraps a failure that a damaged file or page caused. Waiting does not help.
 func StoreDamaged(err error) *Error {
 	return &Error{Code: CodeStoreDamaged, Reason: Because(FaultStoreDamaged), RetryAfter: fullRetry, Err: err}
 }
 
-// fullRetry is when a caller may try again where an operator must act first.
+// fullRetry tells callers when to try again if an operator must act first.
 const fullRetry = 30 * time.Second
 
-// StoreAway reports whether the store itself refused, so that any other call would meet the same: it cannot be reached, is
-// full or damaged.
+// StoreAway reports whether the store itself failed, so that every other call would fail too: it cannot be reached, is full, or is damaged.
 func StoreAway(err error) bool {
 	switch CodeOf(err) {
 	case CodeUnavailable, CodeStoreFull, CodeStoreDamaged:
@@ -133,8 +133,7 @@ func StoreAway(err error) bool {
 	}
 }
 
-// ErrStale refuses a start that was planned from what is not so any more: the client's revision is another one. Nothing
-// was stored or counted.
+// ErrStale refuses a start that was planned from old data: the client's revision has changed since. Nothing was stored or counted.
 var ErrStale = errors.New("puntuale: the client changed since it was read")
 
 // ErrFenced is returned to a node whose lease is gone: it must stop sending, and join again as a new incarnation.

@@ -19,17 +19,17 @@ type SessionUsage struct {
 	Portfolio int // as many of them as the network allows in 24 hours; 0: any number, or the network did not say
 }
 
-// EstimateStore is what the estimates of a campaign read. Codes: not_found.
+// EstimateStore is the part of the store that estimates of a campaign read. Codes: not_found.
 type EstimateStore interface {
-	// Contacts returns what the session knows of the phones; of those that are left out it knows nothing.
-	Contacts(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
+	// KnownPersons returns what the session knows of the phones; of those that are left out it knows nothing.
+	KnownPersons(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
 	// Charges returns what the network told of the prices of a campaign's messages that it delivered.
 	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)
-	// SessionLoad reads the client's outcomes since the moment by their index, once a check.
+	// SessionLoad reads the client's outcomes since the moment, by an index. A check calls it once.
 	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionUsage, error)
 }
 
-// MessageKind is what a network's price goes by.
+// MessageKind is the kind of a message that decides the network's price.
 type MessageKind struct {
 	Country  string `json:"country"`  // of the recipient's number, two letters; "": unknown
 	Category string `json:"category"` // marketing, utility, authentication or service; "": unknown
@@ -47,14 +47,14 @@ type CampaignCost struct {
 	Unknown  int       `json:"unknown,omitempty"` // messages without a price
 }
 
-// CostRow is what messages of one kind cost. A cost has the 20 kinds with the most messages.
+// CostRow is what messages of one kind cost. A cost lists only the 20 kinds with the most messages.
 type CostRow struct {
 	MessageKind
 	Messages int    `json:"messages"`
 	Amount   string `json:"amount,omitempty"` // "": there is no price
 }
 
-// ChargeCount is how many messages of a kind the network billed, or delivered for nothing.
+// ChargeCount is how many messages of a kind the network billed, or delivered free of charge.
 type ChargeCount struct {
 	MessageKind
 	Billable bool

@@ -12,6 +12,9 @@ const (
 	FaultCampaignWrongState              ReasonCode = "campaign.wrong_state"
 	FaultCommandFailed                   ReasonCode = "command.failed"
 	FaultChangedSinceRead                ReasonCode = "fault.changed_since_read"
+	FaultContactQuota                    ReasonCode = "contact.quota"
+	FaultContactTooManyFields            ReasonCode = "contact.too_many_fields"
+	FaultContactTooManyTags              ReasonCode = "contact.too_many_tags"
 	FaultGoesWithout                     ReasonCode = "fault.goes_without"
 	FaultHasPassed                       ReasonCode = "fault.has_passed"
 	FaultInvalid                         ReasonCode = "fault.invalid"
@@ -34,6 +37,9 @@ const (
 	FaultNotZone                         ReasonCode = "fault.not_zone"
 	FaultRequired                        ReasonCode = "fault.required"
 	FaultListNothingAdded                ReasonCode = "list.nothing_added"
+	FaultMediaGone                       ReasonCode = "media.gone"
+	FaultMediaTooLarge                   ReasonCode = "media.too_large"
+	FaultMediaUnavailable                ReasonCode = "media.unavailable"
 	FaultPartnerHostTaken                ReasonCode = "partner.host_taken"
 	FaultSequenceMediaWithLocation       ReasonCode = "sequence.media_with_location"
 	FaultSequenceNotField                ReasonCode = "sequence.not_field"
@@ -50,13 +56,14 @@ const (
 	FaultUserEmailTaken                  ReasonCode = "user.email_taken"
 )
 
-// What is not there, for [NotFound].
+// Names of things that may be missing, for [NotFound].
 const (
 	NoBlacklist  ReasonCode = "blacklist.not_found"
 	NoCampaign   ReasonCode = "campaign.not_found"
 	NoClient     ReasonCode = "client.not_found"
 	NoCode       ReasonCode = "code.not_found"
 	NoCommand    ReasonCode = "command.not_found"
+	NoContact    ReasonCode = "contact.not_found"
 	NoDevice     ReasonCode = "device.not_found"
 	NoHost       ReasonCode = "host.not_found"
 	NoInvitation ReasonCode = "invitation.not_found"
@@ -65,6 +72,7 @@ const (
 	NoMessage    ReasonCode = "message.not_found"
 	NoPage       ReasonCode = "page.not_found"
 	NoPartner    ReasonCode = "partner.not_found"
+	NoReply      ReasonCode = "reply.not_found"
 	NoSequence   ReasonCode = "sequence.not_found"
 	NoSession    ReasonCode = "session.not_found"
 	NoTemplate   ReasonCode = "template.not_found"

@@ -22,11 +22,11 @@ const (
 // DefaultGateway is the address of SendApp Cloud's API.
 const DefaultGateway = "https://app.sendapp.cloud/api"
 
-// JSON is what is sealed.
+// JSON returns the form that the vault seals.
 func (k GatewayKeys) JSON() []byte { return jsonOf(k) }
 
-// Mark is the keyed hash by which stores tell whether two sessions have the same number at the gateway, "" for none.
-// hash makes the keyed hash of texts for a purpose.
+// Mark is the keyed hash by which stores tell whether two sessions have the same number at the gateway, "" if there is none. hash makes the
+// keyed hash of texts for a purpose.
 func (k GatewayKeys) Mark(hash func(purpose string, parts ...string) string) string {
 	if k.InstanceID == "" {
 		return ""
@@ -37,7 +37,7 @@ func (k GatewayKeys) Mark(hash func(purpose string, parts ...string) string) str
 // SealedGateway is the purpose for which a gateway's keys are sealed. Their place is the session's.
 const SealedGateway = "gateway"
 
-// GatewayWebhooks is the path below which each gateway session has its own: by its id and a secret.
+// GatewayWebhooks is the path of all gateways' webhooks. Below it, each gateway session has its own webhook, by its id and a secret.
 const GatewayWebhooks = "/webhooks/gateway/"
 
 // GatewayWebhookPath is where a gateway reports what concerns the session. Gateways sign nothing, so the path ends with a
@@ -66,9 +66,8 @@ type OpenAttempt struct {
 
 // GatewayTenant keeps the keys of a client's gateway sessions. It is part of a [Tenant], which cannot read them.
 type GatewayTenant interface {
-	// CreateGateway is CreateSession with keys. seal seals them once the id is known, in the transaction, perhaps more
-	// than once. mark is the keyed hash of the gateway's number, "" while there is none. Codes: conflict (another session
-	// has the same number).
+	// CreateGateway is CreateSession with keys. The store calls seal in the transaction, when the id is known, perhaps more than once. mark
+	// is the keyed hash of the gateway's number, "" while there is none. Codes: conflict (another session has the same number).
 	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 }
 
@@ -81,7 +80,7 @@ type GatewayStore interface {
 	// ChangeGateway is [OfficialTenant.ChangeKeys] for a session of type Send_app that is no sandbox.
 	ChangeGateway(ctx context.Context, session SessionID, change KeyChange) error
 
-	// KeepNetworkID stores which message an id of the network means. The first one stays.
+	// KeepNetworkID stores which message a network's id stands for. A later call for the same id changes nothing.
 	KeepNetworkID(ctx context.Context, client ClientID, n NetworkID) error
 
 	// NetworkIDs returns those of the ids that are known in the session.
@@ -90,8 +89,8 @@ type GatewayStore interface {
 	// OpenAttempts returns the session's attempts to the recipient that began after since and have no outcome.
 	OpenAttempts(ctx context.Context, client ClientID, session SessionID, to string, since time.Time) ([]OpenAttempt, error)
 
-	// GatewayHealth tells what became of the session's messages between two moments. It looks at the latest most of them.
-	// failure is the reason of the failures that it looks for, and former the sentence that earlier versions stored for it.
+	// GatewayHealth counts the outcomes of the session's messages between two moments. It looks only at the latest ones, at most as many as
+	// most. failure is the reason that it looks for. former is the sentence that earlier versions stored for this reason.
 	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, most int, failure Reason, former string) (GatewayHealth, error)
 }
 

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Identifiers are positive and unique within their noun across all tenants. Messages and runs take theirs from one
-// counter that grows with time. They stay below 2^53, which a JSON number keeps exactly, and tell nothing about volume.
+// Identifiers are positive and unique within their noun across all tenants. Messages and runs take theirs from one counter that grows with
+// time. They stay below 2^53, so that a JSON number is exact. They tell nobody how many messages there are.
 type (
 	PartnerID  int64
 	ClientID   int64
@@ -17,8 +17,8 @@ type (
 	CampaignID int64
 	ListID     int64 // of recipients
 
-	// RunID equals the MessageID of the run's first message; the run's messages as planned are numbered from it
-	// without gaps (re-sent ones are not).
+	// RunID equals the MessageID of the run's first message; the run's messages as planned are numbered from it without gaps. Messages that
+	// were sent again have other numbers.
 	RunID     int64
 	MessageID int64
 
@@ -46,7 +46,7 @@ func ParseID[T ~int64](text string) (T, error) {
 	return T(n), nil
 }
 
-// MessageRef names a message the way every key and statement does: by tenant first.
+// MessageRef names a message the way every key and statement does: with the tenant first.
 type MessageRef struct {
 	Client ClientID
 	ID     MessageID

@@ -11,7 +11,7 @@ const (
 	DeviceSide  Side = "device"
 )
 
-// MaxPartnerKeys is how many keys of its own a partner may have, those that were replaced not counted.
+// MaxPartnerKeys is how many keys of its own a partner may have. Replaced keys do not count.
 const MaxPartnerKeys = 20
 
 // KeyHash is the SHA-256 of an API key; the key itself is never stored.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// LinkState is how far a session is from sending. The numbers are what stores keep.
+// LinkState is the state of a session's link. The numbers are what stores keep.
 type LinkState int8
 
 const (
@@ -26,7 +26,7 @@ func (s LinkState) String() string {
 	return linkNames[s]
 }
 
-// Condition tells apart what a [LinkState] leaves open. The numbers are what stores keep.
+// Condition tells more about a [LinkState]. The numbers are what stores keep.
 type Condition int8
 
 const (
@@ -50,7 +50,7 @@ func (l Link) Word() string {
 	return l.State.String()
 }
 
-// PairMethod is how a phone is shown who wants to be linked.
+// PairMethod is how a person links a phone: the phone scans a QR code, or the person types a code into it.
 type PairMethod string
 
 const (
@@ -70,7 +70,7 @@ type Link struct {
 	Limited time.Time // until then only those are written to who know the number already; zero: everybody
 }
 
-// LinkOf returns the session's state, which for a session that nobody has linked or unlinked depends on its kind.
+// LinkOf returns the session's link state. For a session that nobody has linked or unlinked, the state depends on the session's kind.
 func (s Session) LinkOf() LinkState {
 	switch {
 	case s.Link.State != LinkAsCreated:
@@ -94,19 +94,18 @@ type PairingCode struct {
 // Open's return (or before) until Close's. That function never blocks, may be called by any goroutine, and stores what
 // it is told when it can.
 type Linker interface {
-	// Open takes charge of a session that this node owns from now on, and connects it if it is linked. It returns at
-	// once, for the dispatcher waits for it. s.Link is what was stored last; a connector that knows better, by keys of its own, reports that. A pairing
-	// that was under way elsewhere is over. Until then, and after Close, the session is not Online.
+	// Open takes charge of a session that this node owns from now on, and connects it if it is linked. It returns at once, because the
+	// dispatcher waits for it. s.Link is what was stored last; if the connector's own keys say something else, it reports that. A pairing
+	// that another node had begun is over. Before Open, and after Close, the session is not Online.
 	Open(s Session)
 
 	// Close lets a session go, so that another node may open it: when it returns, nothing is sent or reported for it any
 	// more. It stays linked. Once ctx ends, whatever is left is cut off.
 	Close(ctx context.Context, session SessionID)
 
-	// Pair begins to link a session with a phone, anew if that was under way already. phone is "+…" with PairCode, else
-	// "". The first code comes as a report, soon after or before Pair returns, and so does each later one. Then comes
-	// LinkOnline or LinkLinked with the number, or LinkUnlinked with a Detail when nothing came of it. An [*Error] is
-	// for the caller.
+	// Pair begins to link a session with a phone, and begins anew if a pairing is already under way. phone is "+…" with PairCode, else "".
+	// The first code comes as a report, soon after or before Pair returns, and so does each later one. Then comes LinkOnline or LinkLinked
+	// with the number, or LinkUnlinked with a Detail when the pairing failed. An [*Error] that it returns is for the caller.
 	Pair(ctx context.Context, session SessionID, method PairMethod, phone string) error
 
 	// Unlink ends a link, or a pairing, and forgets what belonged to it. The network is told if it can be reached before
@@ -114,11 +113,11 @@ type Linker interface {
 	Unlink(ctx context.Context, session SessionID) error
 }
 
-// Tester is what a [Linker] also is that can find out what keeps a session from sending.
+// Tester is a [Linker] that can find out what keeps a session from sending.
 type Tester interface {
-	// Test reads anew what the session needs, asks the network, and reports what came of it before it returns. It
-	// reports LinkOnline, or a lesser state with a Detail that says why. A session that was
-	// held back goes on if nothing is wrong any more. An error means that it could not be found out.
+	// Test reads anew what the session needs, asks the network, and reports what came of it before it returns. It reports LinkOnline, or a
+	// lesser state with a Detail that says why. A session that was held back goes on if nothing is wrong any more. An error means that the
+	// test itself failed.
 	Test(ctx context.Context, session SessionID) error
 }
 
@@ -140,16 +139,16 @@ func (r LinkReport) Equal(o LinkReport) bool {
 		r.Until.Equal(o.Until) && r.Condition == o.Condition && r.Limited.Equal(o.Limited)
 }
 
-// Reconnector is what a [Linker] also is that leaves some connections to a person to make again.
+// Reconnector is a [Linker] that makes some connections again only when a person asks.
 type Reconnector interface {
 	// Reconnect connects a linked session at once, also one that waits, or was replaced. Codes: conflict (it is not linked;
 	// the network does not let it in before some moment).
 	Reconnect(ctx context.Context, session SessionID) error
 }
 
-// Pacer is what a [Linker] also is that keeps a part of a session's pace itself.
+// Pacer is a [Linker] that itself keeps a part of a session's pace.
 type Pacer interface {
-	// SetPace tells of another pace of an open session. It never blocks.
+	// SetPace tells the connector that the pace of an open session changed. It never blocks.
 	SetPace(session SessionID, p Pace)
 }
 

@@ -77,6 +77,7 @@ type PlannedMessage struct {
 	ValidUntil time.Time // past it the message is never sent
 	Dated      bool      // its moment comes from a date, which no pause moves
 	Limit      time.Time // ValidUntil is never later, whatever moves it; zero: none
+	Purpose    Purpose
 }
 
 // SkippedStep is a step that was left out of a run, and why.
@@ -113,8 +114,8 @@ type Message struct {
 	ResentFrom MessageID // 0: planned by its run
 }
 
-// Planned is the moment the message is or was expected to leave (invio_previsto). It is Next, but not the moment at
-// which an uncertain attempt will be looked at again.
+// Planned is the moment at which the message is or was expected to leave (invio_previsto). It is Next. But while an attempt is open or
+// uncertain, Next is only the next look, and Planned is the moment of the attempt.
 func (m *Message) Planned() time.Time {
 	if m.Intent > 0 && m.Next.After(m.IntentAt) {
 		return m.IntentAt
@@ -128,7 +129,7 @@ func (m *Message) Uncertain() bool {
 	return m.State == Pending && m.Intent > 0 && m.Next.After(m.IntentAt) && !m.Held()
 }
 
-// Held reports that a device took the message and has said nothing of it yet. Next is the end of the hold.
+// Held reports that a device took the message and has not reported on it yet. Next is the end of the hold.
 func (m *Message) Held() bool {
 	return m.State == Pending && m.Intent >= DeviceToken && m.Detail.IsZero()
 }
@@ -165,6 +166,7 @@ func (m *Message) Response() Reason {
 // MessageDetail is a message with what its run holds for it.
 type MessageDetail struct {
 	Message
+	Purpose      Purpose
 	Received     time.Time // when the call was accepted
 	RunName      string    // nome_invio
 	ClientName   string    // at start
@@ -184,15 +186,18 @@ type MessageDetail struct {
 // longestCall bounds how much of a call is read for a name, in bytes.
 const longestCall = 16 << 10
 
-// RecipientName is the name that a call's body gives of its recipient, in its member nome, else in name. It is "" where the
-// body gives none, or is longer than 16 KiB.
-func RecipientName(request []byte) string {
+// RecipientName is the name that a call's body gives of its recipient, in its member nome, else in name. The member name of a
+// single send names the send and not its recipient. It is "" where the body gives none, or is longer than 16 KiB.
+func RecipientName(origin Origin, request []byte) string {
 	var call map[string]json.RawMessage
 	if len(request) == 0 || len(request) > longestCall || json.Unmarshal(request, &call) != nil { // what nobody can read has no name
 		return ""
 	}
 	for _, field := range []string{"nome", "name"} {
 		var text string
+		if field == "name" && origin == OriginSingle {
+			continue
+		}
 		if json.Unmarshal(call[field], &text) != nil {
 			continue
 		}
@@ -203,7 +208,7 @@ func RecipientName(request []byte) string {
 	return ""
 }
 
-// Moved reports whether another message took its place before it was sent, or failed: it was moved, or restored.
+// Moved reports whether another message replaced this one before it was sent or failed: a person moved it or restored it.
 func (m *MessageDetail) Moved() bool { return m.State == Rescheduled && !m.Ended }
 
 // MessageOutcome is what became of a message, as the outcomes of a period list it. It is kept apart from the state: a
@@ -225,14 +230,13 @@ type MessageFilter struct {
 	From, To time.Time // of the planned moment: from inclusive, to exclusive
 	Standing bool      // leaves out RESCHEDULED ones: another message stands in their place
 
-	// Text is words that the message's text and its recipient's name ([RecipientName]) hold together, in any order, each
-	// perhaps as part of a word. Case and accents do not count. A page with a text looks through 10,000 messages at most;
-	// it may hold less than its limit, or nothing, and name a next one.
+	// Text is words that the message's text and its recipient's name ([RecipientName]) hold together, in any order. Each may be a part of a
+	// longer word. Case and accents do not count. A page with a text looks through 10,000 messages at most; it may hold less than its
+	// limit, or nothing, and name a next one.
 	Text string
 
-	// Look is how many calls one page looks through at most. It begins at the newest that may have messages before To;
-	// 0: as many as it takes. Then a page may hold less than its limit, or nothing, and name a next one. Not where
-	// Phone is given.
+	// Look is how many calls one page looks through at most. It begins at the newest that may have messages before To; 0: as many as it
+	// takes. Then a page may hold less than its limit, or nothing, and name a next one. It does not apply where Phone is given.
 	Look int
 }
 

@@ -17,3 +17,22 @@ func TestMediaKind(t *testing.T) {
 		}
 	}
 }
+
+// TestRecipientName: a single send's own name is not its recipient's.
+func TestRecipientName(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		origin     puntuale.Origin
+		call, want string
+	}{
+		{puntuale.OriginSequence, `{"nome":" Lucia  Neri ","name":"x"}`, "Lucia Neri"},
+		{puntuale.OriginSequence, `{"name":"Lucia"}`, "Lucia"},
+		{puntuale.OriginSingle, `{"name":"Avviso di giugno"}`, ""},
+		{puntuale.OriginSingle, `{"name":"Avviso di giugno","nome":"Lucia"}`, "Lucia"},
+		{puntuale.OriginSequence, `[]`, ""},
+	} {
+		if got := puntuale.RecipientName(c.origin, []byte(c.call)); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.origin, c.call, got, c.want)
+		}
+	}
+}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// NetworkTemplate is a template as the network has it: what may be said to a person who did not write lately.
+// NetworkTemplate is a template as the network has it. Only templates may be sent to a person who did not write lately.
 type NetworkTemplate struct {
 	Account  string // the business that owns it, by the network's id
 	Name     string
@@ -123,7 +123,7 @@ func placesOf(text string) (all []string) {
 	return all
 }
 
-// TemplateEvent is one thing that the network tells of a template, between two readings of the list.
+// TemplateEvent is one thing that the network tells of a template, outside of the list.
 type TemplateEvent struct {
 	Client   ClientID // who has a session of the business
 	Account  string
@@ -145,28 +145,28 @@ type NetworkTemplates struct {
 	Problem Reason    // why it could not be read last time; zero if it could
 }
 
-// NetworkTemplateStore keeps what the network tells of templates. A session's business is noted by its connector; what
-// belongs to a business is kept for each client that has a session there.
+// NetworkTemplateStore keeps what the network tells of templates. The connector notes a session's business. The store keeps a business's
+// templates for each client that has a session there.
 type NetworkTemplateStore interface {
 	// NoteOfficial keeps by which number and business, "" for unknown, a session is known to the network.
 	NoteOfficial(ctx context.Context, session SessionID, number, account string) error
 
-	// NoteLimit keeps how many people the session's business may write to first in 24 hours; 0: any number, or the network
-	// did not say. Another number or business has no limit until it is noted.
+	// NoteLimit keeps how many people the session's business may write to first in 24 hours; 0: any number, or the network did not say. If
+	// the number or the business changes, there is no limit until the next note.
 	NoteLimit(ctx context.Context, session SessionID, limit int) error
 
 	// OfficialSessions returns the sessions that are known by a number, or, with number "", that belong to a business.
 	OfficialSessions(ctx context.Context, number, account string) ([]SessionID, error)
 
-	// KeepNetworkTemplates makes a list, read at a moment, the list of the client's business. What it lacks becomes
-	// DELETED. News that are later than the moment stay. problem, if not zero, is noted in the place of a list. Nothing
-	// is kept of a business that the session does not belong to.
+	// KeepNetworkTemplates stores a list, read at a moment, as the list of the client's business. Templates that are not in it become
+	// DELETED. Events after the moment stay. If problem is not zero, it is stored instead of a list. A list of another business than the
+	// session's is ignored.
 	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
 
-	// TellNetworkTemplate keeps news, unless later ones are known or the client has no session of the business.
+	// TellNetworkTemplate stores an event of a template, unless the store has a later one or the client has no session of the business.
 	TellNetworkTemplate(ctx context.Context, n TemplateEvent) error
 
-	// NetworkTemplate returns what is known of a template of the client's; false when it was never heard of.
+	// NetworkTemplate returns what is known of a template of the client's; false when the store does not know it.
 	NetworkTemplate(ctx context.Context, client ClientID, account, name, language string) (NetworkTemplate, bool, error)
 }
 
@@ -175,6 +175,6 @@ type NetworkTemplateTenant interface {
 	// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid (the cursor).
 	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
 
-	// NetworkTemplatesNamed returns those of a session's business that have one of the names.
+	// NetworkTemplatesNamed returns the templates of a session's business that have one of the names.
 	NetworkTemplatesNamed(ctx context.Context, session SessionID, names []string) ([]NetworkTemplate, error)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// OfficialKeys are what a session of type Official needs to reach WhatsApp's Cloud API, and to believe what comes from
-// there. The JSON form is what is sealed.
+// OfficialKeys are what a session of type Official needs to reach WhatsApp's Cloud API, and to check webhook deliveries from there. The
+// vault seals the JSON form.
 type OfficialKeys struct {
 	PhoneNumberID string `json:"phone_number_id"` // Meta's id of the number, digits
 	AccessToken   string `json:"access_token"`
@@ -26,10 +26,10 @@ const (
 	MaxOfficialKey   = 4096
 )
 
-// JSON is what is sealed.
+// JSON returns the form that the vault seals.
 func (k OfficialKeys) JSON() []byte { return jsonOf(k) }
 
-// SealedOfficial is what keys are sealed for. Their place is their session's.
+// SealedOfficial is the purpose for which keys are sealed. Their place is their session's.
 const SealedOfficial = "official"
 
 // OfficialWebhooks is the path below which each Official session has its own, by its id.
@@ -43,16 +43,18 @@ const ServiceWindow = 24 * time.Hour
 
 // OfficialTenant keeps the keys of Official sessions. It is part of a [Tenant], which cannot read them.
 type OfficialTenant interface {
-	// CreateOfficial is CreateSession with keys: seal seals them once the id is known, in the transaction, perhaps more
-	// than once.
+	// CreateOfficial is CreateSession with keys: the store calls seal in the transaction, when the id is known, perhaps more than once.
 	CreateOfficial(ctx context.Context, s Session, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 
-	// SetKeys puts other sealed keys in the place of a session's; nil: none. Codes: not_found.
+	// SetKeys replaces a session's sealed keys; nil removes them. Codes: not_found.
 	SetKeys(ctx context.Context, id SessionID, sealed []byte) error
 
-	// ChangeKeys puts in the place of a session's sealed keys what change makes of them, in one transaction. Its error is
-	// returned, and changes nothing. Codes: not_found, conflict (another session has the mark).
+	// ChangeKeys replaces a session's sealed keys by the result of change, in one transaction. If change returns an error, ChangeKeys
+	// returns it and changes nothing. Codes: not_found, conflict (another session has the mark).
 	ChangeKeys(ctx context.Context, id SessionID, change KeyChange) error
+
+	// WindowOf returns until when free text may be sent to a phone through a session; zero: the person never wrote.
+	WindowOf(ctx context.Context, session SessionID, phone string) (time.Time, error)
 }
 
 // KeyChange makes new sealed keys of a session's old ones, nil for none. It may be called more than once. mark is the keyed
@@ -71,9 +73,8 @@ type OfficialStore interface {
 	// WindowUntil returns until when free text may be sent to the person, zero if they never wrote.
 	WindowUntil(ctx context.Context, client ClientID, session SessionID, phone string) (time.Time, error)
 
-	// Addressed returns the people that the session wrote to since a moment, although they had not written in the 24
-	// hours before. Each comes with the latest such moment. It reads all that the client sent since, so it is for when
-	// a session opens.
+	// Addressed returns the people that the session wrote to since a moment, although they had not written in the 24 hours before. Each
+	// comes with the latest such moment. It reads all that the client sent since the moment, so call it only when a session opens.
 	Addressed(ctx context.Context, client ClientID, session SessionID, since time.Time) (map[string]time.Time, error)
 
 	// Upload returns the network's id of a file that was uploaded before and can still be used at the moment, "" for none.

@@ -62,8 +62,8 @@ const (
 
 // Decide turns a connector's answer into an outcome. It is pure.
 //
-// Evidence that a repeat did not reach the network says nothing of the attempt it repeats. The message stays uncertain,
-// with its credit, out of reach of a cancellation. Only [Final] speaks for the message.
+// A proof that a repeat did not reach the network says nothing about the attempt before it. The message stays uncertain, keeps its credit,
+// and cannot be cancelled. Only [Final] is about the message as a whole.
 func Decide(a Attempt, r Acceptance, err error) Outcome {
 	if err == nil {
 		return Outcome{Verdict: Sent, Detail: r.Detail}
@@ -84,9 +84,8 @@ func Decide(a Attempt, r Acceptance, err error) Outcome {
 	return o
 }
 
-// uncertain plans the next look at a message whose answer was lost. That is a repeat under the same id where the
-// network shows one copy, or one more message where somebody asked for that. Else it is the deadline at which the
-// message is given up.
+// uncertain plans the next look at a message whose answer was lost. Where the network shows one copy, the next look is a repeat under the
+// same id. Where somebody asked for it, it is one more message. Else it is the deadline at which the message is given up.
 func uncertain(a Attempt, err error) Outcome {
 	o := Outcome{Verdict: Uncertain, Next: a.Begun.Add(a.GiveUp),
 		Detail: Because(ReasonMaybeBecause, ReasonOf(err).Stored())}

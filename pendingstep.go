@@ -2,9 +2,8 @@ package puntuale
 
 import "time"
 
-// PendingStepKind names a step that somebody begins in one request and finishes in a later one. This file is the one table of
-// such steps. Each has a deadline, and ends at once when its user is removed or changes the password; what checks it is
-// named beside it.
+// PendingStepKind names a step that somebody begins in one request and finishes in a later one. This file is the one table of such steps.
+// Each has a deadline, and ends at once when its user is removed or changes the password. The code that checks a step is named beside it.
 type PendingStepKind string
 
 const (
@@ -16,7 +15,7 @@ const (
 	UnfinishedDraft      PendingStepKind = "draft"      // a form is changed and not saved; a browser's tab keeps it for its user
 )
 
-// Lasts is how long a step may take; 0 for what is no kind.
+// Lasts is how long a step may take; 0 for an unknown kind.
 func (k PendingStepKind) Lasts() time.Duration {
 	switch k {
 	case UnfinishedSignIn, UnfinishedSecond, UnfinishedPairing:
@@ -42,8 +41,8 @@ func (k PendingStepKind) Begin(u User, now time.Time) PendingStep {
 	return PendingStep{Kind: k, User: u.ID, Stamp: u.Stamp, Until: now.Add(k.Lasts())}
 }
 
-// Open reports whether the user can still finish the step. It must be of this kind, and before its deadline. The user
-// must not have changed the password or ended all visits since. u is as stored now.
+// Open reports whether the user can still finish the step. It must be of this kind, and before its deadline. The user must not have changed
+// the password or ended all visits since. u is the user as stored now.
 func (p PendingStep) Open(kind PendingStepKind, u User, now time.Time) bool {
 	return p.Kind == kind && p.User == u.ID && p.Stamp == u.Stamp && now.Before(p.Until)
 }

@@ -21,20 +21,19 @@ func IsNetworkGroup(recipient string) bool {
 // MaxPersonID is the length of the longest id, in bytes.
 const MaxPersonID = 135
 
-// IsPersonID reports whether a recipient is a person by an id that hides the number, as Official sessions can write to.
-// It is another for each business, and another once the person's number changes.
+// IsPersonID reports whether a recipient is a person by an id that hides the number, as Official sessions can write to. Each business gets
+// a different id for a person, and a new one when the person's number changes.
 func IsPersonID(recipient string) bool {
 	return len(recipient) <= MaxPersonID && personID.MatchString(recipient)
 }
 
-// KnownPersons are the people that sessions of type Socket know: who wrote to them, and who got something from them.
-// WhatsApp bears messages to others badly.
+// KnownPersons are the people that sessions of type Socket know: who wrote to them, and who got something from them. WhatsApp may ban a
+// number that writes to others.
 type KnownPersons interface {
 	// Knows reports whether the person (or group) wrote to the session, or got anything from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)
 
-	// Met notes since when the session knows somebody. Either the network took a message to them, or, at a moment long
-	// past, they wrote first. The first time counts.
+	// Met notes since when the session knows a person: the network took a message to them, or they wrote first. Only the first note counts.
 	Met(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
 	// MetSince returns the moments since one at which the session got to know somebody by its own message, latest first, at

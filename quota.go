@@ -2,8 +2,8 @@ package puntuale
 
 import "strconv"
 
-// Quota names a kind of thing of which a client has a limited number. Its partner sets the limits; a client that has more
-// than a new limit keeps what it has.
+// Quota names a kind of thing of which a client has a limited number. Its partner sets the limits; a client that already has more than a
+// new limit keeps everything.
 type Quota string
 
 const (
@@ -78,7 +78,7 @@ func (q Quotas) Of(which Quota) int64 {
 	return which.Default()
 }
 
-// QuotaReached refuses one more than a quota allows.
+// QuotaReached refuses a new thing because a quota is used up.
 func QuotaReached(which Quota, limit int64) *Error {
 	reason := Because(which.reached(), strconv.FormatInt(limit, 10))
 	return &Error{Code: CodeQuotaReached, Reason: reason, Faults: []Fault{reason.At("quotas."+string(which), limit)}}

@@ -26,6 +26,7 @@ const (
 	ReasonCompleted   ReasonCode = "completed"
 	ReasonCancelled   ReasonCode = "cancelled"
 	ReasonBlacklisted ReasonCode = "blacklisted"
+	ReasonNoConsent   ReasonCode = "no_consent"
 	ReasonRescheduled ReasonCode = "rescheduled"
 	ReasonFailed      ReasonCode = "failed"
 
@@ -43,7 +44,7 @@ const (
 	ReasonUnprepared      ReasonCode = "unprepared"
 )
 
-// What is known of an attempt whose answer was lost.
+// The reasons of an attempt whose answer was lost.
 const (
 	ReasonMaybeArrived ReasonCode = "maybe.arrived"
 	ReasonMaybeBecause ReasonCode = "maybe.because"   // {1}: what the attempt met

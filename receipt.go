@@ -2,7 +2,9 @@ package puntuale
 
 import (
 	"context"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // ReceiptKind is what the network tells of a message that it took.
@@ -24,7 +26,6 @@ type DeliveryReceipt struct {
 	At      time.Time
 	Reason  Reason // with EvidenceFailed
 	Detail  Reason // the network's words and ids
-	Block   string // with EvidenceFailed: why the recipient goes on the blacklist, "" if not
 	Charge  Charge // zero: the network did not say what it bills
 }
 
@@ -35,10 +36,10 @@ type Charge struct {
 	Phone    string // of the recipient, "" where it was not told; the country comes from it
 }
 
-// DeliveryStatus are what is known of a message after evidence. Each moment is when the first evidence of its kind came.
+// DeliveryStatus is what all receipts of a message say together. Each moment is when the first receipt of its kind came.
 type DeliveryStatus struct{ Sent, Delivered, Read, Failed time.Time }
 
-// With adds evidence. The order in which evidence is added does not matter, nor how often.
+// With adds a receipt. The order of receipts does not matter, nor does a repeated one.
 func (r DeliveryStatus) With(k ReceiptKind, at time.Time) DeliveryStatus {
 	moment := map[ReceiptKind]*time.Time{ReceiptSent: &r.Sent, ReceiptDelivered: &r.Delivered, ReceiptRead: &r.Read, ReceiptFailed: &r.Failed}[k]
 	if moment != nil && (moment.IsZero() || at.Before(*moment)) {
@@ -47,8 +48,8 @@ func (r DeliveryStatus) With(k ReceiptKind, at time.Time) DeliveryStatus {
 	return r
 }
 
-// Verdict is what the evidence amounts to, 0 for nothing: delivery always wins, then failure. That a message left the
-// network's servers outweighs only that nobody knew.
+// Verdict is what the receipts prove, 0 for nothing. Delivery always wins, then failure. A receipt that says only "sent" counts only where
+// the outcome was uncertain.
 func (r DeliveryStatus) Verdict() Verdict {
 	switch {
 	case !r.Delivered.IsZero() || !r.Read.IsZero():
@@ -61,12 +62,61 @@ func (r DeliveryStatus) Verdict() Verdict {
 	return 0
 }
 
-// InboundMessage is one message that a person wrote to a session. What they wrote is not kept.
+// InboundMessage is one message that a person wrote to a session, or that the client's people wrote to them on the
+// linked phone itself. Groups and the history that a network sends to a new device are none.
 type InboundMessage struct {
 	Client  ClientID
 	Session SessionID
-	Phone   string // "+…", or any other name that the network has for them
+	Phone   string // of the person: "+…", or any other name that the network has for them
 	At      time.Time
+	ID      string      // the network's; "": the message opens a window and stops sequences, and is not kept
+	Own     bool        // the client's people wrote it: it opens no window and stops nothing
+	Group   bool        // Phone is a group that the session writes to: the message opens its window, and is not kept
+	Kind    ReplyKind   // a reaction opens a window and stops nothing
+	Text    string      // a caption, too; at most [MaxReply] characters are kept
+	Media   *ReplyMedia // nil: none
+}
+
+// What a connector hands over of one message at most, in bytes.
+const (
+	maxReplyID    = 300
+	maxReplyName  = 255
+	maxReplyType  = 255
+	maxReplyRef   = 8 << 10
+	maxReplyBytes = 4 * MaxReply
+)
+
+// Storable returns the message with texts that every database can keep, none longer than what is kept of it.
+func (m InboundMessage) Storable() InboundMessage {
+	m.ID, m.Text = storable(m.ID, maxReplyID), storable(m.Text, maxReplyBytes)
+	n := 0
+	for i := range m.Text {
+		if n++; n > MaxReply {
+			m.Text = m.Text[:i]
+			break
+		}
+	}
+	if m.Media != nil {
+		media := *m.Media
+		media.Type, media.Name, media.Size = storable(media.Type, maxReplyType), storable(media.Name, maxReplyName), max(0, media.Size)
+		media.Name = strings.Trim(media.Name[strings.LastIndexAny(media.Name, `/\`)+1:], ". ") // it may become the name of a download
+		if len(media.Ref) > maxReplyRef {
+			media.Ref = nil // no network has one so long
+		}
+		m.Media = &media
+	}
+	return m
+}
+
+// storable is a text without NUL, of whole characters, in at most so many bytes.
+func storable(text string, most int) string {
+	if len(text) > most {
+		for most > 0 && !utf8.RuneStart(text[most]) {
+			most--
+		}
+		text = text[:most]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
 // Preference is a person's wish about what a client may send.
@@ -74,13 +124,12 @@ type Preference struct {
 	Client  ClientID
 	Session SessionID
 	Phone   string // as in [InboundMessage]
-	Mark    string // of the phone; see [BlacklistEntry]
-	Stop    bool   // nothing more; else: as before again
+	Stop    bool   // no more marketing; else: as before again
 	At      time.Time
-	Reason  string // with Stop: the blacklist's, the proof
+	Reason  string // the network's words, as proof
 }
 
-// PreferenceReason begins the reason of what a preference puts on the blacklist: only that is taken out by another one.
+// PreferenceReason begins the reason of what a preference put on the blacklist in earlier versions.
 const PreferenceReason = "Preferenza: "
 
 // Alias is another name by which a session's network knows a person.
@@ -100,8 +149,41 @@ type InboundBatch struct {
 	Templates   []TemplateEvent // of the business of the session
 }
 
+// TakenMessage is an inbound message on its way into the store. Phone is the name under which it is kept.
+type TakenMessage struct {
+	InboundMessage
+	Names  []string // every recipient that the person's name stands for
+	Mark   string   // keyed hash of session, chat and ID, by which it is recognized; "": it is not kept
+	Effect ReplyEffect
+	Keep   KeepReplies
+}
+
+// OptOutStore is what an intake needs to see to opt-outs.
+type OptOutStore interface {
+	// Seen reports whether a message with this mark was taken wholly.
+	Seen(ctx context.Context, client ClientID, mark string) (bool, error)
+
+	// SettingsOf reads a client's settings.
+	SettingsOf(ctx context.Context, client ClientID) (ClientSettings, error)
+
+	// EnterConsent enters a change in the ledger, and changes the blacklist with it, in one transaction. The same
+	// ReplyMark told again answers as before and changes nothing.
+	EnterConsent(ctx context.Context, e ConsentEntry) (ConsentResult, error)
+
+	// CancelMarketing cancels pending marketing to the phone, in chunks, and returns how many messages.
+	CancelMarketing(ctx context.Context, client ClientID, phone string, now time.Time) (int, error)
+
+	// OpenWindows opens the windows of a message's names, so that the person may be answered before KeepInbound.
+	OpenWindows(ctx context.Context, now time.Time, m TakenMessage) error
+}
+
+// OptOutReason begins the reason of what an opt-out puts on the blacklist; the person's words follow.
+const OptOutReason = "Disiscrizione: "
+
 // IntakeStore keeps what comes back from networks. All of it may be told again without an effect.
 type IntakeStore interface {
+	OptOutStore
+
 	// KeepEvidence notes receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It changes
 	// messages that are open or uncertain; a failure only by the token of the present attempt. It also changes
 	// COMPLETED ones that the network gave up, and FAILED ones that it delivered. Cancelled messages stay as they are.
@@ -110,19 +192,15 @@ type IntakeStore interface {
 	// passed over; it returns how many.
 	KeepEvidence(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
 
-	// KeepHeard opens windows for free text, and stops what was started before the person wrote by sequences that stop on
-	// a reply. It returns how many messages were cancelled.
-	KeepHeard(ctx context.Context, now time.Time, h []InboundMessage) (cancelled int, err error)
-
-	// KeepPreference adds to the blacklist, or takes out what an earlier preference added. A preference that is older
-	// than the last one of the person changes nothing. It reports whether it did.
-	KeepPreference(ctx context.Context, now time.Time, p Preference) (bool, error)
+	// KeepInbound opens windows for free text, and stops what was started before the person wrote by sequences that stop
+	// on a reply. It keeps the message once for its mark, as the client's settings say. It returns how many messages were
+	// cancelled. After an error some effects may be on disk. The same messages told again bring the others.
+	KeepInbound(ctx context.Context, now time.Time, all []TakenMessage) (cancelled int, err error)
 
 	// KeepAliases notes by which other names the network knows people.
 	KeepAliases(ctx context.Context, all []Alias) error
 
-	// Recipients returns all names of a person that the network calls by one. That name comes first, then those that
-	// aliases connect with it.
+	// Recipients returns all names of a person, found by one of them. That name comes first, then its aliases.
 	Recipients(ctx context.Context, client ClientID, session SessionID, name string) ([]string, error)
 
 	// TellNetworkTemplate is the method of [NetworkTemplateStore].

@@ -16,7 +16,7 @@ type Retention struct {
 // keepNever is the word for no end.
 const keepNever = "never"
 
-// maxKeep is the most of one unit: far beyond any horizon, and far from where reckoning ends.
+// maxKeep is the most of one unit: far beyond any horizon, and far from where the arithmetic overflows.
 const maxKeep = 36_500
 
 // ParseKeep reads a whole number with its unit, d, w, mo or y (90d, 12w, 24mo, 2y), or the word never.
@@ -41,7 +41,7 @@ func ParseKeep(text string) (Retention, error) {
 	return Retention{}, fmt.Errorf("%q is not a time such as 24mo, 90d, 12w or 2y, nor never", text)
 }
 
-// Before is the moment before which what ended is kept no longer; zero when everything is kept.
+// Before is the moment that divides: texts of messages that ended before it are removed. It is zero when everything is kept.
 func (k Retention) Before(now time.Time) time.Time {
 	if k == (Retention{}) {
 		return time.Time{}
@@ -52,7 +52,7 @@ func (k Retention) Before(now time.Time) time.Time {
 	return time.Date(day.Year, day.Month, day.Day-k.Days, 0, 0, 0, 0, time.UTC).Add(at)
 }
 
-// String is what ParseKeep reads.
+// String returns the form that ParseKeep reads.
 func (k Retention) String() string {
 	switch {
 	case k.Months > 0:
@@ -77,7 +77,7 @@ type Erasure struct {
 	Now   time.Time
 }
 
-// ErasureResult is what an erasure reached. What an earlier one did already is not counted in it.
+// ErasureResult counts what an erasure removed. It does not count what an earlier erasure had removed.
 type ErasureResult struct {
 	Cancelled   int  // messages that were pending, and are never sent
 	Messages    int  // whose number and texts are gone, the cancelled ones among them
@@ -86,5 +86,5 @@ type ErasureResult struct {
 	Blacklisted bool // the number is in the blacklist, as a keyed hash from now on
 }
 
-// MarkPrefix begins what stands for the number of an erased person in the blacklist. No recipient begins with it.
+// MarkPrefix begins the mark that replaces the number of an erased person in the blacklist. No recipient begins with it.
 const MarkPrefix = "~"

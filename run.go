@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Run is one start of a sequence for one recipient: all its messages, scheduled in one transaction. Single and mass
-// sends are runs of one step without a sequence. Text lives here, not with the messages, whose rows are written
-// several times.
+// Run is one start of a sequence for one recipient: all its messages, scheduled in one transaction. Single and mass sends are runs of one
+// step without a sequence. The text is here and not with the messages, because message rows are written several times.
 type Run struct {
 	ID       RunID // given by the store
 	Client   ClientID
@@ -33,7 +32,7 @@ type FrozenStep struct {
 	Content Content `json:"content"`
 	Window  *Window `json:"window,omitempty"`
 
-	// Of a campaign's messages only, as [PlannedMessage] has them.
+	// Only for messages of a campaign, as in [PlannedMessage].
 	Dated bool      `json:"dated,omitempty"`
 	Limit time.Time `json:"limit,omitzero"`
 }
@@ -83,7 +82,7 @@ type StartRun struct {
 	IfRunning   IfRunning
 	Idempotency *Idempotency // nil: none; its Answer gets the [StartedRun], and returns its JSON form
 
-	// Revision is the client's under which all that the start was planned from was read; 0: it was read for this call.
+	// Revision is the client revision at which the start's data was read. 0: the data was read for this call.
 	Revision int64
 }
 
@@ -118,7 +117,7 @@ type Resend struct {
 	Move        bool         // every message must be PENDING still; one that is not is a conflict
 }
 
-// ResendMessage is one of them with its new moments.
+// ResendMessage is one message to send again, with its new moments.
 type ResendMessage struct {
 	ID         MessageID
 	Desired    time.Time // zero: none

@@ -19,14 +19,14 @@ const (
 	HorizonYears  = 5
 )
 
-// Sequence is an ordered list of steps aimed at one recipient at a time. Its parametric fields are exactly those its
-// steps name.
+// Sequence is an ordered list of steps aimed at one recipient at a time. Its parametric fields are exactly the fields that its steps name.
 type Sequence struct {
 	ID          SequenceID
 	Name        string    // need not be unique
 	Session     SessionID // 0: the client's default session, looked up at start
 	IfRunning   IfRunning
 	StopOnReply bool
+	Purpose     Purpose // service or marketing
 	Steps       []Step
 	Created     time.Time
 	Updated     time.Time
@@ -54,7 +54,7 @@ type Step struct {
 	Official *Approved `json:"-"` // of the template, once its content stands in for its name
 }
 
-// OnUncertain says what happens to a message whose attempt went unanswered, where the network does not know a repeat.
+// OnUncertain says what happens to a message whose attempt went unanswered, where the network does not recognize a repeat.
 type OnUncertain string
 
 const (
@@ -118,16 +118,17 @@ const (
 	PastReject IfPast = "reject"
 )
 
-// PastGrace is how far back a moment may lie and still count as now.
+// PastGrace is how old a moment may be that still counts as now.
 const PastGrace = 5 * time.Minute
 
-// FieldKind tells what a parametric field must hold.
+// FieldKind tells what a parametric field must hold, or what a contact's field holds.
 type FieldKind string
 
 const (
-	FieldText  FieldKind = "text"
-	FieldDate  FieldKind = "date"
-	FieldMedia FieldKind = "media"
+	FieldText   FieldKind = "text"
+	FieldDate   FieldKind = "date"
+	FieldMedia  FieldKind = "media"
+	FieldNumber FieldKind = "number" // of contacts only
 )
 
 // Field is one parametric field of a sequence. A field without a fallback somewhere is Required.

@@ -57,14 +57,14 @@ const (
 	MaxPaceDelay = 600 // seconds
 )
 
-// SessionPatch changes a session; what is not set stays.
+// SessionPatch changes a session; a field that is not set changes nothing.
 type SessionPatch struct {
 	Name Change[string]
 	Pace Change[Pace]
 }
 
-// DefaultPace is the pace of a session for which none was asked. WhatsApp soon bans a linked number that writes to strangers
-// as fast as a program can. Meta keeps limits of its own, so Official sessions have no pace; nor have people with a phone.
+// DefaultPace is the pace of a session for which none was asked. WhatsApp soon bans a linked number that writes to cold contacts as fast as
+// a program can. Official sessions have no pace, because Meta has its own limits. Sessions on people's phones have none either.
 func (s Session) DefaultPace() Pace {
 	switch {
 	case s.Sandbox || s.Type == Official || s.Way == WayDevice:

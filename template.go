@@ -17,9 +17,9 @@ type Template struct {
 	Updated   time.Time
 }
 
-// Approved names a template that Meta approved for a number, and what goes into its places. A template with a media
-// header gets the media of the [Template], one with a location header its location. The JSON form is both the wire's and
-// what stores keep. Texts may hold {{field}} where they are written, and are rendered where they are frozen.
+// Approved names a template that Meta approved for a number, and what goes into its places. A template with a media header gets the media
+// of the [Template], one with a location header its location. The JSON form is both the wire's and what stores keep. Texts may hold
+// {{field}} while they are being written. Once frozen, they are rendered.
 type Approved struct {
 	Name     string      `json:"name"`
 	Language string      `json:"language"`         // as Meta writes it: "it", "en_US"

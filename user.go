@@ -39,8 +39,8 @@ func ParseRole(word string) (Role, error) {
 	return 0, fmt.Errorf("%q is not one of reader, staff, owner", word)
 }
 
-// User is somebody who may enter a dashboard: the partner's own, or with Client that client's. The e-mail is unique among
-// the partner's users, those of its clients included.
+// User is somebody who may enter a dashboard: the partner's own, or with Client that client's. The e-mail is unique among the partner's
+// users, its clients' users included.
 type User struct {
 	ID       LoginID
 	Partner  PartnerID
@@ -74,7 +74,7 @@ type SecondFactor struct {
 // On reports whether a second factor is asked for.
 func (s SecondFactor) On() bool { return len(s.Secret) > 0 }
 
-// UserPatch changes a user. With EndVisits everything that the user has open ends.
+// UserPatch changes a user. EndVisits ends all visits and pending steps of the user.
 type UserPatch struct {
 	Name      Change[string]
 	Role      Change[Role]
@@ -85,7 +85,7 @@ type UserPatch struct {
 	EndVisits bool
 }
 
-// Host is a partner and its looks, which people see who have not signed in yet.
+// Host is a partner and its brand. People who have not signed in yet see it.
 type Host struct {
 	Partner Partner
 	Brand   Brand
@@ -111,7 +111,7 @@ type Actor struct {
 	Address string  // where the person's browser was; "" not known
 }
 
-// ActorKey is who did what a program asked for with a key.
+// ActorKey is the actor of what a program did with a key.
 const ActorKey = "api"
 
 // AuditEntry is one thing that somebody did. It holds no phone number, no text and no key.
@@ -132,7 +132,7 @@ type AuditEntry struct {
 // FailedSignIn is the action of attempts to sign in that failed. Their target says what was wrong: password, code.
 const FailedSignIn = "signin_failed"
 
-// SignInFailure is an attempt to sign in as a user that failed.
+// SignInFailure is a failed attempt to sign in as a user.
 type SignInFailure struct {
 	User    User   // its ID, Partner, Client and Email
 	What    string // what was wrong: password, code
@@ -162,7 +162,7 @@ const (
 	ForgetTries = 24 * time.Hour
 )
 
-// SignInStores answers before the service knows who somebody is.
+// SignInStores are the parts of the store that work before the service knows who somebody is.
 type SignInStores interface {
 	LoginStore
 	TicketStore
@@ -173,32 +173,31 @@ type SignInStores interface {
 
 // LoginStore finds users of all partners and clients.
 type LoginStore interface {
-	// UsersByEmail returns users with the e-mail, in any case of letters, at most limit of them, by id; partner 0: of any. Users of
-	// deleted clients are none.
+	// UsersByEmail returns users with the e-mail, in upper or lower case, at most limit, by id. partner 0: of any partner. Users of deleted
+	// clients are left out.
 	UsersByEmail(ctx context.Context, email string, partner PartnerID, limit int) ([]User, error)
-	// UserByID returns a user and the partner whose it is, its logo left out. Codes: not_found.
+	// UserByID returns a user and the partner, without the logo. Codes: not_found.
 	UserByID(ctx context.Context, id LoginID) (User, Host, error)
-	// HostNamed finds a partner by its confirmed host name, HostSlug by its slug; the logo is left out. Codes: not_found.
+	// HostNamed finds a partner by its confirmed host name, HostSlug by its slug, both without the logo. Codes: not_found.
 	HostNamed(ctx context.Context, name string) (Host, error)
 	HostSlug(ctx context.Context, slug string) (Host, error)
 }
 
-// TicketStore keeps steps that a link goes on with. Whether such a step is still open is for the caller to say: see
-// [PendingStep.Open].
+// TicketStore keeps pending steps that a link continues. The caller checks whether such a step is still open: see [PendingStep.Open].
 type TicketStore interface {
 	IssueTicket(ctx context.Context, hash string, s PendingStep) error
-	// Ticket returns a ticket of the kind and leaves it. Codes: not_found.
+	// Ticket returns a ticket of the kind and does not remove it. Codes: not_found.
 	Ticket(ctx context.Context, hash string, kind PendingStepKind) (PendingStep, error)
-	// SpendTicket removes a ticket of the kind and returns it, to one caller only. Codes: not_found.
+	// SpendTicket removes a ticket of the kind and returns it, so only one caller gets it. Codes: not_found.
 	SpendTicket(ctx context.Context, hash string, kind PendingStepKind) (PendingStep, error)
 }
 
 // InvitationStore finds invitations, and takes them.
 type InvitationStore interface {
-	// Invited returns whose invitation is valid at now. Codes: not_found.
+	// Invited returns the user who has this invitation, if it is valid at now. Codes: not_found.
 	Invited(ctx context.Context, hash string, now time.Time) (LoginID, error)
-	// TakeInvitation takes an invitation that is valid at now, once, sets its user's password (the hash of it), and ends what the
-	// user has open. Codes: not_found.
+	// TakeInvitation takes an invitation that is valid at now, once. It sets the hash of the user's password, and ends the user's visits
+	// and pending steps. Codes: not_found.
 	TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (LoginID, error)
 }
 
@@ -213,10 +212,10 @@ type VisitStore interface {
 
 // TryStore counts attempts to sign in.
 type TryStore interface {
-	// Try counts an attempt for each, unless one of them must wait: then nothing is counted, and the longest wait is
-	// returned. Exact under any concurrency and number of nodes.
+	// Try counts an attempt for each mark. If one of them must wait, it counts nothing and returns the longest wait. It is exact under any
+	// concurrency and number of nodes.
 	Try(ctx context.Context, tries []SignInAttempt, now time.Time) (wait time.Duration, err error)
-	// Forget ends the counting of marks, as somebody came in, and takes one attempt back from each of the others.
+	// Forget removes the count of marks, because somebody signed in, and takes back one attempt from each of the others.
 	Forget(ctx context.Context, marks, others []string) error
 	// Fail notes that an attempt counted under the mark failed, and puts the failures into the audit log. Repeats from
 	// one address within an hour only raise their entry's Times. Failures beyond MaxFailures within a day are counted
@@ -224,19 +223,19 @@ type TryStore interface {
 	Fail(ctx context.Context, mark string, failures []SignInFailure, now time.Time) error
 }
 
-// UserStore keeps a partner's users, and those of its clients. client 0 is the partner itself; a client that is
-// another's, or deleted, is not_found, as is a user of somebody else.
+// UserStore keeps a partner's users, and those of its clients. client 0 is the partner itself. A client or a user of another partner, or a
+// deleted client, is not_found.
 type UserStore interface {
 	Users(ctx context.Context, client ClientID) ([]User, error) // by id
 	User(ctx context.Context, client ClientID, id LoginID) (User, error)
 	// CreateUser creates a user, with an invitation if i is not nil. Codes: conflict (the e-mail is in use among the partner's users; the partner has MaxUsers), quota_reached.
 	CreateUser(ctx context.Context, u User, i *Invitation) (LoginID, error)
-	// Invite gives a user an invitation in the place of any other.
+	// Invite gives a user an invitation, which replaces any other.
 	Invite(ctx context.Context, client ClientID, id LoginID, i Invitation) error
-	// Uninvite takes it back. Codes: not_found (also where the user has none).
+	// Uninvite takes the invitation back. Codes: not_found (also if the user has none).
 	Uninvite(ctx context.Context, client ClientID, id LoginID) error
-	// UpdateUser changes what the patch sets. A new password ends the user's invitation. when, if not nil, is asked about the user as stored, whose row is locked:
-	// its error is the answer. Codes: conflict (nobody would be left with the role of an owner).
+	// UpdateUser changes what the patch sets. A new password ends the user's invitation. when, if not nil, gets the user as stored, with
+	// the row locked. If it returns an error, UpdateUser returns it. Codes: conflict (nobody would be left with the role of an owner).
 	UpdateUser(ctx context.Context, client ClientID, id LoginID, p UserPatch, when func(User) error) (User, error)
 	// DeleteUser; codes: conflict (nobody would be left with the role of an owner).
 	DeleteUser(ctx context.Context, client ClientID, id LoginID) error
@@ -258,9 +257,9 @@ type BrandStore interface {
 	Host(ctx context.Context) (Host, error)
 	// Logo returns the logo and its media type, nil when there is none.
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
-	// SetBrand stores the looks. The store sets Mark, and Confirmed stays while Host does: another name waits to be
-	// confirmed, and several partners may wait for the same one. The stored
-	// version must be one of those known (none: any). Codes: conflict (the name is another partner's); precondition_failed.
+	// SetBrand stores the looks. The store sets Mark. Confirmed stays while Host is the same. A new name waits to be confirmed, and several
+	// partners may wait for the same name. The stored version must be one of those known (none: any). Codes: conflict (the name is another
+	// partner's); precondition_failed.
 	SetBrand(ctx context.Context, b Brand, known ...Version) error
 	// ConfirmHost confirms the name that the partner asks for. Of partners that call it at once for one name, one
 	// succeeds. Codes: not_found (the partner does not ask for this name); conflict (it is another partner's).

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Window is when a message may leave: on these weekdays, from one time of day to another, perhaps not on holidays. It
-// travels with the message and is checked again at claim, so that retries, late sessions and re-sends stay inside it.
+// Window is when a message may leave: on these weekdays, from one time of day to another, perhaps not on holidays. It travels with the
+// message and is checked again at claim, so that retries, late sessions and re-sends stay inside it.
 //
-// It is read by the clock on the recipient's wall. An hour that a clock change repeats is inside twice or not at all;
-// one that it skips is missing. A window that crosses midnight belongs to the day on which it began. Friday's night
-// reaches into Saturday, and the night before a holiday into the holiday.
+// It is read by the clock on the recipient's wall. An hour that a clock change repeats is wholly inside or wholly outside; one that it
+// skips is missing. A window that crosses midnight belongs to the day on which it began. Friday's night reaches into Saturday, and the
+// night before a holiday into the holiday.
 //
 // A nil Window is always open. The methods read only, and may be called by many goroutines at once.
 type Window struct {
@@ -148,8 +148,8 @@ func (w *Window) Opened(t time.Time, loc *time.Location) Date {
 	return day
 }
 
-// Until returns the moment at which the window next closes after t, which is inside it. Where that is further than a
-// given time away, it returns t plus that time.
+// Until returns the moment at which the window next closes after t, which is inside it. If that is further away than a given time, it
+// returns t plus that time.
 func (w *Window) Until(t time.Time, loc *time.Location, atMost time.Duration) time.Time {
 	limit := t.UnixMicro() + atMost.Microseconds()
 	if w.Always() {
@@ -168,7 +168,7 @@ func (w *Window) Until(t time.Time, loc *time.Location, atMost time.Duration) ti
 	}
 }
 
-// Always reports a window that says nothing, and so is always open.
+// Always reports whether the window sets no condition, and so is always open.
 func (w *Window) Always() bool {
 	return w == nil || len(w.Weekdays) == 0 && w.From == "" && w.To == "" && w.Holidays == "" && len(w.Closed) == 0
 }

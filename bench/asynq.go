@@ -32,7 +32,7 @@ func (noWords) Warn(...any)  {}
 func (noWords) Error(...any) {}
 func (noWords) Fatal(...any) {}
 
-// asynqServer is asynq on a Redis of its own.
+// asynqServer runs asynq on its own Redis.
 type asynqServer struct {
 	redis     *redisServer
 	client    *asynq.Client

@@ -48,7 +48,7 @@ var (
 	fullLists  = lists{fed: 100_000, most: 1_000_000}
 )
 
-// lists are how many recipients the campaigns have.
+// lists holds how many recipients the campaigns have.
 type lists struct {
 	fed  int // recipients of the campaigns that are fed and paused
 	most int // recipients of the campaign whose memory is measured
@@ -77,7 +77,7 @@ func campaignTargets() (all []target) {
 	return all
 }
 
-// fedSteps are how many messages the sequences have that are fed.
+// fedSteps is how many messages each sequence that is fed has.
 var fedSteps = []int{3, 1}
 
 // campaigns measures the built server, by its API: lists, feeding beside start calls, pauses and memory.
@@ -110,7 +110,7 @@ func (b *bench) withCampaigner(ctx context.Context, engine string, take func(con
 }
 
 // feeding measures lists, how many messages are planned a second, and start calls while another list is fed. The sequences begin a day
-// after their starts. So no message leaves, none counts as fed ahead, and the feeder plans as fast as it can.
+// after their starts. So no message leaves, and the feeder plans as fast as it can.
 func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 	engine, n := c.engine, b.lists.fed
 	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // connections, plans, statements

@@ -93,7 +93,7 @@ func (c *campaigner) draft(ctx context.Context, d campaignDraft) (id string, err
 	return made.ID, err
 }
 
-// upload uploads a list of n recipients, each with a number and a name of its own. No number has a magic ending of the simulated network.
+// upload uploads a list of n recipients, each with its own number and name. No number has an ending to which the simulated network reacts.
 func (c *campaigner) upload(ctx context.Context, id string, n int) error {
 	file, w := io.Pipe()
 	go func() {
@@ -112,7 +112,7 @@ func (c *campaigner) upload(ctx context.Context, id string, n int) error {
 	return c.call(ctx, "PUT", "/api/campaigns/"+id+"/recipients", file, nil)
 }
 
-// check checks the campaign, asking as often as it takes.
+// check starts the campaign's check, and asks until the check has ended.
 func (c *campaigner) check(ctx context.Context, id string) (digest string, err error) {
 	for digest == "" && err == nil {
 		var found struct{ Digest string }
@@ -122,7 +122,7 @@ func (c *campaigner) check(ctx context.Context, id string) (digest string, err e
 	return digest, err
 }
 
-// ready makes a campaign that only has to be started.
+// ready makes a campaign that has only to be started.
 func (c *campaigner) ready(ctx context.Context, d campaignDraft, recipients int) (id, digest string, err error) {
 	if id, err = c.draft(ctx, d); err == nil {
 		err = c.upload(ctx, id, recipients)
@@ -144,7 +144,7 @@ const feedLook = 20 * time.Millisecond
 // await waits until one of the campaign's counts is as wanted.
 func (c *campaigner) await(ctx context.Context, id, column string, reached func(int) bool) error {
 	for {
-		n, err := c.number(ctx, "select "+column+" from campaign_feed where campaign_id = "+id)
+		n, err := c.count(ctx, "select "+column+" from campaign_feed where campaign_id = "+id)
 		if err != nil || reached(n) {
 			return err
 		}
@@ -154,7 +154,7 @@ func (c *campaigner) await(ctx context.Context, id, column string, reached func(
 	}
 }
 
-func (c *campaigner) number(ctx context.Context, query string) (n int, err error) {
+func (c *campaigner) count(ctx context.Context, query string) (n int, err error) {
 	if err := c.db.QueryRowContext(ctx, query).Scan(&n); err != nil {
 		return 0, fmt.Errorf("%s: %w", query, err)
 	}
@@ -167,7 +167,7 @@ func (c *campaigner) stopsGrowing(ctx context.Context, id string) (last time.Tim
 	last = time.Now()
 	seen := -1
 	for time.Since(last) < time.Second {
-		n, err := c.number(ctx, "select coalesce(max(seq), 0) from sandbox_message")
+		n, err := c.count(ctx, "select coalesce(max(seq), 0) from sandbox_message")
 		if err != nil {
 			return last, err
 		}
@@ -179,7 +179,7 @@ func (c *campaigner) stopsGrowing(ctx context.Context, id string) (last time.Tim
 			return last, err
 		}
 	}
-	open, err := c.number(ctx, "select count(*) from message where campaign_id = "+id+" and intent > 0")
+	open, err := c.count(ctx, "select count(*) from message where campaign_id = "+id+" and intent > 0")
 	if err == nil && open > 0 {
 		err = fmt.Errorf("%d messages are still on their way", open)
 	}
@@ -191,8 +191,8 @@ const (
 	callCallers = 16
 )
 
-// callsDuring makes start calls of three messages at a steady rate while do runs, and returns how long each took. A call that finds its
-// connection busy is late, and its time includes the wait.
+// callsDuring makes start calls of three messages at a steady rate while do runs, and returns how long each took. If the connection is
+// busy, the call waits, and its time includes the wait.
 func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays, error) {
 	open := make([]*caller, callCallers)
 	for i := range open {
@@ -237,5 +237,5 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 	return &took, err
 }
 
-// errOver ends the calls when do has ended.
+// errOver ends the calls when do has returned.
 var errOver = errors.New("it is over")

@@ -41,7 +41,7 @@ func (b *bench) dispatches(ctx context.Context) error {
 	return errors.Join(failed, b.asynqDispatch(ctx, asynqFast, false), b.asynqDispatch(ctx, asynqDurable, true))
 }
 
-// beside names dispatching while other messages wait.
+// beside names the measurement of dispatching while other messages wait.
 func beside(pending int, engine string) string {
 	return on(ourDispatch+", beside "+count(pending)+" pending", engine)
 }
@@ -50,8 +50,8 @@ func scattered(pending int, engine string) string {
 	return on(ourDispatch+", among "+count(pending)+" pending", engine)
 }
 
-// dispatchesBeside measures the same while other messages wait for later days. First the due messages are planned after
-// those, like a reminder for today. Then they are scattered among them, each on a page of its own.
+// dispatchesBeside measures the same while other messages wait for later days. In the first case, the due messages were inserted after the
+// others, like a reminder for today. In the second, they are scattered among the others, each on another page.
 func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.dispatch(ctx, beside(0, engine), engine, 1, 0, false))
@@ -68,7 +68,7 @@ func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 	return failed
 }
 
-// dispatch takes one of these measurements.
+// dispatch takes one measurement of dispatching.
 func (b *bench) dispatch(ctx context.Context, what, engine string, nodes, pending int, among bool) error {
 	f, err := b.fixture(ctx, engine, pending)
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *bench) dispatch(ctx context.Context, what, engine string, nodes, pendin
 	return errors.Join(err, stop())
 }
 
-// put inserts rows without the store.
+// put inserts rows directly, without the store.
 func (f *fixture) put(ctx context.Context, l load) error {
 	db, err := plain(f.engine, f.address)
 	if err != nil {
@@ -136,7 +136,7 @@ func (f *fixture) makeDue(ctx context.Context, n, pending int, due time.Time) er
 	return s.tidy(ctx, db)
 }
 
-// dispatchers starts nodes on the fixture's database, each with a store of its own but the first.
+// dispatchers starts nodes on the fixture's database. Each has its own store, but the first uses the fixture's.
 func (f *fixture) dispatchers(ctx context.Context, nodes int, t *tally, m puntuale.Meter) (stop func() error, err error) {
 	var running []*dispatch.Dispatcher
 	var stores []*store.Store
@@ -201,7 +201,7 @@ type tally struct {
 
 func newTally(want int) *tally { return &tally{want: int64(want), all: make(chan struct{})} }
 
-// counted is a queue whose claims and outcomes are counted.
+// counted is a queue that counts claims and outcomes.
 type counted struct {
 	puntuale.Queue
 	t *tally

@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// callAll makes start calls, each for a recipient of its own from the given number on, without measuring.
+// callAll makes start calls without measuring. Each call is for another recipient, from the given number on.
 func (f *fixture) callAll(ctx context.Context, address string, connections, calls, from int, whole bool) error {
 	_, err := f.drive(ctx, address, connections, calls, from, whole)
 	return err

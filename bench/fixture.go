@@ -31,7 +31,7 @@ type fixture struct {
 	firstPending int             // id of the first message that waits for later days
 }
 
-// place is where a database is.
+// place says where a database is.
 type place struct {
 	engine  string
 	address string // of PostgreSQL, or the SQLite file
@@ -75,8 +75,8 @@ func (b *bench) newPlace(ctx context.Context, engine string, from *place) (place
 	return p, nil
 }
 
-// fixture opens a store on a database of its own. pending messages in it wait for later days, and a fourth as many left
-// long ago. The caller closes the fixture.
+// fixture opens a store on a new database. In it, pending messages wait for later days, and a quarter as many were sent long ago. The
+// caller closes the fixture.
 func (b *bench) fixture(ctx context.Context, engine string, pending int) (*fixture, error) {
 	s, err := b.stocked(ctx, engine, pending)
 	if err != nil {
@@ -162,7 +162,7 @@ func sequenceOf3(now time.Time) puntuale.Sequence {
 	}}
 }
 
-// startRun is a start of n messages for a recipient of its own, all due at the moment. It is in the form that control
+// startRun is a start of n messages for another recipient than all other starts, all due at the moment. It is in the form that control
 // passes to a store.
 func (f *fixture) startRun(i, n int, due, now time.Time) (puntuale.ClientID, puntuale.StartRun) {
 	c := f.clients[i%len(f.clients)]

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// flatMost bounds the cost of a call beside the most messages, as a multiple of its cost beside the fewest. In a full run
-// the most are a thousand times the fewest. An index over a thousand times as many rows is one or two levels higher. A
+// flatMost bounds the cost of a call beside the most messages, as a multiple of its cost beside the fewest. In a full run, the largest
+// database has a thousand times the messages of the smallest. An index over a thousand times as many rows is one or two levels higher. A
 // call whose work grows with the rows would cost hundreds of times as much.
 const flatMost = 2.0
 
-// flat is the cost of one question as the database grows.
+// flat is the cost of one query as the database grows.
 type flat struct {
 	what, engine string
 	cost         map[int]float64 // medians in milliseconds, by pending messages
@@ -21,7 +21,7 @@ type flat struct {
 // sizesAsked are the numbers of pending messages, the fewest first.
 func (b *bench) sizesAsked() []int { return slices.Sorted(slices.Values(b.pending)) }
 
-// flats compares the largest database with the smallest, for each question that was asked of both.
+// flats compares the largest database with the smallest, for each query that was measured on both.
 func (b *bench) flats() (all []flat) {
 	for _, engine := range []string{postgres, sqlite} {
 		for _, q := range questions {
@@ -46,7 +46,7 @@ func (b *bench) flats() (all []flat) {
 	return all
 }
 
-// flatTable is the rows of the table that shows it, the heading first.
+// flatTable returns the rows of the table that shows the costs, the heading first.
 func (b *bench) flatTable() (rows [][]string) {
 	all := b.flats()
 	if len(all) == 0 {

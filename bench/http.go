@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// Besides databases, calls are measured on these.
+// Calls are measured on these, besides the two databases.
 const (
 	noStore   = "without the store"
 	aloneText = "one transaction a request"
@@ -118,7 +118,7 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 	return nil
 }
 
-// storeCalls measures the store's start calls, without HTTP.
+// storeCalls measures start calls of the store, without HTTP.
 func (b *bench) storeCalls(ctx context.Context, engine string) error {
 	f, err := b.fixture(ctx, engine, 0)
 	if err != nil {
@@ -140,7 +140,7 @@ func (b *bench) storeCalls(ctx context.Context, engine string) error {
 	return err
 }
 
-// serve answers the API's calls on a port of its own.
+// serve answers the API's calls on its own port.
 func serve(operator puntuale.Operator, patience time.Duration) (address string, stop func(), err error) {
 	api, err := httpapi.New(httpapi.Config{
 		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a server logs each call
@@ -177,12 +177,17 @@ func dial(address string) (*caller, error) {
 
 // post sends a body as JSON and reads the answer. An error status is an error.
 func (c *caller) post(path, key, once string, body []byte) error {
-	c.out.Reset()
-	fmt.Fprintf(&c.out, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", path, key, len(body))
+	headers := "Authorization: Bearer " + key + "\r\n"
 	if once != "" {
-		fmt.Fprintf(&c.out, "Idempotency-Key: %s\r\n", once)
+		headers += "Idempotency-Key: " + once + "\r\n"
 	}
-	c.out.WriteString("\r\n")
+	return c.send(path, headers, body)
+}
+
+// send is post with headers, each with the end of its line.
+func (c *caller) send(path, headers string, body []byte) error {
+	c.out.Reset()
+	fmt.Fprintf(&c.out, "POST %s HTTP/1.1\r\nHost: bench\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, headers, len(body))
 	c.out.Write(body)
 	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		return err

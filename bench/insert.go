@@ -73,7 +73,7 @@ func insertPostgres(ctx context.Context, db *sql.DB, first int, f *fixture, now 
 	return err
 }
 
-// insertSQLite uses one prepared statement in one transaction, the quickest plain way found there.
+// insertSQLite uses one prepared statement in one transaction, the quickest simple way that we found.
 func insertSQLite(ctx context.Context, db *sql.DB, first int, f *fixture, now int64) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"puntuale"
 )
 
-// late names a quantile of ours.
+// late names a quantile of the product's lateness.
 func late(rate int, quantile, engine string) string {
 	return on(fmt.Sprintf("lateness at %d messages/s, %s", rate, quantile), engine)
 }
 
-// lateness measures how long after its moment a message's intent is on disk. Meanwhile as many messages a second are
-// planned as leave. The measured ones are planned long before, because the peers need that.
+// lateness measures how long after its moment a message's intent is on disk. Meanwhile new messages are planned at the rate at which
+// messages leave. The measured ones are planned long before, because the peers need that.
 func (b *bench) lateness(ctx context.Context) (failed error) {
 	for i, rate := range b.lateRates {
 		for _, engine := range b.engines() {
@@ -38,8 +38,8 @@ func (b *bench) lateness(ctx context.Context) (failed error) {
 	return failed
 }
 
-// peersAt reports whether the peers are measured at the i-th rate. They take long, and no target needs them. So each repeat
-// takes another rate. If there are fewer repeats than rates, the last repeat takes all that are left.
+// peersAt reports whether the peers are measured at the i-th rate. Peers take long, and no target needs them, so each repeat measures them
+// at another rate only. If there are fewer repeats than rates, the last repeat measures all rates that are left.
 func (b *bench) peersAt(i int) bool {
 	switch {
 	case !b.against():
@@ -106,7 +106,7 @@ func (d *delays) note(s *sheet, name func(quantile string) string, total int) er
 	return nil
 }
 
-// lateMeter takes the lateness that the dispatcher measures for each intent.
+// lateMeter collects the lateness that the dispatcher measures for each intent.
 type lateMeter struct {
 	puntuale.NoMeter
 	delays
@@ -149,8 +149,8 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 	return errors.Join(failed, stop())
 }
 
-// riverLateness measures when workers begin, right after their jobs are committed as running. Meanwhile jobs are planned
-// 100 at a time, which costs River less than one call for each.
+// riverLateness measures when workers begin, right after their jobs are committed as running. Meanwhile jobs are planned 100 at a time,
+// because single calls would cost River more.
 func (b *bench) riverLateness(ctx context.Context, rate int, who string, t riverTuning) error {
 	var d delays
 	r, err := b.newRiver(ctx, t, func(j *river.Job[job]) { d.add(time.Since(time.UnixMicro(j.Args.Due))) })

@@ -109,7 +109,7 @@ func modules(parts ...string) (versions []string) {
 	return versions
 }
 
-// filesystem names what a folder lies on.
+// filesystem names the file system of a folder.
 func filesystem(folder string) (kind, place string) {
 	text, _ := os.ReadFile("/proc/mounts")
 	longest := ""

@@ -16,7 +16,7 @@ const (
 	pageEnd   = "<!-- measured: end -->\n"
 )
 
-// What the bench writes, in the folder of the documents: the page that people read, its picture, and all figures.
+// The bench writes these into the folder of the documents: the page that people read, its picture, and all figures.
 const (
 	resultsPage = "benchmark.md"
 	resultsDraw = "benchmark.svg"
@@ -36,7 +36,7 @@ func (b *bench) writePages(folder string) error {
 	return nil
 }
 
-// writePage replaces what stands between a page's marks.
+// writePage replaces the text between a page's marks.
 func writePage(page, measured string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -54,7 +54,7 @@ func writePage(page, measured string) error {
 	return nil
 }
 
-// measuredOn says when, how often and on what.
+// measuredOn says when, how often and on which machine the bench ran.
 func (b *bench) measuredOn() string {
 	var out strings.Builder
 	repeats := fmt.Sprintf("%d interleaved repeats", b.repeats)
@@ -68,7 +68,7 @@ func (b *bench) measuredOn() string {
 	return out.String()
 }
 
-// rates are the figures of the page that people read: how many a second.
+// rates are the messages a second on the page that people read.
 var rates = []string{
 	on(ourDispatch, postgres), on(ourDispatch, sqlite), riverImmediate, riverScheduled, asynqFast, asynqDurable,
 	call(64, postgres), call(64, sqlite), on(groupedInsert, postgres), copyInsert, riverInsert,

@@ -51,7 +51,7 @@ func drawing(all []verdict) string {
 // short is the name that fits beside a bar.
 func (v verdict) short() string { return strings.ReplaceAll(shortName(v.name()), " ÷ ", " : ") }
 
-// shortName abbreviates what a figure is of.
+// shortName abbreviates the name of a figure.
 func shortName(name string) string {
 	return strings.NewReplacer(
 		"message rows inserted, 1,000 a statement", "grouped insert", "message rows by COPY, 10,000 at a time", "COPY",

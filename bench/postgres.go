@@ -50,7 +50,7 @@ func (b *bench) admin(text string) {
 	_, _ = db.ExecContext(ctx, text)
 }
 
-// calm waits until the database has written what an earlier measurement left.
+// calm waits until the database has written the data of an earlier measurement.
 func (b *bench) calm(engine string) {
 	if engine == postgres {
 		b.admin("checkpoint")

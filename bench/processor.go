@@ -49,7 +49,7 @@ func (b *bench) othersCPU() time.Duration {
 	return busy - ours
 }
 
-// usage is the processor time of processes by id, and of those that ended meanwhile under 0.
+// usage is the processor time of processes by id, The key 0 has the sum of processes that ended meanwhile.
 type usage map[int]time.Duration
 
 func (u usage) total() (sum time.Duration) {
@@ -59,7 +59,7 @@ func (u usage) total() (sum time.Duration) {
 	return sum
 }
 
-// childrenCPU reads the processor time of a process and its children; those of ended children are in the parent's.
+// childrenCPU reads the processor time of a process and its children; the parent's time includes children that ended.
 func childrenCPU(parent int) usage {
 	u := usage{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")

@@ -11,9 +11,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// readings measures calls whose cost might grow with the database. These are queries, cancels and starts, each for one
-// client among 200, and claims and outcomes of messages of 20 clients. The database has many pending messages, and a
-// fourth as many that left.
+// readings measures calls whose cost might grow with the database. These are queries, cancels and starts, each for one client among 200,
+// and claims and outcomes of messages of 20 clients. The database has many pending messages, and a quarter as many messages that were sent.
 func (b *bench) readings(ctx context.Context) (failed error) {
 	for _, pending := range b.pending {
 		for _, engine := range b.engines() {
@@ -26,7 +25,7 @@ func (b *bench) readings(ctx context.Context) (failed error) {
 	return failed
 }
 
-// question is one thing that a client asks, again and again.
+// question is one query that a client repeats.
 type question struct {
 	name    string
 	ask     func(ctx context.Context, t puntuale.Tenant, f *fixture, i int) error
@@ -94,10 +93,10 @@ func some(n int, err error) error {
 	return err
 }
 
-// phoneOf is the recipient of the k-th run of the client whose turn it is, as stock numbers them.
+// phoneOf is the recipient of the k-th run of the client whose turn it is. stock gives the numbers.
 func phoneOf(i, k int) string { return fmt.Sprintf("+39347%07d", k*customers+i%customers) }
 
-// idsOf are messages that wait, of that client's first runs.
+// idsOf returns waiting messages of that client's first runs.
 func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 	for k := range n {
 		run := k/3*customers + i%customers
@@ -106,8 +105,8 @@ func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// claimed returns n waiting messages of n clients, one each. The clients take turns. No two calls share a message, and none of
-// the messages is one that is cancelled.
+// claimed returns n waiting messages of n clients, one each. The clients take turns. No two calls share a message, and no message is one
+// that the cancels use.
 func (f *fixture) claimed(i, n int) (refs []puntuale.MessageRef) {
 	for k := range n {
 		nth := i*n + k
@@ -156,7 +155,7 @@ func (f *fixture) claim(ctx context.Context, refs []puntuale.MessageRef, i int) 
 	return err
 }
 
-// record writes that they were sent.
+// record stores that the messages of claim were sent.
 func (f *fixture) record(ctx context.Context, refs []puntuale.MessageRef, i int) error {
 	var results []puntuale.Result
 	for _, r := range refs {
@@ -191,13 +190,13 @@ func (b *bench) read(ctx context.Context, engine string, pending int) error {
 	return nil
 }
 
-// asked names how long a question takes.
+// asked names the figure of a question's time.
 func asked(name string, pending int, engine string) string {
 	return on(name+", beside "+count(pending)+" pending", engine)
 }
 
-// ask returns the median of single calls. A question that changes nothing is first asked once for each client, unmeasured.
-// Otherwise the figure would include the disk's time for pages that were not read for long.
+// ask returns the median of single calls. A question that changes nothing is first asked once for each client, unmeasured. Otherwise the
+// figure would include the disk's time for pages that nobody read for a long time.
 func (b *bench) ask(ctx context.Context, f *fixture, q question) (time.Duration, error) {
 	var all []time.Duration
 	for round := range 2 {

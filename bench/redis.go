@@ -13,7 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// redis is the peers' other database.
+// redis is the database of the peers that do not use PostgreSQL.
 const redis = "Redis"
 
 // redisServer is a Redis of our own on a socket in a temporary folder. It begins without persistence, which is the best

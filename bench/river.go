@@ -116,7 +116,7 @@ func (r *riverServer) close() {
 	r.drop()
 }
 
-// insert puts n jobs in, so many at a time, as fast as River does.
+// insert inserts n jobs in batches, as fast as River does.
 func (r *riverServer) insert(ctx context.Context, n, group int, opts func(i int) *river.InsertOpts) error {
 	for first := 0; first < n; first += group {
 		jobs := make([]river.InsertManyParams, min(group, n-first))
@@ -159,8 +159,8 @@ func (r *riverServer) finish(ctx context.Context, n int, within time.Duration) (
 	}
 }
 
-// riverDispatch measures no-op jobs from the first that begins to the last that is recorded. Scheduled ones were planned
-// for moments that have just passed.
+// riverDispatch measures no-op jobs from the start of the first job to the record of the last. Scheduled ones were planned for moments that
+// have just passed.
 func (b *bench) riverDispatch(ctx context.Context, what string, scheduled bool) error {
 	best, chosen, spent := 0.0, riverTuning{}, effort{}
 	for i, t := range riverRates {

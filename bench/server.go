@@ -35,7 +35,7 @@ func (b *bench) build(ctx context.Context) error {
 	return nil
 }
 
-// server starts the built server on the fixture's database, whose own store it closes. The caller stops it.
+// server starts the built server on the fixture's database. It closes the fixture's own store. The caller stops it.
 func (b *bench) server(ctx context.Context, f *fixture) (*server, error) {
 	if err := b.build(ctx); err != nil {
 		return nil, err
@@ -48,7 +48,8 @@ func (b *bench) server(ctx context.Context, f *fixture) (*server, error) {
 	if f.engine == sqlite {
 		database = "sqlite:" + f.address
 	}
-	cmd := exec.Command(b.binary, "serve", "--sandbox", "--data", f.folder, "--database", database, "--addr", "127.0.0.1:0", "--log-level", "info")
+	cmd := exec.Command(b.binary, "serve", "--sandbox", "--data", f.folder, "--database", database, "--addr", "127.0.0.1:0", "--log-level", "info",
+		"--official-api-url", "http://127.0.0.1:1") // no call may leave the machine
 	cmd.Env = append(os.Environ(), "PUNTUALE_CONFIG=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	words, err := cmd.StderrPipe()

@@ -59,8 +59,8 @@ type load struct {
 	left     bool  // they left at their moments
 }
 
-// fill inserts the pending messages, over the 30 days after tomorrow. It also inserts a fourth as many that left in the
-// 30 days before today.
+// fill inserts the pending messages, over the 30 days after tomorrow. It also inserts a quarter as many sent messages, in the 30 days
+// before today.
 func (s *stocked) fill(ctx context.Context, pending int) error {
 	db, err := plain(s.engine, s.address)
 	if err != nil {
@@ -80,8 +80,8 @@ func (s *stocked) fill(ctx context.Context, pending int) error {
 	return s.tidy(ctx, db)
 }
 
-// leftBeside is how many messages left long ago in a database with pending ones. firstPending is the id of the first
-// pending one.
+// leftBeside is how many messages were sent long ago in a database that also has pending ones. firstPending is the id of the first pending
+// one.
 func leftBeside(pending int) int   { return pending / 12 * 3 }
 func firstPending(pending int) int { return 1 + leftBeside(pending) }
 
@@ -128,7 +128,7 @@ func (s *stocked) put(ctx context.Context, db *sql.DB, l load) error {
 	return nil
 }
 
-// clientTable makes the clients known to statements.
+// clientTable makes a table of the clients, for the statements.
 func (s *stocked) clientTable(ctx context.Context, conn *sql.Conn) error {
 	var rows []string
 	for i, c := range s.clients {

@@ -50,7 +50,7 @@ func (w stopwatch) stop(what string, n int) (e effort) {
 	return e
 }
 
-// note writes it down at once.
+// note prints the measurement at once.
 func (w stopwatch) note(what string, n int) { w.b.sheet.noteEffort(what, w.stop(what, n)) }
 
 // backends shows which of PostgreSQL's processes took the time.
@@ -74,7 +74,7 @@ type samples struct {
 	seen map[int]map[string]int
 }
 
-// sample looks again and again, which costs a little.
+// sample takes samples repeatedly, which costs a little.
 func sample(address string) *samples {
 	s := &samples{stop: make(chan struct{}), seen: map[int]map[string]int{}}
 	s.done.Go(func() {

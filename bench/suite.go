@@ -79,6 +79,7 @@ var parts = []part{
 	{"reads", (*bench).readings},
 	{"memory", (*bench).memory},
 	{"campaign", (*bench).campaigns},
+	{"reply", (*bench).replies},
 }
 
 func partNames() (names []string) {
@@ -121,7 +122,7 @@ func (b *bench) engines() (all []string) {
 	return all
 }
 
-// onPostgres reports whether PostgreSQL is measured, and against whether the peers are.
+// onPostgres reports whether PostgreSQL is measured, and whether the peers are measured against it.
 func (b *bench) onPostgres() bool { return slices.Contains(b.engines(), postgres) }
 func (b *bench) against() bool    { return !b.ours }
 
@@ -165,13 +166,14 @@ func (b *bench) takePart(ctx context.Context, p part) error {
 	return err
 }
 
-// partLimit ends a measurement that hangs: the longest takes a few minutes, and some more once for its stock of messages.
+// partLimit ends a measurement that hangs: the longest takes a few minutes, plus some minutes once to make its database.
 const partLimit = 20 * time.Minute
 
 // first reports whether it is the first repeat. Only that one takes slow measurements that no target needs.
 func (b *bench) first() bool { return b.sheet.repeat == 0 }
 
-// skips reports a database that only the first repeat measures: a file of 10 million messages is some gigabytes, to be copied each time.
+// skips reports a database that only the first repeat measures: a file with 10 million messages has some gigabytes, and each measurement
+// copies it.
 func (b *bench) skips(engine string, pending int) bool {
 	return engine == sqlite && pending > 1_000_000 && !b.first()
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// target is a bound that the product must keep: on the ratio of two figures, or, without per, on one.
+// target is a bound that the product must keep. It is for the ratio of two figures, or, if per is empty, for one figure.
 type target struct {
 	of, per string
 	least   float64 // 0: none
@@ -17,7 +17,7 @@ type target struct {
 // quickPending replaces a million in a quick run.
 const quickPending = 200_000
 
-// targets are those of the project, in the order of the table.
+// targets are the targets of the project, in the order of the table.
 var targets = []target{
 	{of: on(groupedInsert, postgres), per: copyInsert, least: 0.65},
 	{of: on(groupedInsert, postgres), per: riverInsert, least: 2},
@@ -112,7 +112,7 @@ func (v verdict) share() float64 {
 
 // verdicts compares the figures with the targets.
 func (s *sheet) verdicts() (all []verdict) {
-	for _, t := range slices.Concat(targets, campaignTargets()) {
+	for _, t := range slices.Concat(targets, campaignTargets(), replyTargets()) {
 		v := verdict{target: t}
 		var ok bool
 		if t.per != "" {

@@ -8,11 +8,11 @@ import (
 // memoryBudget is what bodies and answers may take together, in bytes; see docs/decisions/0023-memory.md.
 const memoryBudget = 96 << 20
 
-// strangerTimes multiplies the calls a second of a caller that nobody knows: so many may come at once. Everybody in an
-// office may load the sign-in page together.
+// strangerTimes times the rate of an unknown caller is how many of its calls may come at once. Everybody in an office may load the sign-in
+// page together.
 const strangerTimes = 10
 
-// newLimits makes what API, dashboards and webhooks share.
+// newLimits makes the limits that API, dashboards and webhooks share.
 func newLimits(cfg serverConfig, m *metrics.Meter) admission.Limits {
 	a := admission.Limits{
 		Gate:           admission.NewGate(admission.GateConfig{Seats: cfg.calls(), Patience: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/store/archiver"
 )
 
-// archiveSettings are those of commands that read an archive. It needs no database and no key.
+// archiveSettings are the settings of commands that read an archive. Such a command needs no database and no key.
 type archiveSettings struct {
 	baseSettings `embed:""`
 
@@ -58,7 +58,7 @@ func (c *archiveListCommand) Run(_ context.Context, p *program) error {
 	return errors.Join(err, w.Flush(), wrong)
 }
 
-// flaw says what is wrong with a file, or before it.
+// flaw says what is wrong with a file, or with the gap before it.
 func flaw(f archiver.ArchivedFile) error {
 	if f.Missing > 0 {
 		return errors.Join(fmt.Errorf("%d files before %s are missing", f.Missing, f.Name), f.Err)
@@ -139,7 +139,7 @@ func parseMoment(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a moment such as 2026-11-20 or 2026-11-20T09:00:00Z", text)
 }
 
-// shownMessage is a line of what show prints.
+// shownMessage is a line that show prints.
 type shownMessage struct {
 	File       string                `json:"file"`
 	ID         puntuale.MessageID    `json:"id"`

@@ -129,7 +129,7 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 	return nil
 }
 
-// tellRestored says what is to be decided after a restore.
+// tellRestored says what a person must decide after a restore.
 func (p *program) tellRestored(done *transfer.RestoreResult, hold bool) {
 	fmt.Fprintf(p.stderr, `What happened after %s is not in it: calls answered since are forgotten.
 Messages that were due by now: %d (clients: %d). They are set aside: they may have left, and are never sent by themselves.
@@ -142,7 +142,7 @@ See them with "puntuale unknown list"; each client sees its own and decides: sen
 	}
 }
 
-// restoredCommand tells of a copy that was made by other means.
+// restoredCommand tells the server that its database is a copy that other means restored.
 type restoredCommand struct {
 	baseSettings `embed:""`
 
@@ -199,7 +199,7 @@ func (c *restoreCommand) place(files *placedFiles) error {
 	return nil
 }
 
-// placedFiles are the files of a backup that a restore has put in their places.
+// placedFiles are the files of a backup that a restore has written.
 type placedFiles struct {
 	backup *archive.BackupReader
 	made   []string
@@ -230,7 +230,7 @@ func (f *placedFiles) put(entry, name string) error {
 	return nil
 }
 
-// same refuses a file that is there already and differs.
+// same returns an error if a file exists and differs.
 func (f *placedFiles) same(made, there string) error {
 	a, err := os.ReadFile(made)
 	if err != nil {
@@ -246,7 +246,7 @@ func (f *placedFiles) same(made, there string) error {
 	return nil
 }
 
-// remove removes what was put, after a restore that failed.
+// remove removes the written files after a restore that failed.
 func (f *placedFiles) remove() (err error) {
 	for _, name := range f.made {
 		err = errors.Join(err, os.Remove(name))

@@ -109,7 +109,7 @@ func (c *campaignCommand) checkOld() (faults []fault) {
 	return faults
 }
 
-// verbs are what is to be done with a campaign.
+// verbs are what a command can do with a campaign.
 func (c *campaignCommand) verbs() (verbs []string) {
 	if c.Pause {
 		verbs = append(verbs, "pause")
@@ -160,7 +160,7 @@ func atTerminal(stream any) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// key returns the client's API key. It never stands in the command line, which every user of the machine can read.
+// key returns the client's API key. The key is never in the command line, because every user of the machine can read that.
 func (c *campaignCommand) key(ctx context.Context, p *program, lines *terminal.Lines) (key string, err error) {
 	env, ok := p.lookupEnv("PUNTUALE_API_KEY")
 	switch {
@@ -206,7 +206,7 @@ func (c *campaignCommand) again() (flags []string) {
 
 const defaultServer = "http://127.0.0.1:8080"
 
-// order is what the flags ask for.
+// order returns the order that the flags describe.
 func (c *campaignCommand) order() campaignclient.Order {
 	o := campaignclient.Order{
 		Name: c.Name, Sequence: c.Sequence, Template: c.Template, Session: c.Session, Purpose: c.Purpose, StartAt: c.StartAt, Canary: c.Canary,

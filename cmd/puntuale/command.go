@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// commands is the command line. A field tagged "local" belongs to its command alone and is no setting.
+// commands is the command line. A field tagged "local" belongs only to its command and is no setting.
 type commands struct {
 	Demo     demoCommand     `cmd:"" help:"Try it: fresh demo data in a folder of its own, messages that leave within seconds, a curl line to paste."`
 	Serve    serveCommand    `cmd:"" help:"Serve the API and send what is due, until SIGTERM."`
@@ -111,8 +111,8 @@ func (p *program) parse(args []string) (command, error) {
 	return chosen.Selected().Target.Addr().Interface().(command), nil
 }
 
-// applied returns the line that kong refused, when all that could be read of it stands in the settings: kong looks for
-// missing flags last.
+// applied returns the command that kong refused only because of missing flags. kong looks for these last, so all other flags are already in
+// the settings.
 func applied(err error) *kong.Context {
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil && parse.Context.Error == nil {
 		return parse.Context
@@ -183,7 +183,7 @@ func noteCommandLine(chosen *kong.Context, source map[string]string) {
 	}
 }
 
-// located puts before each fault where it came from; repeated ones are told once.
+// located puts the origin of each fault before it, and drops repeated faults.
 func (p *program) located(faults []fault) faultsError {
 	var lines faultsError
 	for _, f := range faults {

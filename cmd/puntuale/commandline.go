@@ -9,9 +9,9 @@ import (
 	"puntuale/internal/logging"
 )
 
-// readable returns the command line without the words that kong would stop at, and a fault for each of them. kong ends
-// at the first word that it does not know, before it reads the rest of the line, the environment and the file. It takes
-// a negative duration for a flag. No command takes arguments other than flags.
+// readable returns the command line without the words at which kong would stop, and a fault for each such word. kong stops at the first
+// unknown word, before it reads the rest of the line, the environment and the file. kong also mistakes a negative duration for a flag. No
+// command takes arguments other than flags.
 func readable(parser *kong.Kong, args []string) (rest []string, faults []fault) {
 	node := parser.Model.Node
 	for i := 0; i < len(args); i++ {
@@ -44,7 +44,7 @@ func childOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// readableFlags is readable behind the command's name.
+// readableFlags does the work of readable for the part after the command's name.
 func readableFlags(leaf *kong.Node, args []string) (rest []string, faults []fault) {
 	flags, names := map[string]*kong.Flag{}, []string{}
 	for _, group := range leaf.AllFlags(false) {

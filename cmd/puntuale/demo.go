@@ -86,7 +86,7 @@ func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *d
 	return nil
 }
 
-// listen takes the address asked for; a default that is taken gives way to a free port.
+// listen listens at the address of the settings. If a default address is in use, it takes a free port instead.
 func (c *demoCommand) listen(ctx context.Context, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", addr)
@@ -99,8 +99,7 @@ func (c *demoCommand) listen(ctx context.Context, addr string) (net.Listener, er
 	return l, nil
 }
 
-// freshFolder makes the demo's folder anew. Only a folder that carries the demo's mark is ever removed, and not while a
-// demo runs in it.
+// freshFolder makes a new folder for the demo. Only a folder that carries the demo's mark is ever removed, and not while a demo runs in it.
 func freshFolder(folder string) (release func(), err error) {
 	mark := filepath.Join(folder, demoMark)
 	_, err = os.Lstat(folder)
@@ -127,7 +126,7 @@ func freshFolder(folder string) (release func(), err error) {
 	return release, nil
 }
 
-// removable removes a folder that is an earlier demo's. An empty folder may stay.
+// removable removes the folder of an earlier demo. An empty folder may stay.
 func removable(folder, mark string) error {
 	if _, err := os.Lstat(mark); errors.Is(err, fs.ErrNotExist) {
 		entries, err := os.ReadDir(folder)

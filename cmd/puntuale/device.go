@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/logging"
 )
 
-// deviceGroup is a program's half of docs/device.md.
+// deviceGroup has the commands of a program that sends, as docs/device.md describes.
 type deviceGroup struct {
 	Link deviceLinkCommand `cmd:"" help:"Link this machine as a device, with the code that a session shows."`
 	Due  deviceDueCommand  `cmd:"" help:"Print what the device could take now, one message a line as JSON. Nothing is taken."`
@@ -83,7 +83,7 @@ func (c *deviceLinkCommand) Run(ctx context.Context, p *program) error {
 	return err
 }
 
-// deviceDueCommand prints what could be taken.
+// deviceDueCommand prints the messages that the device could take.
 type deviceDueCommand struct {
 	deviceSettings `embed:""`
 }
@@ -102,7 +102,7 @@ func (c *deviceDueCommand) Run(ctx context.Context, p *program) error {
 	return err
 }
 
-// deviceRunCommand sends what is due.
+// deviceRunCommand sends due messages.
 type deviceRunCommand struct {
 	deviceSettings `embed:""`
 

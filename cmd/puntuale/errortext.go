@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/logging"
 )
 
-// forPeople says what was refused without codes, and names faults as flags.
+// forPeople returns an error's text without codes, and names faults by their flags.
 func forPeople(err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || e.Code == puntuale.CodeInternal || puntuale.StoreAway(e) {
@@ -50,7 +50,7 @@ func terminalText(err error) string {
 // sqliteReadOnly is SQLite's code for a file, or its folder, that must not be written.
 const sqliteReadOnly = 8
 
-// opening says why a store could not be opened, the reason first. The words are those of docs/troubleshooting.md.
+// opening says why a store could not be opened. The reason comes first, in the words of docs/troubleshooting.md.
 func opening(err error, s *baseSettings) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	where := databaseName(s)

@@ -15,7 +15,7 @@ type feeding struct {
 	done   sync.WaitGroup
 }
 
-// startFeeding begins to feed the campaigns of the sessions that are sent for here.
+// startFeeding begins to feed the campaigns of sessions for which this server sends.
 func (s *server) startFeeding(cfg serverConfig) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.feeding = &feeding{cancel: cancel}
@@ -28,7 +28,7 @@ func (s *server) startFeeding(cfg serverConfig) {
 
 var _ puntuale.CampaignFeeder = (*store.Store)(nil)
 
-// stop ends the feeding, after the transaction that is under way. A nil feeding is none.
+// stop ends the feeding after the current transaction. On a nil feeding it does nothing.
 func (f *feeding) stop() {
 	if f == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"puntuale/internal/media"
 )
 
-// filesFrom is an address with a port from which files are fetched although it is not public. No setting reaches it: a
-// program built for tests has it from its linker, -ldflags "-X main.filesFrom=127.0.0.1:8080", and every other has none.
+// filesFrom is an address with a port. The server fetches files from it, although the address is not public. No setting changes it. Only a
+// program built for tests has it, by the linker: -ldflags "-X main.filesFrom=127.0.0.1:8080".
 var filesFrom = ""
 
 // filesAsBuilt is how files are fetched.
@@ -20,7 +20,7 @@ func filesAsBuilt() media.Config {
 	return media.Config{Ports: []uint16{from.Port()}, Exempt: func(to netip.AddrPort) bool { return to == from }}
 }
 
-// files is where pages have addresses tried; nil where nothing is fetched.
+// files fetches the addresses that pages try. It is nil where the server fetches nothing.
 func (s *server) files() puntuale.MediaSource {
 	if s.media == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// healthCommand asks a running server whether it does its work, as a load balancer asks /readyz. It is for places that
-// have no other program: a container made from nothing, a script that restarts servers one after the other.
+// healthCommand asks a running server whether it does its work, as a load balancer asks /readyz. It is for places that have no other
+// program, such as a container without a shell. It is also for scripts that restart servers one after the other.
 type healthCommand struct {
 	serveSettings `embed:""`
 	Wait          time.Duration `local:"" placeholder:"DURATION" default:"0s" help:"Go on asking for so long until the answer is yes."`
@@ -47,7 +47,7 @@ func (c *healthCommand) Run(ctx context.Context, p *program) error {
 	}
 }
 
-// askedAt is where to reach, from the same machine, a server that listens at addr.
+// askedAt is the address by which the same machine reaches a server that listens at addr.
 func askedAt(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 	linkTakes = 20 * time.Second // for one answer
 )
 
-// linkView is what is needed of a session's answer.
+// linkView is the part of a session's answer that the command uses.
 type linkView struct {
 	State   string `json:"state"`
 	Hint    string `json:"hint"`
@@ -99,7 +99,7 @@ func askLink(ctx context.Context, asker *http.Client, method, url, key string, b
 	return v, nil
 }
 
-// showCode draws a code as half blocks, dark on light whatever the terminal's colours, or writes the one to type.
+// showCode draws a code as half blocks, dark on light whatever the terminal's colours, or writes the code that a person types.
 func showCode(w io.Writer, v linkView) error {
 	if v.Code != "" {
 		_, err := fmt.Fprintf(w, "\n  %s\n\n%s\n", v.Code, v.Hint)

@@ -1,8 +1,8 @@
-// Command puntuale schedules sequences of chat messages, sends each at its moment and keeps what became of it.
+// Command puntuale schedules sequences of chat messages, sends each at its moment and records its outcome.
 //
-// It is the only place that names a concrete store, a concrete connector and the configuration; everything below it is
-// handed what it needs. "puntuale demo" gives a working local system with nothing to set up, "puntuale serve" the real
-// one, "puntuale config" every setting with its effective value.
+// It is the only place that names a concrete store, a concrete connector and the configuration; it hands to all other packages what they
+// need. "puntuale demo" gives a working local system with nothing to set up, "puntuale serve" the real one, "puntuale config" every setting
+// with its effective value.
 package main
 
 import (
@@ -45,7 +45,7 @@ func isTerminal(f *os.File) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd())
 }
 
-// program is the command line with everything of the machine that it touches, so that a test can run it.
+// program is the command line with everything that it uses of the machine, so that a test can replace it.
 type program struct {
 	stdin           io.Reader
 	stdout, stderr  io.Writer

@@ -11,7 +11,7 @@ import (
 
 const socketBuilt = false
 
-// makeNumbers is nil, because the tables of linked numbers are the library's.
+// makeNumbers is nil in this build, because the tables of linked numbers come with the library.
 var makeNumbers func(context.Context, *sql.DB, bool) error
 
 func newSocket(*server, serverConfig, *auth.Vault) socketWay { return nil }

@@ -18,17 +18,27 @@ import (
 	"puntuale/internal/price"
 )
 
-// openOfficial makes the way to Meta, and what takes what Meta tells. Every node has it: webhooks land on any that answers
-// calls, sessions are opened only where messages are sent.
+// openOfficial makes the connector to Meta, and the webhook that takes Meta's reports. Every node has both. Webhooks arrive at any node
+// that answers calls, but only nodes that send open sessions.
 func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 	s.networks.intake = intake.New(intake.Config{
 		Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger,
 		Country: price.Country,
 		Mark:    func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
+		MessageMark: func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
+			return vault.Mark("message of a network", client.String(), session.String(), chat, id)
+		},
+		Confirm: func(ctx context.Context, m intake.Confirmation) error {
+			c, err := s.control.OfNetwork(ctx, m.Client)
+			if err != nil {
+				return err
+			}
+			return c.ConfirmOptOut(ctx, m.Session, m.Phone, m.Text, m.Key)
+		},
 	})
 	c := official.Config{
 		Store: s.store, Unseal: vault.Open, Take: s.networks.intake.Take, Report: s.report, ReadBody: readDelivery,
-		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Clock: cfg.Clock, Logger: cfg.Logger,
+		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Folder: cfg.replyFolder(), Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
 		c.Media = s.media
@@ -36,22 +46,22 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 	s.networks.official = official.New(c)
 }
 
-// report takes what a connector tells of a session.
+// report takes the link reports of a connector.
 func (s *server) report(r puntuale.LinkReport) {
 	if s.sessions != nil {
 		s.sessions.Report(r)
 	}
 }
 
-// webhook takes what a network reports.
+// webhook takes the reports of a network.
 type webhook interface {
 	http.Handler
 	// Expects reports whether a request may be the network's. It reads nothing of the body.
 	Expects(r *http.Request) bool
 }
 
-// webhooks answers Meta and gateways, which show no key: their requests count by their addresses. nil: this server answers
-// no calls.
+// webhooks answers Meta and gateways, which show no key: their requests count by their addresses. It is nil if this server answers no
+// calls.
 func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Limits) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil
@@ -83,7 +93,7 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	}})
 }
 
-// delivery is one request to a webhook: its place among all requests, and the memory that it takes.
+// delivery is one request to a webhook, with its permit and the memory that it takes.
 type delivery struct {
 	pass    *admission.Permit
 	account *admission.MemoryGrant
@@ -94,7 +104,7 @@ type deliveryKey struct{}
 // deliveredWithin is how long the body of a delivery may take to come.
 const deliveredWithin = 10 * time.Second
 
-// begin lets a request in. One that cannot be a network's counts as a stranger's. Codes: overloaded, rate_limited.
+// begin admits a request. A request that cannot come from a network counts as one of an unknown caller. Codes: overloaded, rate_limited.
 func (d *delivery) begin(r *http.Request, admit admission.Limits, expects func(*http.Request) bool) (err error) {
 	from := httpkit.UnknownCaller(r)
 	if d.pass, _, err = admit.Gate.Enter(r.Context(), from, admission.PriorityWrite); err != nil {
@@ -112,7 +122,7 @@ func (d *delivery) end() {
 	d.pass.Leave()
 }
 
-// readDelivery reads the body of a request that was let in. Others have its place meanwhile.
+// readDelivery reads the body of an admitted request. It gives up the permit while it reads, so that other requests can use it.
 func readDelivery(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
 	if d == nil {

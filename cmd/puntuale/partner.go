@@ -31,7 +31,7 @@ type partnerCreateCommand struct {
 	JSON     bool   `local:"" name:"json" help:"Print {\"id\", \"api_key\"}."`
 }
 
-// createdPartner is what --json prints.
+// createdPartner has the values that --json prints.
 type createdPartner struct {
 	ID  puntuale.PartnerID `json:"id"`
 	Key string             `json:"api_key"`
@@ -62,8 +62,8 @@ func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// refuseSecond keeps a command that is given twice from leaving two partners. One would own the clients, and the other
-// would have the key that was noted. Who wants two says so.
+// refuseSecond refuses a second partner, because an operator may repeat the command by mistake. Then one partner would own the clients, and
+// the noted key would belong to the other. An operator who wants two partners must say so.
 func (c *partnerCreateCommand) refuseSecond(ctx context.Context, opened *store.Store) error {
 	if c.Another {
 		return nil
@@ -80,8 +80,8 @@ func (c *partnerCreateCommand) refuseSecond(ctx context.Context, opened *store.S
 		c.Email, first.ID, first.Name, first.Created.Format(time.DateOnly))
 }
 
-// keyRotateCommand replaces a key by a new one. The key comes by standard input alone: what stands in a command line is
-// seen by every user of the machine.
+// keyRotateCommand replaces a key by a new one. It reads the key only from standard input, because every user of the machine can see a
+// command line.
 type keyRotateCommand struct {
 	baseSettings `embed:""`
 
@@ -89,7 +89,7 @@ type keyRotateCommand struct {
 	JSON  bool          `local:"" name:"json" help:"Print {\"api_key\"}."`
 }
 
-// maxGrace bounds the time in which a replaced key, which somebody may have lost, still opens the door.
+// maxGrace bounds the time in which a replaced key, which somebody may have stolen, is still valid.
 const maxGrace = 365 * 24 * time.Hour
 
 func (c *keyRotateCommand) check() []fault {
@@ -146,7 +146,7 @@ func (p *program) accounts(s *store.Store) *account.Accounts {
 	return account.New(account.Config{Tenants: s, Partners: s, Clock: p.clock})
 }
 
-// secret returns what was given, or with "-" a line of standard input.
+// secret returns the given text, or, if that is "-", a line of standard input.
 func (p *program) secret(given string) (string, error) {
 	if given != "-" {
 		return given, nil

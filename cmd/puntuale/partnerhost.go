@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store"
 )
 
-// partnerHostCommand confirms or withdraws a partner's host name, which DNS else proves, also beside a running server.
+// partnerHostCommand confirms or withdraws a partner's host name, which otherwise DNS proves. It also works beside a running server.
 type partnerHostCommand struct {
 	baseSettings   `embed:""`
 	publicSettings `embed:""`

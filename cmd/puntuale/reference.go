@@ -45,7 +45,7 @@ func (c *configCommand) Run(_ context.Context, p *program) error {
 	return nil
 }
 
-// tomlText writes a setting's value as the file would hold it, without what would give access.
+// tomlText writes a setting's value in the form of the configuration file, and hides secrets.
 func tomlText(flag *kong.Flag) string {
 	value := flag.Target.Interface()
 	switch v := value.(type) {

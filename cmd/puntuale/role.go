@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// What a server may do. One that does all of it is a whole installation; several may share it out.
+// The roles of a server. One server with all roles is a whole installation. Several servers may divide the roles.
 const (
 	roleAPI      = "api"      // answers programs' calls
 	roleWeb      = "web"      // shows pages to people
@@ -19,7 +19,7 @@ const (
 
 var allRoles = []string{roleAPI, roleWeb, roleDispatch}
 
-// has reports whether the server does what a role says.
+// has reports whether the server has a role.
 func (s *serveSettings) has(role string) bool { return slices.Contains(s.Roles, role) }
 
 // checkRoles returns what is wrong with a list of roles, "" when nothing is.
@@ -37,7 +37,7 @@ func checkRoles(roles []string) string {
 
 const faultServerWithoutAPI puntuale.ReasonCode = "server.without_api"
 
-// withoutAPI answers calls that reach a server which takes none, so that their sender learns it.
+// withoutAPI answers API calls on a server without that role, so that the caller learns the mistake.
 func withoutAPI(cfg httpkit.Config) http.Handler {
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(faultServerWithoutAPI)}

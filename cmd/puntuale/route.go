@@ -14,9 +14,8 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// routes puts what an operator asks, the figures (nil: they are elsewhere), and the pages (nil: none), beside the API.
-// The API answers or refuses every other path as it came. A mux here would redirect paths that are not clean, with the
-// key in the address.
+// routes adds the operator's routes, the metrics (nil: another address has them) and the pages (nil: none) to the API. The API answers or
+// refuses every other path unchanged. A mux here would redirect paths that are not clean, with the key in the address.
 func routes(api, pages, webhooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {
@@ -43,7 +42,7 @@ func routes(api, pages, webhooks http.Handler, h *httpkit.Health, m *metrics.Met
 	})
 }
 
-// quiet serves what is asked every few seconds, so that its lines in the access log are at debug.
+// quiet serves requests that come every few seconds, so that their lines in the access log have the level debug.
 func quiet(h http.Handler, c clock.Clock, logger *slog.Logger) http.Handler {
 	return httpkit.Wrap(readOnly(h, logger), httpkit.Config{Logger: logging.Lowered(logger), Now: c.Now})
 }
@@ -60,7 +59,7 @@ func onlyFigures(m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Hand
 	}), c, logger)
 }
 
-// ownRoutes are what an operator asks. Without a meter the figures are elsewhere.
+// ownRoutes are the routes for an operator. Without a meter, another address has the metrics.
 func ownRoutes(h *httpkit.Health, m *metrics.Meter) map[string]http.Handler {
 	own := map[string]http.Handler{
 		"/healthz": http.HandlerFunc(h.Live),
@@ -72,7 +71,7 @@ func ownRoutes(h *httpkit.Health, m *metrics.Meter) map[string]http.Handler {
 	return own
 }
 
-// readOnly refuses methods that would change something.
+// readOnly refuses every method except GET and HEAD.
 func readOnly(h http.Handler, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/media"
 )
 
-// openGateways makes the way out through gateways. Every node has it: their webhooks land on any node that answers calls.
+// openGateways makes the connector to gateways. Every node has it, because gateways' webhooks arrive at any node that answers calls.
 func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
 	allowed, _ := cfg.gatewayNetworks() // were checked with the settings
 	c := sendapp.Config{

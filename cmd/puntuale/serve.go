@@ -11,12 +11,13 @@ import (
 	"puntuale/internal/store"
 )
 
-// garbage is how much of it a server lets gather, as per cent of what it uses, unless GOGC says otherwise. With little in use that is
-// little, and collecting it half as often saves about a seventh of the processor time a message (docs/decisions/0020-hot-path.md).
+// garbage is how much garbage may gather in memory, in per cent of the memory in use, unless GOGC says otherwise. A server uses little
+// memory, so this costs little. Half as many collections save about a seventh of the processor time a message
+// (docs/decisions/0020-hot-path.md).
 const garbage = 200
 
-// memoryLimit is how much memory, in bytes, the runtime tries to stay below by collecting more often, unless GOMEMLIMIT says
-// otherwise. Connections and [memoryBudget] stay well below it, so only what a flood leaves is collected early.
+// memoryLimit is how much memory, in bytes, the runtime tries to stay below by collecting more often, unless GOMEMLIMIT says otherwise.
+// Connections and [memoryBudget] stay well below it, so the collector runs early only after a flood of calls.
 const memoryLimit = 288 << 20
 
 // serveCommand runs a server until it is told to stop.

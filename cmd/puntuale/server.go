@@ -27,6 +27,7 @@ import (
 	"puntuale/internal/logging"
 	"puntuale/internal/media"
 	"puntuale/internal/metrics"
+	"puntuale/internal/price"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
 	"puntuale/internal/store/engine"
@@ -34,11 +35,11 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// refusalsPerProcessor is how many calls a second are refused at once: a few per cent of a processor's time.
+// refusalsPerProcessor is how many calls a second the server refuses without a delay: that takes a few per cent of a processor's time.
 const refusalsPerProcessor = 500
 
-// server is one running node: a store and, as its roles say, a dispatcher that sends what is due, and the API.
-// [openServer] returns when it does its work; Close stops it in the order HTTP, dispatcher, store.
+// server is one running node: a store and, as its roles say, a dispatcher that sends what is due, and the API. [openServer] returns when
+// the server is ready. Close stops it in the order HTTP, dispatcher, store.
 type server struct {
 	store    *store.Store
 	unlock   func() error
@@ -62,7 +63,7 @@ type server struct {
 	within   time.Duration // a stop waits so long for what is in flight
 }
 
-// networks are the ways out of a server, and what takes what networks tell.
+// networks are a server's connectors, with the parts that take the networks' reports.
 type networks struct {
 	official *official.Connector
 	sendapp  *sendapp.Connector
@@ -70,7 +71,7 @@ type networks struct {
 	intake   *intake.Intake
 }
 
-// serverConfig is what a command decides of a server.
+// serverConfig has the decisions of a command about a server.
 type serverConfig struct {
 	serveSettings
 	Clock   clock.Clock
@@ -130,12 +131,9 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.control = control.New(control.Config{
-		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
-		Keep: cfg.KeepContents, Public: cfg.PublicURL,
-		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
-		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
-	})
+	if err = s.openControl(&cfg, vault, prices, pushKey, meter); err != nil {
+		return nil, err
+	}
 	s.accounts = account.New(account.Config{
 		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Vault: vault,
 		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
@@ -163,7 +161,26 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	return s, nil
 }
 
-// startDispatch begins to send what is due, and to look after the sessions that it is sent for.
+// openControl makes what answers for clients.
+func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price.Table, pushKey string, meter *metrics.Meter) error {
+	opener, err := s.openReplies(cfg)
+	if err != nil {
+		return err
+	}
+	s.control = control.New(control.Config{
+		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
+		Keep: cfg.KeepContents, Public: cfg.PublicURL,
+		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
+		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
+		Take: func(ctx context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
+			return s.networks.intake.Take(ctx, session, told)
+		},
+		Opener: opener,
+	})
+	return nil
+}
+
+// startDispatch begins to send due messages, and to manage the sessions that this node owns.
 func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *auth.Vault, meter *metrics.Meter) error {
 	s.networks.socket = newSocket(s, cfg, vault)
 	out := s.linking(cfg, vault, s.simulated(cfg))
@@ -222,7 +239,7 @@ func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, erro
 	return server, nil
 }
 
-// serveFigures serves /metrics at an address of its own, where one is set.
+// serveFigures serves /metrics at a separate address, if the settings name one.
 func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *metrics.Meter) error {
 	if cfg.MetricsAddr == "" {
 		return nil
@@ -237,7 +254,7 @@ func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *metrics
 	return nil
 }
 
-// newAPI makes what answers calls.
+// newAPI makes the handler of API calls.
 func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleAPI) {
 		return withoutAPI(httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()}), nil
@@ -256,7 +273,7 @@ func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limi
 	return api, nil
 }
 
-// newPages makes what people see; nil without the role.
+// newPages makes the pages; nil without the role.
 func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Limits) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
@@ -268,7 +285,7 @@ func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	return pages, nil
 }
 
-// simulated makes the way to the simulated network, which fetches media if it is to.
+// simulated makes the way to the simulated network, which fetches media if the settings say so.
 func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 	out := sandbox.New(s.store, cfg.Clock, cfg.SandboxLatency)
 	if cfg.SandboxMedia {

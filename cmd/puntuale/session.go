@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/session"
 )
 
-// linking makes what looks after the sessions of this node, and has the simulated network's sessions linked by it. The
-// dispatcher and control must be there before it starts.
+// linking makes the session manager of this node, also for the simulated network's sessions. The dispatcher and control must exist before
+// the manager starts.
 func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Connector) *sandbox.Connector {
 	var linked *sandbox.Connector
 	s.sessions = session.New(session.Config{
@@ -51,14 +51,14 @@ func linkable(of puntuale.Session) bool {
 	return !of.ByDevice()
 }
 
-// socketWay is the way out through linked numbers.
+// socketWay is the connector for linked numbers.
 type socketWay interface {
 	puntuale.Connector
 	puntuale.Linker
 	Stop() // after all sessions were closed
 }
 
-// hint tells this node's parts, and through the dispatcher those of others, of what became due or changed here.
+// hint tells this node's parts that something is due or changed here. The dispatcher tells the other nodes.
 func (s *server) hint(id puntuale.SessionID, due time.Time) {
 	if s.dispatch == nil {
 		dispatch.Soon(s.clock, s.store.Hint)(id, due)
@@ -70,7 +70,7 @@ func (s *server) hint(id puntuale.SessionID, due time.Time) {
 	}
 }
 
-// heard tells this node's parts of what another node hinted.
+// heard passes another node's wakeup to this node's parts.
 func (s *server) heard(id puntuale.SessionID, due time.Time) {
 	s.dispatch.Heard(id, due)
 	if due.IsZero() {

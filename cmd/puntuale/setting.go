@@ -19,12 +19,12 @@ import (
 	"puntuale/internal/plan"
 )
 
-// The structs below are the one table of settings. Each field is a flag of the commands that embed it, and an
-// environment variable (PUNTUALE_ and the name). It is also a key of the configuration file, and a row of the
-// reference. A field's type says how its text is read; the tag "secret" hides what would give access. Nothing is read
-// from the environment by kong itself, so that the order flag, environment, file, default has one place (source.go).
+// The structs below are the only table of settings. Each field is a flag of the commands that embed it, and an environment variable
+// (PUNTUALE_ and the name). It is also a key of the configuration file, and a row of the reference. A field's type says how its text is
+// read; the tag "secret" hides the value. kong itself does not read the environment: source.go decides the order flag, environment, file,
+// default.
 
-// baseSettings are those that every command working on stored data needs.
+// baseSettings are the settings of every command that works on stored data.
 type baseSettings struct {
 	Config   string     `placeholder:"FILE" help:"The configuration file. By default puntuale.toml in the working folder, or else in the data folder."`
 	Data     string     `placeholder:"FOLDER" default:"puntuale-data" help:"The folder for everything that is not in PostgreSQL. The first start makes it."`
@@ -32,12 +32,12 @@ type baseSettings struct {
 	LogLevel slog.Level `placeholder:"LEVEL" default:"info" help:"The lowest level that the program logs: debug, info, warn or error."`
 }
 
-// publicSettings is where the service is on the internet.
+// publicSettings says where the service is on the internet.
 type publicSettings struct {
 	PublicURL string `name:"public-url" placeholder:"URL" help:"The address at which the internet reaches this service, such as https://messages.example.com. Pages and answers use it to show the webhook addresses and the clients' login. Use http only for trials: Meta calls https only, and Web Push needs https. Without it, a page uses the address that the browser asked for."`
 }
 
-// check returns what is wrong with it.
+// check returns the faults of the settings.
 func (s *publicSettings) check() []fault {
 	if f := checkPublic(s.PublicURL); f != "" {
 		return []fault{{"public-url", f}}
@@ -45,7 +45,7 @@ func (s *publicSettings) check() []fault {
 	return nil
 }
 
-// networkSettings are those of the ways out.
+// networkSettings are the settings of the connectors.
 type networkSettings struct {
 	Sandbox         bool          `help:"Every new session is a sandbox, unless the call says otherwise. A simulated network takes its messages, and nobody receives them."`
 	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
@@ -79,7 +79,7 @@ type retentionSettings struct {
 	ArchiveAfter puntuale.Retention `placeholder:"TIME" default:"36mo" help:"How long a run stays in the database after its last message ended, where archive is set. Not less than keep-contents."`
 }
 
-// serveSettings are those of a server, in the order of the reference.
+// serveSettings are the settings of a server, in the order of the reference.
 type serveSettings struct {
 	baseSettings `embed:""`
 
@@ -184,7 +184,7 @@ func (s *serveSettings) check() []fault {
 	return faults
 }
 
-// proxies are those that [serveSettings.check] has read before.
+// proxies returns the proxies, which [serveSettings.check] has already parsed.
 func (s *serveSettings) proxies() httpkit.Proxies {
 	p, err := httpkit.ParseProxies(s.TrustedProxies)
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *serveSettings) checkOfficial() (faults []fault) {
 	return faults
 }
 
-// checkArchive keeps contents out of the archive: only blanked runs are archived.
+// checkArchive keeps contents out of the archive: the archive takes only blanked runs.
 func (s *serveSettings) checkArchive() []fault {
 	never, some := puntuale.Retention{}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	switch {
@@ -235,19 +235,19 @@ func (s *serveSettings) checkArchive() []fault {
 	return nil
 }
 
-// Bounds of a rate, in calls a second.
+// Bounds of rates, in calls a second.
 const (
 	leastRate = 0.001
 	mostRate  = 1_000_000
 )
 
-// Bounds of calls at work and of connections.
+// Bounds of calls that are worked on at once, and of connections.
 const (
 	leastCalls, mostCalls             = 8, 100_000
 	leastConnections, mostConnections = 16, 1_000_000
 )
 
-// calls is how many are worked on at once.
+// calls is how many calls are worked on at once.
 func (s *serveSettings) calls() int {
 	if s.Calls > 0 {
 		return s.Calls
@@ -255,7 +255,7 @@ func (s *serveSettings) calls() int {
 	return max(256, 128*runtime.GOMAXPROCS(0))
 }
 
-// extensionShape is what an extension looks like without its dot.
+// extensionShape is the form of an extension without its dot.
 var extensionShape = regexp.MustCompile(`^[a-z0-9]{1,10}$`)
 
 func checkMedia(extensions []string) (faults []fault) {

@@ -10,8 +10,7 @@ import (
 	"puntuale/internal/connector/socket"
 )
 
-// socketBuilt tells that this build links numbers. Without it, neither does it contain the library for that, which is
-// under the GPL.
+// socketBuilt says that this build can link numbers. A build that cannot does not contain the library for that, which is under the GPL.
 const socketBuilt = true
 
 // makeNumbers makes the empty tables of linked numbers.
@@ -19,7 +18,7 @@ var makeNumbers = func(ctx context.Context, db *sql.DB, postgres bool) error {
 	return socket.MakeTables(ctx, socket.Database{DB: db, Postgres: postgres})
 }
 
-// newSocket makes the way out through linked numbers.
+// newSocket makes the connector for linked numbers.
 func newSocket(s *server, cfg serverConfig, vault *auth.Vault) socketWay {
 	c := socket.Config{
 		Database: func(ctx context.Context) (socket.Database, error) {

@@ -22,7 +22,7 @@ import (
 // envPrefix begins the name of every environment variable that is read.
 const envPrefix = "PUNTUALE_"
 
-// configFile is the name under which a configuration file is found without being named.
+// configFile is the name of a configuration file that is found although no flag names it.
 const configFile = "puntuale.toml"
 
 // fault is one thing wrong with the configuration.
@@ -53,7 +53,7 @@ func envName(setting string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
 
-// sources finds the texts of settings that the command line does not give: the environment first, then the file.
+// sources finds the values of settings that are not in the command line: the environment first, then the file.
 type sources struct {
 	lookupEnv func(string) (string, bool)
 	file      string            // the file's name, "" without one
@@ -61,7 +61,7 @@ type sources struct {
 	source    map[string]string // filled: where each setting came from
 }
 
-// Validate is required by kong; unknown keys were found when the file was read.
+// kong requires Validate. It has nothing to do, because readFile finds unknown keys.
 func (s *sources) Validate(*kong.Application) error { return nil }
 
 // Resolve answers nil where the default applies.
@@ -77,11 +77,11 @@ func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	return nil, nil
 }
 
-// local reports whether a flag belongs to its command alone (a name to create, --json, --help) and is no setting.
+// local reports whether a flag belongs only to its command (a name to create, --json, --help) and is no setting.
 func local(flag *kong.Flag) bool { return flag.Tag.Has("local") || flag.Name == "help" }
 
-// readFile finds and reads the configuration file. A file that was named must exist; one that is only looked for need
-// not. known are the names of all settings.
+// readFile finds and reads the configuration file. A file that was named must exist; a file with the default name need not. known are the
+// names of all settings.
 func (s *sources) readFile(p *program, named string, folders []string, known []string) (faults []fault) {
 	candidates := []string{p.path(named)}
 	if named == "" {
@@ -225,7 +225,7 @@ func (r reader[T]) set(ctx *kong.DecodeContext, text string, target reflect.Valu
 	return nil
 }
 
-// boolReader reads a switch, which on the command line may stand alone.
+// boolReader reads a switch, which needs no value in the command line.
 type boolReader struct{ reader[bool] }
 
 func (r boolReader) IsBool() bool { return true }

@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/store/archiver"
 )
 
-// task is what a server does in the background, again and again until it stops. Each has a loop of its own, so that one
-// that takes its time delays no other. Any number of servers may do the same ones.
+// task is what a server does in the background, again and again until it stops. Each task has its own loop, so that a slow task delays no
+// other. Any number of servers may run the same tasks.
 type task struct {
 	name   string                      // in the log and in figures
 	first  time.Duration               // waits so long before the first time
@@ -34,11 +34,12 @@ const (
 	checkEvery     = 24 * time.Hour
 	backlogEvery   = 15 * time.Second
 	readinessEvery = 5 * time.Second
+	rememberEvery  = 10 * time.Second
 	pushEvery      = 3 * time.Second
 	failsLong      = time.Hour // a task that fails for so long needs somebody
 )
 
-// backgroundTasks returns what this server does.
+// backgroundTasks returns the tasks of this server.
 func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metrics.Meter, pushes *push.Notifier) []task {
 	all := []task{
 		{name: "refill", every: taskEvery, do: func(ctx context.Context) error {
@@ -48,8 +49,9 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 			}
 			return err
 		}},
-		// Years of old contents take many minutes.
+		// This may take many minutes if contents of several years are old enough.
 		{name: "maintenance", every: taskEvery, do: s.control.Maintain},
+		{name: "remember", every: rememberEvery, do: s.control.Remember},
 		{name: "disk", every: taskEvery, do: diskspace.New(diskFolders(cfg), m.Disk, cfg.Logger).Look},
 		{name: "readiness", every: readinessEvery, do: func(ctx context.Context) error { _ = s.health.Probe(ctx); return nil }},
 	}
@@ -75,7 +77,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 	return all
 }
 
-// diskFolders are the folders that this server writes in, by what they are for.
+// diskFolders are the folders in which this server writes, by their purpose.
 func diskFolders(cfg *serverConfig) map[string]string {
 	folders := map[string]string{"data": cfg.Data}
 	if file := databaseFile(&cfg.baseSettings, cfg.Data); file != "" {
@@ -89,11 +91,11 @@ func diskFolders(cfg *serverConfig) map[string]string {
 	return folders
 }
 
-// folderFault reports errors of the archive's folder, not of the store: full, not to be written, damaged.
+// folderFault recognizes errors of the archive's folder: it is full, damaged or not writable. They are not errors of the store.
 func folderFault(err error) bool { return !puntuale.StoreAway(err) }
 
-// archive returns what archives old runs; nil where no folder is set. It goes by days, so that a quiet installation gets
-// one file a day.
+// archive returns the archiver of old runs; nil if no folder is set. The archiver works by days, so that a quiet installation gets one file
+// a day.
 func (s *server) archive(cfg *serverConfig, vault *auth.Vault) func(context.Context) error {
 	if cfg.Archive == "" {
 		return nil
@@ -118,7 +120,7 @@ type taskRunner struct {
 	loops  sync.WaitGroup
 }
 
-// startTasks begins each one.
+// startTasks starts the background tasks.
 func startTasks(all []task, c clock.Clock, logger *slog.Logger, m *metrics.Meter) *taskRunner {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &taskRunner{clock: c, logger: logger, meter: m, cancel: cancel}
@@ -129,7 +131,7 @@ func startTasks(all []task, c clock.Clock, logger *slog.Logger, m *metrics.Meter
 	return r
 }
 
-// stop ends them and waits until nothing is done any more. It may be called twice.
+// stop ends them and waits until all have ended. It may be called twice.
 func (r *taskRunner) stop() {
 	r.cancel()
 	r.loops.Wait()
@@ -152,15 +154,14 @@ func (r *taskRunner) repeat(ctx context.Context, c *task) {
 	}
 }
 
-// trouble is a task's failure, while it lasts.
+// trouble is a task's failure, as long as it lasts.
 type trouble struct {
 	since, told time.Time // since is zero without any
 	level       slog.Level
 	reason      string
 }
 
-// note counts and logs how a task ended. A failure has a line when it begins, when its reason or its weight changes, and
-// every hour.
+// note counts and logs how a task ended. It logs a failure when it begins, when its reason or its severity changes, and every hour.
 func (r *taskRunner) note(c *task, t *trouble, err error) {
 	now := r.clock.Now()
 	if err == nil {

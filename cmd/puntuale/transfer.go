@@ -64,7 +64,7 @@ func (c *exportCommand) failed(ctx context.Context, err error) error {
 	return errors.New("interrupted; nothing was written")
 }
 
-// createExport begins the file that an export goes to. It is nil for standard output.
+// createExport creates the file for an export. The file is nil for standard output.
 func (p *program) createExport(to string) (io.Writer, *localfile.Unfinished, error) {
 	if to == "-" && p.color {
 		return nil, nil, errors.New("standard output is a terminal; send it into a file or another program")
@@ -122,7 +122,7 @@ func secrets(h archive.Header) bool {
 	return false
 }
 
-// reopenCommand gives back an installation that was exported for good.
+// reopenCommand lets an installation work again that was exported for good.
 type reopenCommand struct {
 	baseSettings `embed:""`
 }
@@ -149,7 +149,7 @@ func (p *program) progress() *terminal.Progress {
 	return terminal.NewProgress(p.stderr, p.logColor, p.clock)
 }
 
-// rowsOf shows the rows of a transfer's stages.
+// rowsOf returns a line with the row counts of a transfer's stages.
 func rowsOf(bar *terminal.Progress) transfer.Progress {
 	return func(stage transfer.Stage, done, total int64) { bar.Count(string(stage), terminal.Rows, done, total) }
 }

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store"
 )
 
-// unknownGroup decides what a restore left open. Clients may decide for themselves, too.
+// unknownGroup has the commands that decide about messages which a restore left unknown. Clients may decide for themselves, too.
 type unknownGroup struct {
 	List    unknownListCommand    `cmd:"" help:"List the clients with messages that may have left before a restore; with --client these messages."`
 	Resend  unknownResendCommand  `cmd:"" help:"Send them again, now. They may arrive twice."`
@@ -76,7 +76,7 @@ func eachUnknown(ctx context.Context, of puntuale.Tenant, tell func(*puntuale.Me
 	}
 }
 
-// someClients are those that an operator decides for.
+// someClients are the clients for which an operator decides.
 type someClients struct {
 	baseSettings `embed:""`
 
@@ -92,7 +92,7 @@ func (c *someClients) check() []fault {
 	return faults
 }
 
-// each does something for each client that a restore left something to decide.
+// each calls a function for each client that has something to decide after a restore.
 func (c *someClients) each(ctx context.Context, p *program, do func(of *control.Client, k *puntuale.RestoredClient) error) error {
 	return p.withClients(ctx, &c.baseSettings, func(_ *store.Store, operator *control.Control, all []puntuale.RestoredClient) error {
 		n := 0
@@ -155,7 +155,7 @@ func (c *unknownReleaseCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// withClients is withStore with what a restore left every client to decide.
+// withClients opens the store for a command, and passes it the clients that have something to decide after a restore.
 func (p *program) withClients(ctx context.Context, s *baseSettings, verb func(*store.Store, *control.Control, []puntuale.RestoredClient) error) error {
 	if fresh := newFile(s, p.path(s.Data)); fresh != "" {
 		return fmt.Errorf("there is no database %s", fresh)

@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/localfile"
 )
 
-// openVault opens what seals secrets. The data key in the database is wrapped by a key that is kept apart from it. The
-// settings name that key. Or on SQLite it is a file beside the database, made at the first start.
+// openVault opens the vault, which seals secrets. A master key, which is not in the database, wraps the data key in it. The settings name
+// the master key. On SQLite it may also be a file beside the database, made at the first start.
 func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretStore) (*auth.Vault, error) {
 	master, file, err := masterKey(ctx, cfg, secrets)
 	if err != nil {
@@ -86,7 +86,7 @@ func readKey(name string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKey leaves a complete file or none, on disk before anything is sealed with it, and never replaces one.
+// makeKey makes a key file, complete or not at all. The file is on disk before anything is sealed with the key. It never replaces a file.
 func makeKey(name string) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // readable by its owner alone
 	if err != nil {

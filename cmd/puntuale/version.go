@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// version is given to builds without a repository: -ldflags "-X main.version=1.2.3". Others know the tag of their commit.
+// version is given to builds without a repository: -ldflags "-X main.version=1.2.3". Builds with a repository take the tag of their commit.
 var version = ""
 
-// taggedRelease is how Go's build writes the tag of a release, such as v1.2.3 or v1.2.3-rc.1. Between tags it writes others.
+// taggedRelease is how Go's build writes the tag of a release, such as v1.2.3 or v1.2.3-rc.1. Between tags it writes other forms.
 var taggedRelease = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-[a-z]+\.\d+)?)(?:\+dirty)?$`)
 
 // releaseOf names the release, which is "development" where the commit has no tag.

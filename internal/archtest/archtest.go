@@ -43,26 +43,28 @@ var Rules = []Rule{
 	{Package: "internal/roster", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/campaign", Module: []string{".", "internal/clock", "internal/plan"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/catalogue", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "os", "database"}},
+	{Package: "internal/keyword", Library: []string{"golang.org/x/text"}, Never: []string{"net", "os", "database"}},
 	{Package: "internal/price", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "os", "database"}},
 	{Package: "internal/auth", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/media", Module: []string{".", "internal/clock"}, Library: []string{"*"}},
-	{Package: "internal/connector", Module: []string{".", "internal/clock"}, Library: []string{"*"}},
+	{Package: "internal/connector", Module: []string{".", "internal/clock", "internal/connector/replyfile"}, Library: []string{"*"}},
 	{Package: "internal/store", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/engine", Module: []string{".", "internal/clock", "internal/store/migration"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/fleet", Module: []string{".", "internal/clock", "internal/store/engine"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/queue", Module: []string{".", "internal/store/engine", "internal/store/fleet"}, Library: []string{"*"}, Never: []string{"net/http"}},
-	{Package: "internal/store/retention", Module: []string{".", "internal/store/engine", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
+	{Package: "internal/store/person", Module: []string{".", "internal/store/engine", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
+	{Package: "internal/store/retention", Module: []string{".", "internal/store/engine", "internal/store/person", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/account", Module: []string{".", "internal/store/engine", "internal/store/fleet", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/archive", Module: []string{".", "internal/store/engine"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/archiver", Module: []string{".", "internal/store/archive", "internal/store/engine", "internal/store/migration", "internal/store/queue", "internal/store/retention"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/transfer", Module: []string{".", "internal/clock", "internal/store/archive", "internal/store/engine", "internal/store/fleet", "internal/store/migration", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
-	{Package: "internal/control", Module: []string{".", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/roster", "internal/price"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/control", Module: []string{".", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/keyword", "internal/roster", "internal/price"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/request", Module: []string{".", "internal/plan"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/account", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch/lookahead", Module: []string{"."}, Never: []string{"net/http", "os", "database", "sync"}},
 	{Package: "internal/session", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
-	{Package: "internal/intake", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/intake", Module: []string{".", "internal/clock", "internal/keyword"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/httpkit", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/httpkit/admission", Module: []string{"."}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/httpapi", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth", "internal/httpkit"}, Library: []string{"*"}, Never: []string{"database"}},
@@ -71,6 +73,7 @@ var Rules = []Rule{
 	{Package: "internal/web/campaign", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/message", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/partner", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/person", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/sequence", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/session", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/signin", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
@@ -92,7 +95,7 @@ var Rules = []Rule{
 	{Package: "cmd", Module: []string{"..."}, Library: []string{"*"}},
 }
 
-// Owners are libraries that stay inside one package, so that one could be exchanged without touching the others.
+// Owners names the one package that may use a library, so that a library can be replaced without changes elsewhere.
 var Owners = map[string][]string{
 	"github.com/danielgtaylor/huma":     {"internal/httpapi"},
 	"github.com/jackc/pgx":              {"internal/store"},
@@ -123,14 +126,13 @@ var Owners = map[string][]string{
 	"github.com/anishathalye/porcupine": {},
 }
 
-// templateNever is what the code of a template may not import, whatever its package may: it shows what a handler gives it.
+// templateNever is what the code of a template must not import, even if its package may. A template only shows what a handler gives it.
 var templateNever = []string{"net/http", "database", "puntuale/internal/control", "puntuale/internal/httpkit", "puntuale/internal/web/page"}
 
-// clockReaders are the names of package time that read the machine's clock or wait for it; internal/clock has the only
-// calls.
+// clockReaders are the names of package time that read the machine's clock or wait for it; only internal/clock may call them.
 var clockReaders = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
-// emptyWords name a file or a package without saying what is in it.
+// emptyWords say nothing about the content of a file or a package.
 var emptyWords = []string{"util", "utils", "common", "helper", "helpers", "model", "models", "type", "types", "misc", "shared", "base", "lib"}
 
 // Check reads the Go files of a module's tree and returns every breach of the rules, in order, as "file:line: what".
@@ -279,7 +281,7 @@ func (c *checker) checkImport(name, folder, target string, at int) {
 	}
 }
 
-// rule finds the row with the longest path.
+// rule finds the rule with the longest path.
 func (c *checker) rule(folder string) (best Rule, found bool) {
 	for _, r := range c.rules {
 		if folder == r.Package || r.Package != "." && below(folder, r.Package) {
@@ -310,7 +312,7 @@ func (c *checker) libraryAllowed(folder, target string, rule Rule) bool {
 // below reports whether a path is another one or inside it.
 func below(name, parent string) bool { return name == parent || strings.HasPrefix(name, parent+"/") }
 
-// checkClock finds uses of the clock through package time, under whatever name it was imported.
+// checkClock finds uses of the clock through package time, under any import name.
 func (c *checker) checkClock(name string, parsed *ast.File, line func(token.Pos) int) {
 	alias := ""
 	for _, spec := range parsed.Imports {

@@ -12,7 +12,7 @@ const (
 	maxMethods = 7  // an interface is a role, and joined only for its implementer
 )
 
-// narrow are the folders, and those below, whose structs keep to maxFields.
+// narrow are the folders whose structs keep to maxFields, and the folders below them.
 var narrow = []string{"internal/dispatch"}
 
 // checkShape counts the fields of structs and the methods of interfaces.

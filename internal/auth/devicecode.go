@@ -6,7 +6,7 @@ import (
 )
 
 // A code that links a device has ten characters of the alphabet, 50 random bits, shown in two groups: "7K2QM-X04RD". A person types it
-// within ten minutes, and calls without a token are limited: nobody finds one by trying.
+// within ten minutes, and calls without a token are limited. So nobody can guess a code.
 const deviceCodeLength = 10
 
 // NewDeviceCode makes a one-time code.
@@ -17,7 +17,7 @@ func NewDeviceCode() string {
 	return text[:deviceCodeLength/2] + "-" + text[deviceCodeLength/2:]
 }
 
-// misread are letters that people type for the digits they look like. The alphabet has none of them.
+// misread are letters that people type instead of digits that look alike. The alphabet has none of them.
 var misread = strings.NewReplacer("O", "0", "I", "1", "L", "1", "-", "", " ", "")
 
 // ParseDeviceCode reads a code as a person types it, and returns it as [NewDeviceCode] made it.

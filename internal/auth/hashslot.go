@@ -11,20 +11,20 @@ import (
 	"puntuale"
 )
 
-// Hashing a password takes 19 MiB and a core for tens of milliseconds. A burst must neither exhaust memory nor keep
-// messages waiting, and strangers must not keep out the people who are known. So few hashes run at once, and the others
-// wait in a bounded queue that takes turns.
+// Hashing a password takes 19 MiB and a core for tens of milliseconds. A burst must neither exhaust memory nor keep messages waiting, and
+// unknown callers must not block known people. So only few hashes run at once. The others wait in a bounded queue that serves the callers
+// in rotation.
 
-// HashCaller is on whose account a password is hashed. Askers take turns, and known ones alternate with strangers.
+// HashCaller is the caller that needs a hash. Callers are served in rotation, and known callers alternate with unknown ones.
 type HashCaller struct {
 	name  string
 	known bool
 }
 
-// KnownAs is somebody who has shown who they are: a user, a partner by its key, a device that signed in before.
+// KnownAs is a caller who has shown an identity: a user, a partner by its key, or a device that signed in before.
 func KnownAs(name string) HashCaller { return HashCaller{name, true} }
 
-// StrangerAt is anybody at an address. An IPv6 network of 64 bits, which one household has, counts as one address.
+// StrangerAt is an unknown caller at an address. An IPv6 network of 64 bits, which one household has, counts as one address.
 func StrangerAt(a netip.Addr) HashCaller { return HashCaller{Network(a), false} }
 
 // Network is what counts as one address: of IPv6 the first 64 bits.
@@ -38,7 +38,7 @@ func Network(a netip.Addr) string {
 	return a.String()
 }
 
-// Bounds of the queue: all strangers together wait some two seconds at most.
+// Bounds of the queue: all unknown callers together wait about two seconds at most.
 const (
 	mostStrangers  = 32 // waiting
 	mostOfStranger = 8  // of them from one address
@@ -52,7 +52,7 @@ const faultSigninTooMany puntuale.ReasonCode = "signin.too_many"
 // errFull is the answer when the queue has no place left.
 var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultSigninTooMany), RetryAfter: retryAfter}
 
-// Queue gives turns to hash passwords. It is safe for concurrent use.
+// Queue gives slots for hashing passwords. It is safe for concurrent use.
 type Queue struct {
 	mu    sync.Mutex
 	free  int // places where nobody hashes
@@ -76,7 +76,7 @@ func NewQueue(places int) *Queue {
 	}}
 }
 
-// hashQueue is a queue of queues: each asker has one, and they take turns.
+// hashQueue is a queue of queues: each caller has one, and the callers are served in rotation.
 type hashQueue struct {
 	most, mostOfOne int
 	waiting         int
@@ -84,14 +84,14 @@ type hashQueue struct {
 	of              map[string][]*waiter
 }
 
-// waiter waits for a turn; the channel gets nil with it, or the reason why there is none.
+// waiter waits for a slot. The channel gets nil with the slot, or the reason why there is none.
 type waiter struct {
 	name string
 	told chan error
 }
 
-// Enter waits for a turn; leave ends it. Codes: rate_limited, with the time to wait, where the queue is full. Else the
-// error is the context's.
+// Enter waits for a slot; leave gives it back. Codes: rate_limited, with the time to wait, where the queue is full. Otherwise the error
+// comes from the context.
 func (q *Queue) Enter(ctx context.Context, a HashCaller) (leave func(), err error) {
 	w, err := q.join(a)
 	if err != nil {
@@ -112,7 +112,7 @@ func (q *Queue) Enter(ctx context.Context, a HashCaller) (leave func(), err erro
 	}
 }
 
-// join takes a free place, and then returns no waiter, or a place in the queue.
+// join takes a free slot and returns no waiter, or it returns a waiter in the queue.
 func (q *Queue) join(a HashCaller) (*waiter, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -140,7 +140,7 @@ func (q *Queue) lane(a HashCaller) *hashQueue {
 	return &q.lanes[strangers]
 }
 
-// displace refuses the latest waiter of the asker who has most of them, if that leaves it no fewer than another who has n.
+// displace refuses the latest waiter of the caller with the most waiters, if that caller still has at least n afterwards.
 func (l *hashQueue) displace(n int) bool {
 	longest := ""
 	for name, all := range l.of {
@@ -198,7 +198,7 @@ func (l *hashQueue) pop() *waiter {
 	return w
 }
 
-// leave gives the place to the next one.
+// leave gives the slot to the next waiter.
 func (q *Queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -215,7 +215,7 @@ func (q *Queue) leave() {
 	w.told <- nil
 }
 
-// giveUp leaves the queue, or gives a turn back that came at the same moment.
+// giveUp leaves the queue, or gives back a slot that came at the same moment.
 func (q *Queue) giveUp(a HashCaller, w *waiter) {
 	q.mu.Lock()
 	there := q.lane(a).remove(w)

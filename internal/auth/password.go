@@ -12,8 +12,8 @@ import (
 // hash, so changing them leaves older hashes valid.
 var params = &argon2id.Params{Memory: 19456, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// CheapForTests makes all later hashes of this process so cheap that tests of other things can make hundreds. A TestMain
-// calls it before anything is hashed. It panics outside of tests, because such a hash protects nothing.
+// CheapForTests makes all later hashes of this process very cheap, for tests of other things that need hundreds. A TestMain calls it before
+// anything is hashed. It panics outside of tests, because such a hash protects nothing.
 func CheapForTests() {
 	if !testing.Testing() {
 		panic("auth: cheap hashes outside of a test")
@@ -21,8 +21,8 @@ func CheapForTests() {
 	params = &argon2id.Params{Memory: 8, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 }
 
-// HashPassword returns the argon2id hash of a password of any length, with its parameters and a new salt. It waits for
-// the asker's turn. Codes: rate_limited, with the time to wait, where too many wait; else the error is the context's.
+// HashPassword returns the argon2id hash of a password of any length, with its parameters and a new salt. It waits for a slot. Codes:
+// rate_limited, with the time to wait, where too many wait. Otherwise the error comes from the context.
 func HashPassword(ctx context.Context, a HashCaller, plain string) (string, error) {
 	leave, err := hashing.Enter(ctx, a)
 	if err != nil {
@@ -47,10 +47,10 @@ func CheckPassword(ctx context.Context, a HashCaller, plain, hash string) (bool,
 	return t.Check(plain, hash)
 }
 
-// HashSlot is a place among the few who hash at once.
+// HashSlot is the right to hash passwords. Few callers have it at once.
 type HashSlot struct{ leave func() }
 
-// Enter waits for the asker's turn, which Leave must end. Errors are as for [HashPassword].
+// Enter waits for a slot, which Leave must give back. Errors are as for [HashPassword].
 func Enter(ctx context.Context, a HashCaller) (*HashSlot, error) {
 	leave, err := hashing.Enter(ctx, a)
 	if err != nil {
@@ -59,7 +59,7 @@ func Enter(ctx context.Context, a HashCaller) (*HashSlot, error) {
 	return &HashSlot{leave}, nil
 }
 
-// Leave gives the place to the next one; it is called once.
+// Leave gives the slot to the next waiter. The caller calls it once.
 func (t *HashSlot) Leave() { t.leave() }
 
 // Check reports whether the password is the one that the hash was made of. A hash that cannot be read is an error.

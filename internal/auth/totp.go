@@ -30,12 +30,12 @@ func NewSecret() ([]byte, error) {
 	return secret, nil
 }
 
-// SecretText is a secret as one types it into an app.
+// SecretText is a secret in the form that a person types into an app.
 func SecretText(secret []byte) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)
 }
 
-// SecretURL is a secret as an app scans it.
+// SecretURL is a secret in the form that an app scans.
 func SecretURL(secret []byte, issuer, account string) string {
 	label := url.PathEscape(issuer + ":" + account)
 	query := url.Values{"secret": {SecretText(secret)}, "issuer": {issuer}}
@@ -53,8 +53,8 @@ func code(secret []byte, step int64) string {
 	return fmt.Sprintf("%06d", (binary.BigEndian.Uint32(sum[from:])&0x7fffffff)%totpDigits)
 }
 
-// CheckCode compares digits with the codes around the moment, and returns the time step of the one that fits. A step up
-// to last is not taken: its code was used, or could have been seen.
+// CheckCode compares digits with the codes around the moment, and returns the time step of the one that fits. It refuses steps up to last:
+// their codes were used, or somebody could have seen them.
 func CheckCode(secret []byte, digits string, at time.Time, last int64) (step int64, ok bool) {
 	now := at.Unix() / totpStep
 	for s := now - totpSkew; s <= now+totpSkew; s++ {
@@ -65,7 +65,7 @@ func CheckCode(secret []byte, digits string, at time.Time, last int64) (step int
 	return step, ok
 }
 
-// recoveryBytes gives codes of 80 bits, which nobody tries out.
+// recoveryBytes gives codes of 80 bits, which nobody can guess.
 const recoveryBytes = 10
 
 // NewRecoveryCode makes a code of 16 characters in groups of four.
@@ -76,7 +76,7 @@ func NewRecoveryCode() string {
 	return text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:]
 }
 
-// TidyCode is a code as it was meant: without spaces and dashes, in small letters.
+// TidyCode returns a code without spaces and dashes, in small letters.
 func TidyCode(text string) string {
 	return strings.NewReplacer(" ", "", "-", "", "\t", "").Replace(strings.ToLower(strings.TrimSpace(text)))
 }

@@ -46,8 +46,8 @@ func (v *Vault) Open(purpose, place string, sealed []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// Mark returns a keyed hash of the parts, 43 characters of base64. The same parts have the same mark, other parts
-// another one. Without the data key nobody can tell which parts a mark belongs to.
+// Mark returns a keyed hash of the parts, 43 characters of base64. Equal parts have equal marks, and different parts have different marks.
+// Without the data key nobody can tell which parts a mark belongs to.
 func (v *Vault) Mark(purpose string, parts ...string) string {
 	sum := hmac.New(sha256.New, derive(v.data, "puntuale: mark: "+purpose))
 	for _, part := range parts { // lengths between them: ("ab", "c") is not ("a", "bc")
@@ -68,7 +68,7 @@ func derive(key []byte, purpose string) []byte {
 	return mac.Sum(nil)
 }
 
-// newCipher takes a key of 32 bytes, with which nothing in it can fail.
+// newCipher makes a cipher from a key of 32 bytes. It cannot fail with such a key.
 func newCipher(key []byte) cipher.AEAD {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -81,7 +81,7 @@ func newCipher(key []byte) cipher.AEAD {
 	return aead
 }
 
-// The data key lies in the store under this name: a byte that says how, then the key as it is or wrapped.
+// The store keeps the data key under this name. The first byte says in which form; then the key follows, plain or wrapped.
 const (
 	dataKeyName = "data key"
 	asItIs      = 'p'
@@ -95,9 +95,9 @@ const MinMasterKey = 32
 // ErrMasterKey says that the data key cannot be unwrapped: the key given is another one, or none.
 var ErrMasterKey = errors.New("the stored secrets are sealed under another key")
 
-// OpenVault returns the vault of the installation, making its data key at the first start. master wraps the data key;
-// nil leaves it in the database as it is. A data key that lies there as it is gets wrapped once a master key is given.
-// Any number of nodes may do this at once. [ErrMasterKey]: a wrong or missing master key.
+// OpenVault returns the vault of the installation, making its data key at the first start. master wraps the data key; nil leaves it
+// unwrapped in the database. When a master key is given later, it wraps a data key that is unwrapped. Any number of nodes may do this at
+// once. [ErrMasterKey]: a wrong or missing master key.
 func OpenVault(ctx context.Context, secrets puntuale.SecretStore, master []byte) (*Vault, error) {
 	for {
 		kept, err := secrets.Secret(ctx, dataKeyName)
@@ -117,7 +117,7 @@ func OpenVault(ctx context.Context, secrets puntuale.SecretStore, master []byte)
 		if kept != nil && (master == nil || kept[0] == wrapped) {
 			return NewVault(key)
 		}
-		// Another node may be doing the same: the second one reads what the first has left.
+		// Another node may do the same at this moment. The second node reads the key of the first.
 		if _, err := secrets.SetSecret(ctx, dataKeyName, kept, wrap(key, master)); err != nil {
 			return nil, fmt.Errorf("store the data key: %w", err)
 		}

@@ -8,7 +8,7 @@ import (
 // MinPassword is the least length of a password that signs in, in characters.
 const MinPassword = 10
 
-// MaxPassword bounds what is hashed, in bytes.
+// MaxPassword bounds the length of a password, in bytes.
 const MaxPassword = 1024
 
 // common are passwords, and their beginnings, that attackers try first.
@@ -19,8 +19,8 @@ var common = []string{
 	"buongiorno", "segreto", "prova", "whatsapp", "puntuale",
 }
 
-// Weak reports whether a password is too easy to guess. It is short, of a few characters, one that everybody tries, or
-// made of what is known about its owner.
+// Weak reports whether a password is too easy to guess. Such a password is short, repeats a few characters, is very common, or is made of
+// facts about its owner.
 func Weak(plain string, about ...string) bool {
 	small := strings.ToLower(plain)
 	if utf8.RuneCountInString(plain) < MinPassword {
@@ -44,7 +44,7 @@ func Weak(plain string, about ...string) bool {
 		if utf8.RuneCountInString(word) < 4 {
 			continue
 		}
-		// What is left without the word must be a password by itself, of half the length at least.
+		// The rest without the word must itself be a good password, of at least half the length.
 		if rest, found := strings.CutPrefix(small, word); found && utf8.RuneCountInString(rest) < MinPassword/2 {
 			return true
 		}

@@ -9,15 +9,15 @@ import (
 	"puntuale"
 )
 
-// Store is what a check asks of a client's store.
+// Store is the part of a client's store that a check uses.
 type Store interface {
 	Recipients(ctx context.Context, list puntuale.ListID, f puntuale.RecipientFilter, after int64, limit int) ([]puntuale.Recipient, error)
 	ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntuale.CheckProgress) error
 	Running(ctx context.Context, sequence puntuale.SequenceID, phones []string) (map[string]bool, error)
-	Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error)
+	KnownPersons(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error)
 }
 
-// Check looks at every recipient of a list.
+// Check decides about every recipient of a list.
 type Check struct {
 	Plan     *Plan
 	Store    Store
@@ -31,13 +31,15 @@ type Check struct {
 
 	// Blacklisted returns which of the phones are in the client's blacklist.
 	Blacklisted func(ctx context.Context, phones []string) (map[string]bool, error)
+	// Refused returns which of the phones get no marketing, because their consent is withdrawn or missing.
+	Refused func(ctx context.Context, phones []string) (map[string]bool, error)
 
 	found   puntuale.CampaignCheck
 	refused map[string]int
 	kinds   map[puntuale.MessageKind]int // messages
 	first   int                          // recipients outside the window in which they wrote
 	cold    int                          // recipients that the session does not know
-	seen    seenPhones
+	seen    *SeenPhones
 	alive   time.Time
 	told    time.Time
 }
@@ -50,14 +52,14 @@ const (
 
 // reasons are the refusals in their order.
 var reasons = []string{
-	puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedMissing, puntuale.RefusedField, puntuale.RefusedBlacklisted,
+	puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedMissing, puntuale.RefusedField, puntuale.RefusedBlacklisted, puntuale.RefusedNoConsent,
 	puntuale.RefusedRunning, puntuale.RefusedPast, puntuale.RefusedWindow, puntuale.RefusedErased,
 }
 
 // Run runs the check and stores its result. Codes: conflict when another check took over, or the campaign changed.
 func (c *Check) Run(ctx context.Context) error {
 	c.found, c.first, c.cold, c.kinds = puntuale.CampaignCheck{}, 0, 0, map[puntuale.MessageKind]int{}
-	c.refused, c.seen, c.alive, c.told = map[string]int{}, seenPhones{map[uint64]*part{}, map[string]struct{}{}}, c.Begun, c.Now()
+	c.refused, c.seen, c.alive, c.told = map[string]int{}, NewSeenPhones(), c.Begun, c.Now()
 	p := c.Plan
 	pacer := NewPacer(c.First, p.frozen.PerMinute, p.campaign.Draft.Window, p.zone)
 	var after int64
@@ -83,16 +85,22 @@ func (c *Check) Run(ctx context.Context) error {
 	}
 }
 
-// look decides about some recipients, and returns those that are other than they were.
+// look decides about some recipients, and returns those whose state or reason changed.
 func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pacer) (changed []puntuale.Recipient, err error) {
 	phones := phonesOf(rows)
 	barred, err := c.Blacklisted(ctx, phones)
 	if err != nil {
 		return nil, err
 	}
+	var refused map[string]bool
+	if c.Plan.marketing() {
+		if refused, err = c.Refused(ctx, phones); err != nil {
+			return nil, err
+		}
+	}
 	var contacts map[string]puntuale.KnownPerson
 	if c.Limits.Official || c.Limits.strangers() {
-		if contacts, err = c.Store.Contacts(ctx, c.Limits.Session.ID, phones); err != nil {
+		if contacts, err = c.Store.KnownPersons(ctx, c.Limits.Session.ID, phones); err != nil {
 			return nil, fmt.Errorf("look for contacts: %w", err)
 		}
 	}
@@ -109,7 +117,7 @@ func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pace
 		if before.Reason == puntuale.RefusedErased {
 			r = before
 		} else {
-			c.decide(&r, &before, knownPhone{barred[r.Phone], busy[r.Phone], contacts[r.Phone]}, pacer)
+			c.decide(&r, &before, knownPhone{barred[r.Phone], refused[r.Phone], busy[r.Phone], contacts[r.Phone]}, pacer)
 		}
 		c.found.Recipients++
 		if r.Reason == "" {
@@ -127,8 +135,8 @@ func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pace
 
 // knownPhone is what is known of a recipient's phone.
 type knownPhone struct {
-	barred, busy bool
-	contact      puntuale.KnownPerson
+	barred, refused, busy bool
+	contact               puntuale.KnownPerson
 }
 
 // decide finds the first reason to refuse a recipient, or plans it.
@@ -137,7 +145,7 @@ func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer
 		r.Reason, r.Value = puntuale.RefusedPhone, shortened(c.Plan.cell(before, "phone"))
 		return
 	}
-	if c.seen.add(r.Phone) {
+	if c.seen.Add(r.Phone) {
 		r.Reason, r.Value = puntuale.RefusedDuplicate, r.Phone
 		return
 	}
@@ -148,6 +156,8 @@ func (c *Check) decide(r, before *puntuale.Recipient, k knownPhone, pacer *Pacer
 		r.Reason, r.Value = reason, value
 	case k.barred:
 		r.Reason, r.Value = puntuale.RefusedBlacklisted, r.Phone
+	case k.refused:
+		r.Reason, r.Value = puntuale.RefusedNoConsent, r.Phone
 	case k.busy:
 		r.Reason, r.Value = puntuale.RefusedRunning, r.Phone
 	case reason != "" || !opens:
@@ -207,7 +217,7 @@ func (c *Check) tell(ctx context.Context, changed []puntuale.Recipient, over boo
 	return nil
 }
 
-// cell is what a recipient has for a field.
+// cell is the value that a recipient has for a field.
 func (p *Plan) cell(r *puntuale.Recipient, field string) string {
 	if at, ok := p.frozen.Columns[field]; ok && at < len(r.Cells) {
 		return r.Cells[at]
@@ -215,7 +225,7 @@ func (p *Plan) cell(r *puntuale.Recipient, field string) string {
 	return ""
 }
 
-// shownValue bounds, in bytes, what is kept of a refused value.
+// shownValue bounds the part of a refused value that is kept, in bytes.
 const shownValue = 200
 
 func shortened(text string) string {

@@ -28,11 +28,11 @@ type Config struct {
 	Media  []string // nil: the planner's own list
 }
 
-// Tenant is what a feeder asks of a client's store.
+// Tenant is the part of a client's store that a feeder uses.
 type Tenant interface {
 	Recipients(ctx context.Context, list puntuale.ListID, f puntuale.RecipientFilter, after int64, limit int) ([]puntuale.Recipient, error)
 	ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignChange) error
-	Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error)
+	KnownPersons(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error)
 }
 
 // Feeder feeds the campaigns of the sessions that this node owns. Run is called once.
@@ -41,7 +41,7 @@ type Feeder struct {
 	plans map[puntuale.CampaignID]*feedState
 }
 
-// feedState is what is remembered of a campaign between two rounds; none of it is trusted.
+// feedState is what the feeder remembers of a campaign between two rounds. The store checks all of it again.
 type feedState struct {
 	plan     *Plan
 	begun    time.Time // the campaign's start: another one, another plan
@@ -78,7 +78,7 @@ func (f *Feeder) Run(ctx context.Context) {
 	}
 }
 
-// round gives each campaign a turn, and returns how long to wait for the next round.
+// round works on each campaign in order, and returns how long to wait until the next round.
 func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration {
 	within, cancel := context.WithTimeout(ctx, callWithin)
 	all, err := f.Store.FedCampaigns(within, node)
@@ -110,7 +110,7 @@ func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration 
 	return wait
 }
 
-// failed tells of a campaign that could not be fed, 0 for all of them. It is tried again.
+// failed logs that a campaign could not be fed; 0 stands for all campaigns. The next round tries again.
 func (f *Feeder) failed(ctx context.Context, id puntuale.CampaignID, err error) {
 	if ctx.Err() != nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, errMoved) {
 		return
@@ -118,7 +118,7 @@ func (f *Feeder) failed(ctx context.Context, id puntuale.CampaignID, err error) 
 	f.Logger.Warn("feeding failed", "campaign_id", int64(id), "error", err)
 }
 
-// turn does some of a campaign's work, and reports that there is more to do at once.
+// turn does a part of a campaign's work, and reports whether more work is ready.
 func (f *Feeder) turn(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -168,8 +168,8 @@ func (f *Feeder) cancel(ctx context.Context, node puntuale.NodeID, c *puntuale.F
 	return err == nil && !done, err
 }
 
-// feed feeds chunks of a running campaign until its turn ends: while one is stored, the next one is planned. It reports that there
-// may be another one now.
+// feed feeds chunks of a running campaign until its time in this round ends. While the store writes one chunk, feed plans the next one. It
+// reports whether another chunk may be ready.
 func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState, end time.Time) (more bool, err error) {
 	if c.Feed.Waiting == 0 {
 		return false, f.finish(ctx, node, c, x, f.Clock.Now())
@@ -194,7 +194,7 @@ func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 	return false, err
 }
 
-// errMoved tells that a chunk is no longer what comes next.
+// errMoved says that the campaign's cursor has moved since a chunk was read.
 var errMoved = errors.New("the campaign was moved on, or paused")
 
 // store stores a chunk, and tells the session's dispatcher when its first message is due. While calls arrive it rests
@@ -218,8 +218,8 @@ func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntua
 	return nil
 }
 
-// next reads and plans the chunk behind the campaign's place; without rows when nothing is to be fed now. A chunk of so many other
-// recipients is on its way to the disk.
+// next reads and plans the chunk after the campaign's cursor. The chunk has no rows when nothing is to be fed now. Another chunk of so many
+// recipients is still on its way to the disk.
 func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState, coming int) (chunk puntuale.FeedChunk, err error) {
 	if !c.Online || x.holds || c.Feed.Waiting == 0 {
 		return chunk, nil
@@ -243,14 +243,14 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 	}
 	var contacts map[string]puntuale.KnownPerson
 	if c.Official {
-		if contacts, err = f.Tenant(c.Client).Contacts(ctx, c.Session, phonesOf(rows)); err != nil {
+		if contacts, err = f.Tenant(c.Client).KnownPersons(ctx, c.Session, phonesOf(rows)); err != nil {
 			return chunk, err
 		}
 	}
 	return f.plan(c, x, rows, contacts, now), nil // without rows when the next one's moment is too far ahead
 }
 
-// passed moves the campaign behind a chunk.
+// passed moves the campaign's cursor behind a chunk.
 func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.FeedChunk) {
 	planned, refused := len(chunk.Rows), 0
 	for i := range chunk.Rows {
@@ -305,14 +305,14 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Rec
 	return chunk
 }
 
-// hasCanary reports that the first recipients go before the others. A person who resumed the campaign has seen them.
+// hasCanary reports that the first recipients go before the others. After a person resumed the campaign, there is no canary any more.
 func hasCanary(c *puntuale.FedCampaign) bool {
 	size := c.Draft.CanarySize()
 	return size > 0 && c.Resumed.IsZero() && c.Feed.Fed <= size && c.Feed.Fed+c.Feed.Waiting > size
 }
 
-// mustPause says why the campaign must pause by itself, "" when it need not. It also finds out whether the others still wait
-// for the first recipients.
+// mustPause says why the campaign must pause by itself, "" when it need not. It also finds out whether the other recipients still wait for
+// the canary.
 func (f *Feeder) mustPause(ctx context.Context, c *puntuale.FedCampaign, x *feedState) (reason string, err error) {
 	now := f.Clock.Now()
 	found, err := f.Queue.Standings(ctx, []puntuale.ClientID{c.Client})

@@ -33,7 +33,7 @@ func TestFeedingWithoutWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, at := range []time.Time{now, now.Add(-25 * time.Hour)} { // the third one never wrote
-		if _, err := w.KeepHeard(ctx, now, []puntuale.InboundMessage{{Client: c.ID, Session: c.Session, Phone: rows[i].Phone, At: at}}); err != nil {
+		if _, err := w.KeepInbound(ctx, now, []puntuale.TakenMessage{{InboundMessage: puntuale.InboundMessage{Client: c.ID, Session: c.Session, Phone: rows[i].Phone, At: at}, Names: []string{rows[i].Phone}}}); err != nil {
 			t.Fatal(err)
 		}
 	}

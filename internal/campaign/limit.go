@@ -7,22 +7,22 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Limits are what a campaign's session and its network allow.
+// Limits are the limits of a campaign's session and of its network.
 type Limits struct {
 	Session  puntuale.Session
 	Official bool                  // free text needs an open window, and the network counts first contacts
 	Load     puntuale.SessionUsage // of the 24 hours before the check
 }
 
-// NewLimits are those of a session. The load is left out.
+// NewLimits returns the limits of a session, without its load.
 func NewLimits(s puntuale.Session) Limits {
 	return Limits{Session: s, Official: s.Type == puntuale.Official && !s.Sandbox}
 }
 
-// Any reports that the load matters.
+// Any reports whether the load matters.
 func (l *Limits) Any() bool { return l.Official || l.Session.Pace.PerDay > 0 || l.strangers() }
 
-// strangers reports that the session has a pace of its own for people who do not know it.
+// strangers reports whether the session has a separate pace for cold contacts.
 func (l *Limits) strangers() bool {
 	p := l.Session.Pace
 	return l.Session.Type == puntuale.Socket && !l.Session.Sandbox && (p.ColdPerDay > 0 || p.ColdPerMinute > 0)
@@ -79,7 +79,7 @@ func (c *Check) daily(code string, most, before, n int) {
 	}
 }
 
-// bound moves the last moment, if the limit allows it no sooner than so long after the first one.
+// bound moves the last moment later, if the limit demands at least that time after the first moment.
 func (c *Check) bound(after time.Duration, l puntuale.CampaignLimit) {
 	if last := c.found.First.Add(after); last.After(c.found.Last) {
 		c.found.Last, c.found.Limit = last, &l

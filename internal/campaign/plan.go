@@ -15,7 +15,7 @@ import (
 
 const faultCampaignFieldFault puntuale.ReasonCode = "campaign.field_fault"
 
-// Plan is what the recipients of one campaign have in common. It may be used by one goroutine at a time.
+// Plan has the data that all recipients of one campaign share. It may be used by one goroutine at a time.
 type Plan struct {
 	campaign puntuale.Campaign
 	frozen   puntuale.CampaignFrozen
@@ -37,7 +37,7 @@ func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string
 	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, wanted: plan.Fields(frozen.Sequence)}, nil
 }
 
-// fields are what the recipient's texts are filled with: its own cells, then what is the same for all.
+// fields are the values for the recipient's texts: its own cells first, then the values that all recipients share.
 func (p *Plan) fields(r *puntuale.Recipient) map[string]plan.Value {
 	fields := make(map[string]plan.Value, len(p.wanted))
 	for _, f := range p.wanted {
@@ -85,8 +85,8 @@ func firstOf(built plan.Plan) *puntuale.PlannedMessage {
 	return first
 }
 
-// closed reports that the first message is free text, which Meta refuses outside the person's window. Later ones may have an answer
-// before them.
+// closed reports that the first message is free text, which Meta refuses outside the person's window. Before later messages, the person may
+// answer and so open the window.
 func closed(built plan.Plan, k puntuale.KnownPerson) bool {
 	first := firstOf(built)
 	return first.Content.Official == nil && !first.Due.Before(k.Window)
@@ -130,6 +130,25 @@ func fieldFault(name string, f puntuale.Fault) puntuale.Reason {
 	return puntuale.Because(faultCampaignFieldFault, shortened(name), puntuale.Because(f.Code, args...).Stored())
 }
 
+// purpose is a step's. A campaign that an earlier version started has none frozen.
+func (p *Plan) purpose(step int) puntuale.Purpose {
+	if step < len(p.frozen.Purposes) {
+		return p.frozen.Purposes[step]
+	}
+	purpose, _ := puntuale.ParsePurpose(p.campaign.Draft.Purpose)
+	return purpose
+}
+
+// marketing reports whether any step is marketing.
+func (p *Plan) marketing() bool {
+	for i := range p.frozen.Sequence.Steps {
+		if p.purpose(i) == puntuale.PurposeMarketing {
+			return true
+		}
+	}
+	return false
+}
+
 // Start is the run of a planned recipient, as a start call would store it.
 func (p *Plan) Start(r *puntuale.Recipient, built plan.Plan, now time.Time) puntuale.StartRun {
 	c := &p.campaign
@@ -139,6 +158,7 @@ func (p *Plan) Start(r *puntuale.Recipient, built plan.Plan, now time.Time) punt
 		ClientName: p.frozen.ClientName, SequenceName: p.frozen.Sequence.Name, Steps: make([]puntuale.FrozenStep, len(built.Messages)),
 	}
 	for i, m := range built.Messages {
+		built.Messages[i].Purpose = p.purpose(m.Step)
 		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, Content: m.Content, Window: m.Window, Dated: m.Dated, Limit: m.Limit}
 	}
 	return puntuale.StartRun{Run: run, Messages: built.Messages, Skipped: built.Skipped, Day: puntuale.DateOf(now.In(p.zone)), Now: now, IfRunning: p.ifRunning()}
@@ -183,7 +203,7 @@ func NewPacer(next time.Time, perMinute int, w *puntuale.Window, zone *time.Loca
 	return p
 }
 
-// Next returns the moment of the next recipient, not before now. ok is false when the window never opens again.
+// Next returns the moment of the next recipient, not before now. ok is false if the window never opens again.
 func (p *Pacer) Next(now time.Time) (at time.Time, ok bool) {
 	if p.next.Before(now) {
 		p.next = now
@@ -196,13 +216,13 @@ func (p *Pacer) Next(now time.Time) (at time.Time, ok bool) {
 	return p.next, true
 }
 
-// Taken moves on behind a recipient that got its moment.
+// Taken moves the pacer on, after a recipient got its moment.
 func (p *Pacer) Taken() { p.next = p.next.Add(p.interval) }
 
-// Place is the moment to go on at.
+// Place is the moment at which the pacer continues.
 func (p *Pacer) Place() time.Time { return p.next }
 
-// number turns a phone number into an integer: a set of a million takes little memory then.
+// number turns a phone number into an integer: so a set of a million takes little memory.
 func number(phone string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(phone, "+")
 	if !ok {
@@ -212,10 +232,15 @@ func number(phone string) (uint64, bool) {
 	return n, err == nil && digits[0] != '0'
 }
 
-// seenPhones remembers phones. A million numbers take a few megabytes: the collector lets the heap grow to a multiple of what is kept.
-type seenPhones struct {
+// SeenPhones remembers phones. A million numbers take a few megabytes: the collector lets the heap grow to a multiple of what is kept.
+type SeenPhones struct {
 	numbers map[uint64]*part // by all but their lowest 16 bits
 	others  map[string]struct{}
+}
+
+// NewSeenPhones returns an empty set.
+func NewSeenPhones() *SeenPhones {
+	return &SeenPhones{map[uint64]*part{}, map[string]struct{}{}}
 }
 
 // part is numbers that differ in their lowest 16 bits alone: sorted while they are few, then one bit each.
@@ -226,7 +251,7 @@ type part struct {
 
 const partFew = 4096 // as many take no more memory than the bits
 
-// add reports whether the number was there.
+// add reports whether the number was there before.
 func (p *part) add(low uint16) bool {
 	if p.many == nil {
 		at, before := slices.BinarySearch(p.few, low)
@@ -248,8 +273,8 @@ func (p *part) add(low uint16) bool {
 	return before
 }
 
-// add reports whether the phone was there.
-func (s *seenPhones) add(phone string) bool {
+// Add reports whether the phone was there.
+func (s *SeenPhones) Add(phone string) bool {
 	if n, ok := number(phone); ok {
 		p := s.numbers[n>>16]
 		if p == nil {

@@ -13,17 +13,17 @@ func TestSeen(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for _, among := range []int64{3, 60_000, 10_000_000_000} {
-		s, known := seenPhones{map[uint64]*part{}, map[string]struct{}{}}, map[string]bool{}
+		s, known := NewSeenPhones(), map[string]bool{}
 		for range 50_000 {
 			phone := fmt.Sprintf("+39%d", 3_000_000_000+r.Int64N(among))
-			if before := s.add(phone); before != known[phone] {
+			if before := s.Add(phone); before != known[phone] {
 				t.Fatalf("%s of %d: known %v, want %v", phone, among, before, known[phone])
 			}
 			known[phone] = true
 		}
 	}
-	s := seenPhones{map[uint64]*part{}, map[string]struct{}{}}
-	if s.add("12036304@g.us") || !s.add("12036304@g.us") {
+	s := NewSeenPhones()
+	if s.Add("12036304@g.us") || !s.Add("12036304@g.us") {
 		t.Error("what is no number is not remembered")
 	}
 }

@@ -28,12 +28,12 @@ type Content struct {
 	Text string `json:"text"`
 }
 
-// Pace bounds the recipients of a minute.
+// Pace bounds how many recipients a minute are fed.
 type Pace struct {
 	PerMinute int `json:"per_minute"`
 }
 
-// Campaign is how far a campaign is.
+// Campaign is a campaign with its progress.
 type Campaign struct {
 	ID      string     `json:"id"`
 	Name    string     `json:"name"`
@@ -68,7 +68,7 @@ type Column struct {
 	Field string `json:"field"`
 }
 
-// Check is what a start would send. Digest is "" while the check goes on.
+// Check is what a start would send. Digest is "" while the check still runs.
 type Check struct {
 	Digest     string     `json:"digest"`
 	Done       int        `json:"done"`       // recipients that it has looked at
@@ -123,8 +123,8 @@ type Limit struct {
 	Days      int    `json:"days"`
 }
 
-// ChangedError says that something was changed since the check that a start named. Check is the new one; without a digest
-// the campaign is to be checked again.
+// ChangedError says that something changed since the check that a start named. Check is the new check. If it has no digest, the campaign
+// must be checked again.
 type ChangedError struct{ Check Check }
 
 func (e *ChangedError) Error() string { return "the campaign was changed since its check" }
@@ -143,7 +143,7 @@ func (c *Client) Campaign(ctx context.Context, id string) (found Campaign, err e
 	return found, c.call(ctx, http.MethodGet, one(id), nil, &found)
 }
 
-// Check has every recipient looked at, and waits for it. tell is told how far it is. Errors: a [*Refusal].
+// Check starts the check of all recipients, and waits for its end. It calls tell with the progress. Errors: a [*Refusal].
 func (c *Client) Check(ctx context.Context, id string, tell func(Check)) (Check, error) {
 	for {
 		var found Check
@@ -181,8 +181,8 @@ func (c *Client) Change(ctx context.Context, id, verb string) (changed Campaign,
 	return changed, c.call(ctx, http.MethodPost, one(id)+"/"+verb, nil, &changed)
 }
 
-// Refused writes the refused recipients as CSV, at most 1 GiB. open gives an empty place to write to, perhaps several times.
-// Errors: a [*Refusal]; those of open and of the place.
+// Refused writes the refused recipients as CSV, at most 1 GiB. It calls open, perhaps several times, for an empty writer. Errors: a
+// [*Refusal]; those of open and of the writer.
 func (c *Client) Refused(ctx context.Context, id string, open func() (io.Writer, error)) error {
 	return c.persist(ctx, func() error {
 		w, err := open()

@@ -70,7 +70,7 @@ func (r *Refusal) passes() bool {
 	return false
 }
 
-// localError is of this machine: another try does not mend it.
+// localError is an error of this machine: another try does not help.
 type localError struct{ error }
 
 func (e localError) Unwrap() error { return e.error }
@@ -82,7 +82,7 @@ func (e slowError) Error() string { return fmt.Sprintf("nothing came within %v",
 
 // Client calls a server with a client's key. One goroutine may use it at a time.
 type Client struct {
-	// Lost is told when a call was not answered and is repeated, and with nil once the server answers again. It may be nil.
+	// Lost is called when a call got no answer and is repeated. It is called with nil once the server answers again. Lost may be nil.
 	Lost func(error)
 
 	server, key string
@@ -100,7 +100,7 @@ func New(server, key string, c clock.Clock) *Client {
 	}}
 }
 
-// call asks with JSON, again and again until there is an answer, and reads it.
+// call sends JSON, repeats the call until there is an answer, and reads the answer.
 func (c *Client) call(ctx context.Context, method, path string, order, answer any, header ...string) error {
 	var body []byte
 	if order != nil {
@@ -151,8 +151,8 @@ func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx co
 	return err
 }
 
-// persist repeats what failed for a reason that may pass. Errors: a [*Refusal]; one of this machine; the context's; the
-// last one.
+// persist repeats a call that failed for a reason that may pass. Errors: a [*Refusal], an error of this machine, the context's error, or
+// the last error.
 func (c *Client) persist(ctx context.Context, do func() error) error {
 	began, pause, lost := c.clock.Now(), shortPause, false
 	for {
@@ -195,7 +195,7 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 	}
 }
 
-// once asks, and reads the answer. answer is what JSON is read into, or an [io.Writer].
+// once makes one call and reads the answer into answer: by JSON, or, for an [io.Writer], as it is.
 func (c *Client) once(ctx context.Context, method, path string, body io.Reader, answer any, header ...string) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, body)
 	if err != nil {

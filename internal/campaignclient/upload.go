@@ -18,8 +18,8 @@ type File struct {
 	Size int64 // bytes
 }
 
-// Upload puts a file in the place of the campaign's list. columns may say which column is which field, such as
-// "phone:Telefono,nome:Nome". tell is told of the bytes that left, not after Upload returned. Errors: a [*Refusal]; the file's.
+// Upload replaces the campaign's list by a file. columns may say which column is which field, such as "phone:Telefono,nome:Nome". It calls
+// tell with the number of bytes that were sent, never after Upload returned. Errors: a [*Refusal]; errors of the file.
 func (c *Client) Upload(ctx context.Context, id string, f File, columns string, tell func(sent int64)) (put List, err error) {
 	path := one(id) + "/recipients"
 	if columns != "" {

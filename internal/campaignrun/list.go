@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/campaignclient"
 )
 
-// list is a file of recipients. It is read twice at least: for its sum, and for each try to upload it.
+// list is a file of recipients. It is read at least twice: for its checksum, and for each try to upload it.
 type list struct {
 	file *os.File
 	size int64
@@ -20,7 +20,7 @@ type list struct {
 	free func() error
 }
 
-// openList opens a list. One that cannot be read twice, such as a pipe, is copied into a file first.
+// openList opens a list. If a list cannot be read twice, such as a pipe, openList first copies it into a file.
 func (r *run) openList(ctx context.Context) (l *list, err error) {
 	l = &list{}
 	if r.cfg.File == "-" {
@@ -81,8 +81,8 @@ func (l *list) copy(ctx context.Context, from io.Reader) (err error) {
 	return err
 }
 
-// once is the Idempotency-Key of a campaign: the same for the same list and the same order. So a command that is given
-// again goes on with the campaign that it made. try counts the drafts that were dropped.
+// once is the Idempotency-Key of a campaign: the same for the same list and the same order. So a repeated command goes on with the campaign
+// of the first. try counts the dropped drafts of the same command.
 func (l *list) once(o campaignclient.Order, try int) (string, error) {
 	text, err := json.Marshal(o)
 	if err != nil {

@@ -51,9 +51,9 @@ type OutcomeError string
 
 func (e OutcomeError) Error() string { return string(e) }
 
-// Run makes a campaign of a list, or goes on with one, and follows it to its end. A repeat of the same command goes on where the
-// first one was, and sends nothing twice. Errors say how the campaign stands, and how to go on. They are [OutcomeError],
-// [UsageError] where nobody can be asked, or another.
+// Run makes a campaign of a list, or goes on with one, and follows it to its end. A repeat of the same command continues where the first
+// one ended, and sends nothing twice. Errors say how the campaign stands, and how to go on. They are [OutcomeError], [UsageError] where
+// nobody can be asked, or another.
 func Run(ctx context.Context, cfg Config) (err error) {
 	r := &run{cfg: cfg, id: cfg.ID}
 	cfg.Client.Lost = r.lost
@@ -93,7 +93,7 @@ type run struct {
 	last              time.Time // the moment of the last message, as the check said
 }
 
-// lost says that the server does not do what it was asked for, and that it does again.
+// lost says that the server does not answer, and later that it answers again.
 func (r *run) lost(err error) {
 	r.cfg.Bar.End()
 	if err == nil {
@@ -110,7 +110,7 @@ func (r *run) lost(err error) {
 	fmt.Fprintf(r.cfg.Err, "%s %s (%v); trying again.\n", what, r.cfg.Server, err)
 }
 
-// send makes a campaign, and follows it to its end. A repeat goes on where the first one was.
+// send makes a campaign, and follows it to its end. A repeat of the command continues where the first one ended.
 func (r *run) send(ctx context.Context) error {
 	list, err := r.openList(ctx)
 	if err != nil {
@@ -147,7 +147,7 @@ func (r *run) send(ctx context.Context) error {
 	return r.follow(ctx)
 }
 
-// make makes a draft, or finds the campaign that the same command made before. A draft that was dropped is left alone.
+// make makes a draft, or finds the campaign that the same command made before. It does not use a dropped draft.
 func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign, err error) {
 	order := r.cfg.Order
 	for try := range mostDropped {
@@ -170,7 +170,7 @@ func (r *run) make(ctx context.Context, list *list) (now campaignclient.Campaign
 // mostDropped bounds how many drafts of one command may be dropped in a day.
 const mostDropped = 50
 
-// goOn goes on with a campaign that is there.
+// goOn continues with a campaign that exists.
 func (r *run) goOn(ctx context.Context) error {
 	now, err := r.look(ctx)
 	switch {
@@ -274,7 +274,7 @@ func (r *run) check(ctx context.Context) (campaignclient.Check, error) {
 	return found, nil
 }
 
-// show says what the check found, and saves the refused rows.
+// show prints the result of the check, and saves the refused rows.
 func (r *run) show(ctx context.Context, check campaignclient.Check) error {
 	if err := writeCheck(r.cfg.Out, check); err != nil {
 		return err
@@ -291,7 +291,7 @@ func (r *run) show(ctx context.Context, check campaignclient.Check) error {
 	return nil
 }
 
-// agree returns nil when the campaign is to be started.
+// agree returns nil if the person agrees to the start.
 func (r *run) agree(ctx context.Context) error {
 	if r.cfg.Yes {
 		return nil

@@ -14,13 +14,14 @@ import (
 	"puntuale/internal/campaignclient"
 )
 
-// refusedWords say why recipients are refused.
+// refusedWords say why a check refused recipients.
 var refusedWords = map[string]string{
 	puntuale.RefusedPhone:       "no valid phone number",
 	puntuale.RefusedDuplicate:   "number stands further up in the list",
 	puntuale.RefusedMissing:     "a required field is empty",
 	puntuale.RefusedField:       "a field cannot be read, such as a date",
 	puntuale.RefusedBlacklisted: "in the blacklist",
+	puntuale.RefusedNoConsent:   "without consent to marketing",
 	puntuale.RefusedRunning:     "the sequence runs for them already",
 	puntuale.RefusedPast:        "their moment has passed",
 	puntuale.RefusedWindow:      "the 24 hours after their last message are over: send a template",
@@ -58,7 +59,7 @@ func momentOf(at *time.Time) string {
 // mostShown bounds the characters of a list's cell that are shown.
 const mostShown = 28
 
-// short is what is shown of a cell.
+// short is the shown part of a cell.
 func short(text string) string {
 	if text = visible(text); utf8.RuneCountInString(text) > mostShown {
 		return string([]rune(text)[:mostShown-1]) + "…"
@@ -66,7 +67,7 @@ func short(text string) string {
 	return text
 }
 
-// visible takes away what a list could do to a terminal.
+// visible removes characters with which a list could control a terminal.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -79,7 +80,7 @@ func visible(text string) string {
 	}, text)
 }
 
-// mostPreview is how many rows stand beside each column.
+// mostPreview is how many of the first rows are shown beside each column.
 const mostPreview = 3
 
 // writeList shows a list's columns with the fields that they fill, and the first rows.
@@ -177,7 +178,7 @@ func limitText(l campaignclient.Limit) string {
 	return whose
 }
 
-// plural says a number of things.
+// plural writes a number with its noun.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -73,10 +73,10 @@ func (r *run) over(ctx context.Context, c campaignclient.Campaign) error {
 	return err
 }
 
-// lastLook bounds how long a command that ends early asks how its campaign stands.
+// lastLook bounds how long a command that ends early waits for the campaign's state.
 const lastLook = 3 * time.Second
 
-// stands says how the campaign stands when the command ends before it does, and with which commands to go on.
+// stands says what the campaign does when the command ends first, and names the commands to continue.
 func (r *run) stands(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
@@ -121,7 +121,7 @@ func (r *run) again(verb string) string {
 	return line
 }
 
-// quoted is a word of a command line, as a shell takes it.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	special := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@,+=", r)
@@ -132,7 +132,7 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// endText says when the campaign is expected to end: as fast as it is now, and not before the check said.
+// endText says when the campaign will probably end. It assumes the present speed, but never says earlier than the check said.
 func (r *run) endText(now time.Time, left, perMinute float64) string {
 	end := r.last
 	if perMinute > 0 {
@@ -150,7 +150,7 @@ func (r *run) endText(now time.Time, left, perMinute float64) string {
 	return ", ends about " + end.Local().Format(form)
 }
 
-// ended counts the messages that ended, of those that there are or will be: recipients who wait get as many as the others.
+// ended counts the messages that ended, and the total. For waiting recipients, it assumes as many messages each as for the others.
 func ended(n campaignclient.Counts) (done, total int64) {
 	done = int64(n.Completed + n.Failed + n.Cancelled + n.Blacklisted)
 	planned := done + int64(n.Pending)
@@ -166,7 +166,7 @@ type messageRate struct {
 	ended []int64
 }
 
-// add notes a number, and returns the messages a minute; 0 while it cannot be told.
+// add notes a number, and returns the messages a minute; 0 while there are too few numbers.
 func (m *messageRate) add(now time.Time, ended int64) float64 {
 	for len(m.at) > 1 && now.Sub(m.at[0]) > rateWindow {
 		m.at, m.ended = m.at[1:], m.ended[1:]

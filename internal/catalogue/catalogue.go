@@ -13,7 +13,7 @@ import (
 	"puntuale"
 )
 
-// Language is one in which the catalogue speaks.
+// Language is a language of the catalogue.
 type Language int
 
 const (

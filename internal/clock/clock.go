@@ -10,15 +10,15 @@ import (
 
 // Clock tells the time and waits. Its methods may be called by many goroutines at once.
 type Clock interface {
-	// Now is the present instant in UTC, cut to microseconds, the precision that stores keep.
+	// Now is the present instant in UTC, cut to microseconds, which is the precision of the store.
 	Now() time.Time
-	// After fires once, no earlier than d from now; at once when d <= 0. stop releases it early.
+	// After fires once when d has passed, and at once when d <= 0. stop releases it early.
 	After(d time.Duration) (fired <-chan time.Time, stop func())
 	// Sleep waits for d or for the context, whose error it returns.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// System is the machine's clock. Inside a testing/synctest bubble it is the bubble's.
+// System is the machine's clock. Inside a testing/synctest bubble, it is the bubble's clock.
 func System() Clock { return system{} }
 
 type system struct{}
@@ -92,14 +92,14 @@ func (f *Fake) After(d time.Duration) (<-chan time.Time, func()) {
 	}
 }
 
-// Waiters is how many wait for the clock.
+// Waiters is how many goroutines wait for the clock.
 func (f *Fake) Waiters() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.timers)
 }
 
-// Waiting returns once n or more wait for the clock, or with the context's error.
+// Waiting returns once n or more goroutines wait for the clock, or returns the context's error.
 func (f *Fake) Waiting(ctx context.Context, n int) error {
 	for {
 		f.mu.Lock()

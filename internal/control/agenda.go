@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// How much the first page shows.
+// The sizes of the first page's lists.
 const (
 	todayRows   = 12
 	todayFailed = 200
@@ -32,13 +32,13 @@ type Today struct {
 	Sessions  []Session
 }
 
-// Failure is why messages did not leave, with those of the last ones.
+// Failure is one reason why messages did not leave, with the last of these messages.
 type Failure struct {
 	Reason   puntuale.Reason // as in risposta
 	Messages []puntuale.MessageDetail
 }
 
-// Today returns what left today, what failed and why, and what is to come.
+// Today returns what left today, what failed and why, and what is still planned.
 func (c *Client) Today(ctx context.Context) (Today, error) {
 	loc, err := c.zone()
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	return t, nil
 }
 
-// open reads the latest attempts whose outcome is uncertain, and what is to leave before a moment.
+// open reads the latest attempts whose outcome is uncertain, and the messages that are to leave before a moment.
 func (c *Client) open(ctx context.Context, t *Today, end time.Time) error {
 	attempts, all, err := c.uncertain(ctx)
 	if err != nil {
@@ -89,8 +89,8 @@ func (c *Client) open(ctx context.Context, t *Today, end time.Time) error {
 	return err
 }
 
-// uncertain lists the attempts whose outcome is uncertain, the latest first, and reports whether it looked for all. One
-// whose next look is under way counts, too.
+// uncertain lists the attempts whose outcome is uncertain, the latest first, and reports whether the list is complete. An attempt counts
+// even while its next look is under way.
 func (c *Client) uncertain(ctx context.Context) ([]puntuale.UncertainAttempt, bool, error) {
 	return c.tenant.Uncertain(ctx, c.control.clock.Now().Add(-time.Minute))
 }
@@ -107,8 +107,8 @@ func (c *Client) attempts(ctx context.Context, of []puntuale.UncertainAttempt) (
 	return c.tenant.Details(ctx, ids)
 }
 
-// leaving lists what is to leave from one moment to another. An uncertain message has an open row, too: at the moment at
-// which it is looked at again, when it does not leave.
+// leaving lists the messages that are to leave between two moments. It leaves out uncertain messages. Their rows are open, too, but at that
+// moment they are only looked at again.
 func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAttempt, from, to time.Time, most int) ([]puntuale.MessageDetail, error) {
 	more := 0
 	for _, u := range uncertain {
@@ -124,7 +124,7 @@ func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAtte
 	return found[:min(most, len(found))], nil
 }
 
-// mostAside bounds how many uncertain messages are read besides those that leave.
+// mostAside bounds how many uncertain messages are read in addition to those that leave.
 const mostAside = 400
 
 // mostSessionPages bounds how many pages of sessions a day shows.
@@ -145,7 +145,7 @@ func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
 	return all, nil
 }
 
-// next is the first message that is to leave from a moment on; nil: none.
+// next is the first message that leaves after a moment; nil: none.
 func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDetail, error) {
 	uncertain, _, err := c.uncertain(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDet
 	return &found[0], nil
 }
 
-// failures puts messages together that failed for the same reason.
+// failures groups messages that failed for the same reason.
 func failures(all []puntuale.MessageDetail) []Failure {
 	var found []Failure
 	for _, m := range all {
@@ -179,7 +179,7 @@ func failures(all []puntuale.MessageDetail) []Failure {
 	return found
 }
 
-// Story is one message and all that is known of it.
+// Story is one message and its history.
 type Story struct {
 	puntuale.MessageDetail
 	Events  []puntuale.MessageEvent  // oldest first
@@ -218,10 +218,10 @@ func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 	return s, nil
 }
 
-// mostMoves bounds how many moves a story tells.
+// mostMoves bounds how many moves a story shows.
 const mostMoves = 50
 
-// moves adds what a message was before it was moved, and what it was moved to.
+// moves adds the messages that this message replaced by a move, and the one that replaced it.
 func (c *Client) moves(ctx context.Context, s *Story) error {
 	for at := s.ResentFrom; at != 0 && len(s.Earlier) < mostMoves; at = s.Earlier[len(s.Earlier)-1].ResentFrom {
 		found, err := c.Before(ctx, at)
@@ -245,7 +245,7 @@ func (c *Client) moves(ctx context.Context, s *Story) error {
 	return err
 }
 
-// Before returns the messages with the identifiers that are there, without their contents: what others of a list were before.
+// Before returns the messages of those identifiers that exist, without their contents. Lists use it to show which messages others replaced.
 func (c *Client) Before(ctx context.Context, ids ...puntuale.MessageID) (map[puntuale.MessageID]puntuale.MessageDetail, error) {
 	all := make(map[puntuale.MessageID]puntuale.MessageDetail, len(ids))
 	if len(ids) == 0 {
@@ -268,9 +268,8 @@ type Moved struct {
 	Before time.Time          // when it was to leave
 }
 
-// Move lets a pending message leave at another moment, which may not have passed. It is a day YYYY-MM-DD and a time of
-// day HH:MM in the client's zone. A message that is on its way, or has ended, is left alone. Codes: not_found; invalid;
-// conflict; cap_reached, forbidden.
+// Move lets a pending message leave at another moment, which must be in the future. It is a day YYYY-MM-DD and a time of day HH:MM in the
+// client's zone. It does not change a message that is in flight or has ended. Codes: not_found; invalid; conflict; cap_reached, forbidden.
 func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	var f request.Faults
 	if strings.TrimSpace(day) == "" {
@@ -291,19 +290,18 @@ func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	return c.move(ctx, id, now, zone, puntuale.Pending, "body.date", moments.of)
 }
 
-// MoveTo is Move to an exact moment, which is now where it has passed: what takes a move back. A moment beyond the horizon
-// is invalid, at query.at.
+// MoveTo is Move to an exact moment; a past moment becomes now. It undoes a move. A moment beyond the horizon is invalid, at query.at.
 func (c *Client) MoveTo(ctx context.Context, id string, at time.Time) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Pending, "query.at", func(*puntuale.MessageDetail) time.Time { return at })
 }
 
-// Restore takes a cancellation back: the message leaves as it was to, or now where its moment has passed. Codes: not_found;
-// conflict where it is not cancelled; cap_reached, forbidden.
+// Restore undoes a cancellation: the message leaves at its moment, or now if that has passed. Codes: not_found; conflict if the message is
+// not cancelled; cap_reached, forbidden.
 func (c *Client) Restore(ctx context.Context, id string) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Cancelled, "", func(d *puntuale.MessageDetail) time.Time { return d.Next })
 }
 
-// backTo moves a message that is in a state to a moment, whose location in the request is given.
+// backTo moves a message, which must be in a given state, to a moment. location is where the moment is in the request.
 func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, location string, at func(*puntuale.MessageDetail) time.Time) (Moved, error) {
 	zone, err := c.zone()
 	if err != nil {
@@ -325,7 +323,7 @@ func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, lo
 
 const faultMessageChanged puntuale.ReasonCode = "message.changed"
 
-// move gives a message that is in a state new moments. Their faults are at location.
+// move gives a message, which must be in a given state, new moments. Faults of the moments are at location.
 func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.Location, state puntuale.State, location string,
 	moments func(*puntuale.MessageDetail, *time.Location) puntuale.ResendMessage,
 ) (Moved, error) {
@@ -365,14 +363,14 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 	return Moved{ID: resent.IDs[0], Due: m.Due, Before: found[0].Planned()}, nil
 }
 
-// Agenda is what is to leave on several days.
+// Agenda has the messages that are to leave on several days.
 type Agenda struct {
 	Days   []AgendaDay
 	Next   *puntuale.MessageDetail // where nothing is to leave on them: the first that is to leave at all; nil: none
 	Partly bool                    // so much waits that uncertain messages may stand at their next look
 }
 
-// AgendaDay is what is to leave on one day.
+// AgendaDay has the messages that are to leave on one day.
 type AgendaDay struct {
 	Day      puntuale.Date
 	Count    int
@@ -380,17 +378,17 @@ type AgendaDay struct {
 	Messages []puntuale.MessageDetail // the uncertain ones by the moment of their attempt, then the first that leave
 }
 
-// How far from today an agenda begins at most, in days: nothing is planned beyond the horizon.
+// How far after today an agenda may begin, in days: nothing is planned beyond the horizon.
 const (
 	agendaBack  = 366
 	agendaAhead = 366 * (puntuale.HorizonYears + 1)
 )
 
-// MostAgendaDays bounds what [Client.Agenda] returns.
+// MostAgendaDays bounds the days that [Client.Agenda] returns.
 const MostAgendaDays = 42
 
-// Agenda returns what is to leave on days from one on, at most MostAgendaDays. A day has at most so many messages, and
-// never more than a page of a list has. Days that are far off have none.
+// Agenda returns the messages that are to leave on the days after a first day, at most MostAgendaDays. A day shows at most so many
+// messages, and never more than a page of a list. Days beyond the horizon are empty.
 func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int) (Agenda, error) {
 	loc, err := c.zone()
 	if err != nil {
@@ -444,8 +442,8 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 	return a, nil
 }
 
-// place counts uncertain messages on the day of their attempt, not on the day of their next look. It returns those of
-// the day, by their moment.
+// place counts uncertain messages on the day of their attempt, not on the day of their next look. It returns the uncertain messages of one
+// day, by moment.
 func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Location) (onDay []puntuale.UncertainAttempt) {
 	for _, u := range slices.Backward(uncertain) {
 		if next := u.Next.In(loc); puntuale.DateOf(next) == d.Day {
@@ -487,7 +485,7 @@ func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (n
 	return n, all, nil
 }
 
-// Version returns a text that is another once lists of the client's messages are.
+// Version returns a text that changes when lists of the client's messages change.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	text, err := c.tenant.Version(ctx)
 	if err != nil {
@@ -496,9 +494,8 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// Chat returns what the simulated network received of a sandbox session, newest first, at most a page of a list. Phone
-// "" is everybody; it may be written as people do. Codes: not_found where the session is not there, or no sandbox;
-// invalid.
+// Chat returns what the simulated network received of a sandbox session, newest first, at most a page of a list. Phone "" is everybody; the
+// phone may have any usual form. Codes: not_found if the session does not exist or is no sandbox; invalid.
 func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Session, []puntuale.SandboxMessage, error) {
 	s, err := c.Session(ctx, session)
 	if err != nil {

@@ -26,7 +26,7 @@ func Audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.C
 	return rows, next, nil
 }
 
-// AddressText is an address as the audit log keeps it; "" where it is not known.
+// AddressText is an address in the form of the audit log; "" if it is not known.
 func AddressText(a netip.Addr) string {
 	if !a.IsValid() {
 		return ""

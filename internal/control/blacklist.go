@@ -114,7 +114,7 @@ func (c *Client) BlacklistEntry(ctx context.Context, id string) (puntuale.Blackl
 	return e, nil
 }
 
-// RemoveBlacklistEntry takes one entry off the blacklist, also an erased person's, and returns it. Codes: not_found.
+// RemoveBlacklistEntry takes one entry off the blacklist, also the entry of an erased person, and returns it. Codes: not_found.
 func (c *Client) RemoveBlacklistEntry(ctx context.Context, id string) (puntuale.BlacklistEntry, error) {
 	e, err := c.BlacklistEntry(ctx, id)
 	if err != nil {
@@ -138,9 +138,9 @@ type BlacklistLine struct {
 
 const faultBlacklistNoNumbers puntuale.ReasonCode = "blacklist.no_numbers"
 
-// ImportBlacklist adds all numbers of a list, or none where one of them is not one; what is there already stays. It returns
-// how many were added, and how many there were in the list. Codes: invalid, with a fault at line[n].phone or
-// line[n].reason for everything that is wrong, and at body.file for the list.
+// ImportBlacklist adds all numbers of a list. If one line is no number, it adds none. Entries that exist already stay. It returns how many
+// were added, and how many there were in the list. Codes: invalid, with a fault at line[n].phone or line[n].reason for everything that is
+// wrong, and at body.file for the list.
 func (c *Client) ImportBlacklist(ctx context.Context, lines []BlacklistLine) (added, different int, err error) {
 	var f request.Faults
 	switch {

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Caller is who a valid key belongs to.
+// Caller is the owner of a valid key.
 type Caller struct {
 	control    *Control
 	principal  puntuale.Principal
@@ -20,7 +20,7 @@ type Caller struct {
 	remembered bool
 }
 
-// Client is a client's account seen through its own key: all that the key can reach is that client's.
+// Client is a client's account reached by its own key. The key reaches only this client's data.
 type Client struct {
 	control *Control
 	account puntuale.Client
@@ -39,7 +39,7 @@ const (
 	faultCallerPartnerKey puntuale.ReasonCode = "caller.partner_key"
 )
 
-// Authenticate finds who a key belongs to. A key whose form or checksum is wrong asks no database. Codes: unauthorized.
+// Authenticate finds the owner of a key. For a key with a wrong form or checksum, it asks no database. Codes: unauthorized.
 func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, error) {
 	if plain == "" {
 		return nil, unauthorized(faultCallerKeyNeeded)
@@ -68,9 +68,8 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	return &Caller{control: c, principal: principal, plain: plain}, nil
 }
 
-// Recognize is Authenticate from memory, for a call that proves itself as [Client.Start] does. It reports a client's
-// key that was valid within the last second. What the call is refused because of this caller must be asked again of one
-// from Authenticate.
+// Recognize is Authenticate from memory, for calls that check the client again, as [Client.Start] does. It knows client keys that were
+// valid within the last second. Before a call is refused because of such a caller, the caller must be read again by Authenticate.
 func (c *Control) Recognize(plain string) (*Caller, bool) {
 	hash, _, ok := auth.ParseKey(plain)
 	if !ok {
@@ -83,7 +82,7 @@ func (c *Control) Recognize(plain string) (*Caller, bool) {
 // Key returns the identifier of the key.
 func (c *Caller) Key() puntuale.KeyID { return c.principal.Key }
 
-// Client returns the client whose key it is. Codes: forbidden for other keys, and while the client is suspended.
+// Client returns the client that owns the key. Codes: forbidden for other keys, and while the client is suspended.
 func (c *Caller) Client() (*Client, error) {
 	if c.principal.Side != puntuale.ClientSide {
 		return nil, forbidden(faultCallerClientKey, string(c.principal.Side))
@@ -98,7 +97,7 @@ func (c *Caller) Client() (*Client, error) {
 	}, nil
 }
 
-// Partner returns whose key it is, and the key itself. Codes: forbidden for other keys.
+// Partner returns the partner that owns the key, and the key itself. Codes: forbidden for other keys.
 func (c *Caller) Partner() (id puntuale.PartnerID, key string, err error) {
 	if c.principal.Side != puntuale.PartnerSide {
 		return 0, "", forbidden(faultCallerPartnerKey, string(c.principal.Side))
@@ -106,19 +105,19 @@ func (c *Caller) Partner() (id puntuale.PartnerID, key string, err error) {
 	return c.principal.Partner, c.plain, nil
 }
 
-// ClientFor returns a client's account as somebody in a dashboard reaches it: no call is counted.
+// ClientFor returns a client's account for somebody in a dashboard: its calls are not counted.
 func (c *Control) ClientFor(account puntuale.Client, actor puntuale.Actor) *Client {
 	return &Client{control: c, account: account, tenant: c.tenants.Uncounted(account.ID), actor: actor}
 }
 
-// At tells from where the person acts, for the audit log.
+// At says from which address the person acts, for the audit log.
 func (c *Client) At(from netip.Addr) { c.actor.Address = AddressText(from) }
 
 // Account returns the client's account as it was when the handle was made.
 func (c *Client) Account() puntuale.Client { return c.account }
 
-// Confirm asks again whether the key of a client that was recognized from memory is valid, and lets in. It comes before
-// any other refusal of such a call. Codes: unauthorized, forbidden.
+// Confirm reads again whether the key of a client that Recognize found is valid and may be used. A call must do this before any other
+// refusal. Codes: unauthorized, forbidden.
 func (c *Client) Confirm(ctx context.Context) error {
 	if !c.remembered {
 		return nil
@@ -127,7 +126,7 @@ func (c *Client) Confirm(ctx context.Context) error {
 	return err
 }
 
-// again is the client of the same key, read anew.
+// again reads the client of the same key anew.
 func (c *Client) again(ctx context.Context) (*Client, error) {
 	caller, err := c.control.Authenticate(ctx, c.plain)
 	if err != nil {
@@ -139,8 +138,8 @@ func (c *Client) again(ctx context.Context) (*Client, error) {
 // ID returns the client's identifier.
 func (c *Client) ID() puntuale.ClientID { return c.account.ID }
 
-// MayCreate refuses an expired account what creates or sends. Verbs that do so ask it themselves; a caller may ask
-// earlier, to refuse before it reads the request. Codes: forbidden.
+// MayCreate refuses an expired account. Methods that create or send call it themselves. A caller may call it earlier, to refuse before it
+// reads the request. Codes: forbidden.
 func (c *Client) MayCreate() error {
 	if end := c.account.ExpiresAt; !end.IsZero() && !c.control.clock.Now().Before(end) {
 		return forbidden(faultCallerExpired)
@@ -156,7 +155,7 @@ func forbidden(code puntuale.ReasonCode, args ...string) error {
 	return &puntuale.Error{Code: puntuale.CodeForbidden, Reason: puntuale.Because(code, args...)}
 }
 
-// recipient reads one recipient of a request and files what is wrong with it.
+// recipient reads one recipient of a request and notes its faults.
 func (c *Client) recipient(f *request.Faults, location, text string) string {
 	if f.At(location) { // the caller found it to be none
 		return ""
@@ -172,7 +171,7 @@ func (c *Client) recipient(f *request.Faults, location, text string) string {
 	return phone
 }
 
-// recipients reads a list of them.
+// recipients reads a list of recipients.
 func (c *Client) recipients(f *request.Faults, location string, texts []string) []string {
 	if !f.Entries(location, len(texts), puntuale.MaxRequestIDs) {
 		return nil
@@ -187,7 +186,7 @@ func (c *Client) recipients(f *request.Faults, location string, texts []string) 
 // zone returns the client's time zone.
 func (c *Client) zone() (*time.Location, error) { return c.control.zones.Load(c.account.Zone) }
 
-// today returns the client's present day, whose cap counts.
+// today returns the client's present day, whose calls count against the cap.
 func (c *Client) today(now time.Time) (puntuale.Date, error) {
 	loc, err := c.zone()
 	if err != nil {

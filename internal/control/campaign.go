@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Campaign is a campaign with how far its messages are.
+// Campaign is a campaign with the progress of its messages.
 type Campaign struct {
 	puntuale.Campaign
 	Counts puntuale.CampaignCounts
@@ -41,13 +41,14 @@ type NewCampaign struct {
 	Canary    *int
 	Timezone  string // "" for the client's
 	By        puntuale.LoginID
+	From      []string         // tags of contacts that become its recipients; nil: none do
 	Faults    []puntuale.Fault // found by the caller in the request itself
 }
 
-// Recipient is one row of a list that a call brings: its phone and its fields.
+// Recipient is one row of a list in a call: its phone and its fields.
 type Recipient map[string]string
 
-// maxCommonFields bounds, in bytes, what is the same for all recipients: a list of campaigns shows it.
+// maxCommonFields bounds the fields that are the same for all recipients, in bytes, because a list of campaigns shows them.
 const maxCommonFields = 16 << 10
 
 // columnPhone is the field that holds the number.
@@ -71,13 +72,17 @@ func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients [
 	if err != nil {
 		return Campaign{}, err
 	}
+	size, err := c.countFrom(ctx, r.From, len(recipients))
+	if err != nil {
+		return Campaign{}, err
+	}
 	if clash != nil {
 		return Campaign{}, clash
 	}
 	result := func(stored any) Campaign {
 		made := Campaign{Campaign: drafted}
 		made.ID, _ = stored.(puntuale.CampaignID)
-		made.Feed.Waiting = len(recipients)
+		made.Feed.Waiting = size
 		return made
 	}
 	id, err := c.tenant.CreateCampaign(ctx, drafted, once.Keep(result))
@@ -89,10 +94,15 @@ func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients [
 			return Campaign{}, err
 		}
 	}
+	if r.From != nil {
+		if _, err := c.RecipientsFrom(ctx, id.String(), r.From); err != nil {
+			return Campaign{}, err
+		}
+	}
 	return result(id), nil
 }
 
-// UpdateCampaign changes a campaign that has not started; its check is void then. Codes: not_found, invalid, conflict.
+// UpdateCampaign changes a campaign that has not started; that makes its check void. Codes: not_found, invalid, conflict.
 func (c *Client) UpdateCampaign(ctx context.Context, id string, r NewCampaign) (Campaign, error) {
 	old, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -127,6 +137,7 @@ func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients in
 	f.Required("body.name", r.Name, puntuale.MaxName)
 	f.Word("body.purpose", r.Purpose, purposes...)
 	f.Entries("body.recipients", recipients, puntuale.MaxInline)
+	c.checkFrom(&f, r.From, recipients)
 	f.Entries("body.fields", len(r.Fields), puntuale.MaxFields)
 	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
 		f.Text("body.fields."+name, r.Fields[name], puntuale.MaxField)
@@ -180,7 +191,7 @@ func startAt(text string, zone *time.Location) (time.Time, error) {
 	return m.At(plan.DefaultTime, zone), nil
 }
 
-// checkWhat checks what a campaign sends, and by which session.
+// checkWhat checks the content that a campaign sends, and the session.
 func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntuale.Campaign, r NewCampaign) error {
 	switch {
 	case (r.Sequence == "") == (r.Step == nil):
@@ -247,7 +258,7 @@ func (c *Client) Campaign(ctx context.Context, id string) (Campaign, error) {
 	return c.campaign(ctx, id, false)
 }
 
-// CampaignProgress is Campaign with what the network told of its messages. Codes: not_found.
+// CampaignProgress is Campaign with the delivery receipts of its messages. Codes: not_found.
 func (c *Client) CampaignProgress(ctx context.Context, id string) (Campaign, error) {
 	return c.campaign(ctx, id, true)
 }
@@ -318,6 +329,13 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 			return frozen, session, cmp.Or(err, f.Err())
 		}
 	}
+	sequence = frozen.Sequence
+	if stored.Draft.Purpose == puntuale.PurposeMarketing.String() {
+		sequence.Purpose = puntuale.PurposeMarketing
+	}
+	if frozen.Purposes, err = c.purposesOf(ctx, session, sequence); err != nil {
+		return frozen, session, err
+	}
 	if most := session.Pace.PerMinute; most > 0 && (frozen.PerMinute == 0 || most < frozen.PerMinute) {
 		frozen.PerMinute = most
 	}
@@ -332,7 +350,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	return frozen, session, err
 }
 
-// digest tells one thing to send from another: the list, the steps, the session and the settings.
+// digest is a hash of everything that a start would send: the list, the steps, the session and the settings.
 func digest(stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session puntuale.SessionID) (string, error) {
 	frozen.Sequence.Created, frozen.Sequence.Updated = time.Time{}, time.Time{}
 	text, err := json.Marshal(struct {
@@ -434,10 +452,13 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 		Blacklisted: func(ctx context.Context, phones []string) (map[string]bool, error) {
 			return c.BlacklistedAmong(ctx, phones...)
 		},
+		Refused: func(ctx context.Context, phones []string) (map[string]bool, error) {
+			return c.MarketingRefused(ctx, phones...)
+		},
 	}, nil
 }
 
-// awaitCheck waits for a check that another call, or another server, runs. When that stopped, the caller's next one begins anew.
+// awaitCheck waits for a check that another call, or another server, runs. If that check stops, the caller's next check begins anew.
 func (c *Client) awaitCheck(ctx context.Context, id puntuale.CampaignID) (puntuale.CampaignCheck, error) {
 	for end := c.control.clock.Now().Add(checkWait); ; {
 		stored, err := c.tenant.Campaign(ctx, id)
@@ -454,7 +475,7 @@ func (c *Client) awaitCheck(ctx context.Context, id puntuale.CampaignID) (puntua
 	}
 }
 
-// Changed says that a campaign is not what its check showed. Check is what would be sent now.
+// Changed says that a campaign is no longer as its check showed it. Check is the present one.
 type Changed struct{ Check puntuale.CampaignCheck }
 
 func (*Changed) Error() string { return "the campaign was changed since its check" }
@@ -514,7 +535,7 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 	return found, usage, err
 }
 
-// checkedAnew refuses a start, and says what would be sent now.
+// checkedAnew refuses a start, and shows what a start would send now.
 func (c *Client) checkedAnew(ctx context.Context, id string, kept puntuale.CampaignCheck, made string) error {
 	if kept.Digest == made { // the caller names an older check
 		return conflictWith(&Changed{kept})
@@ -530,47 +551,4 @@ func conflictWith(changed *Changed) error {
 	refused := puntuale.Conflict(puntuale.FaultCampaignChangedSinceCheck)
 	refused.Err = changed
 	return refused
-}
-
-// PauseCampaign has nothing more of a campaign leave. It returns once nothing more is claimed. Codes: not_found, conflict.
-func (c *Client) PauseCampaign(ctx context.Context, id string) (Campaign, error) {
-	return c.changeCampaign(ctx, id, puntuale.CampaignPaused, puntuale.CampaignRunning, puntuale.CampaignResuming)
-}
-
-// ResumeCampaign lets a campaign go on. The moments of its messages move by the length of the pause. Codes: not_found,
-// conflict, forbidden.
-func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error) {
-	if err := c.MayCreate(); err != nil {
-		return Campaign{}, err
-	}
-	return c.changeCampaign(ctx, id, puntuale.CampaignResuming, puntuale.CampaignPaused)
-}
-
-// CancelCampaign cancels what is pending of a campaign, and feeds nothing more. Codes: not_found, conflict.
-func (c *Client) CancelCampaign(ctx context.Context, id string) (Campaign, error) {
-	stored, err := c.storedCampaign(ctx, id)
-	if err != nil {
-		return Campaign{}, err
-	}
-	if stored.State < puntuale.CampaignRunning {
-		return c.changeCampaign(ctx, id, puntuale.CampaignCancelled, puntuale.CampaignDrafted, puntuale.CampaignChecking, puntuale.CampaignReady)
-	}
-	return c.changeCampaign(ctx, id, puntuale.CampaignCancelling, puntuale.CampaignRunning, puntuale.CampaignPaused, puntuale.CampaignResuming)
-}
-
-// changeCampaign changes a campaign's state. A repeat changes nothing.
-func (c *Client) changeCampaign(ctx context.Context, id string, to puntuale.CampaignState, from ...puntuale.CampaignState) (Campaign, error) {
-	stored, err := c.storedCampaign(ctx, id)
-	if err != nil {
-		return Campaign{}, err
-	}
-	done := stored.State == to || to == puntuale.CampaignResuming && stored.State == puntuale.CampaignRunning ||
-		to == puntuale.CampaignCancelling && stored.State == puntuale.CampaignCancelled
-	if !done {
-		if err := c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: from, To: to, By: c.actor, Now: c.control.clock.Now()}); err != nil {
-			return Campaign{}, fmt.Errorf("change campaign %d: %w", stored.ID, err)
-		}
-		c.control.hint(stored.Session, time.Time{})
-	}
-	return c.Campaign(ctx, id)
 }

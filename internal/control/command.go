@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// Commands go to the node that owns a session, which may be this one or another. The caller waits for its answer. A
-// hint tells of it when the owner is in this process, else the caller looks for it.
+// Commands go to the node that owns a session, which may be this one or another. The caller waits for its answer. If the owner is in this
+// process, a wakeup tells of the answer. Otherwise the caller polls for it.
 
 const (
 	commandTakes = 10 * time.Second // within which a command must be taken
@@ -20,13 +20,13 @@ const (
 	answerLast   = time.Second // between looks for it
 )
 
-// answers are those who wait for an answer to a command in this process.
+// answers are the callers in this process that wait for an answer to a command.
 type answers struct {
 	mu      sync.Mutex
 	waiting map[puntuale.SessionID][]chan struct{}
 }
 
-// Answered tells that a command of the session was answered. It never blocks.
+// Answered says that a command of the session got its answer. It never blocks.
 func (c *Control) Answered(session puntuale.SessionID) {
 	c.answers.mu.Lock()
 	defer c.answers.mu.Unlock()
@@ -38,7 +38,7 @@ func (c *Control) Answered(session puntuale.SessionID) {
 	}
 }
 
-// expect returns a channel that tells of answers; forget must be called.
+// expect returns a channel that tells of answers. The caller must call forget.
 func (a *answers) expect(session puntuale.SessionID) (told <-chan struct{}, forget func()) {
 	waiter := make(chan struct{}, 1)
 	a.mu.Lock()
@@ -62,7 +62,7 @@ func (a *answers) expect(session puntuale.SessionID) (told <-chan struct{}, forg
 	}
 }
 
-// command gives a command and waits for what comes of it.
+// command gives a command and waits for its answer.
 func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb puntuale.CommandVerb, detail []byte) error {
 	told, forget := c.control.answers.expect(session)
 	defer forget()
@@ -95,7 +95,7 @@ func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb p
 	}
 }
 
-// give stores a command, and lets the session's node know. A session without a node gets one by the hint.
+// give stores a command, and wakes the session's node. The wakeup also gives a node to a session that has none.
 func (c *Client) give(ctx context.Context, session puntuale.SessionID, verb puntuale.CommandVerb, detail []byte) (puntuale.CommandID, error) {
 	now := c.control.clock.Now()
 	id, err := c.tenant.GiveCommand(ctx, puntuale.Command{
@@ -123,5 +123,5 @@ func (c *Client) read(session puntuale.SessionID, sealed []byte) error {
 
 const faultCommandNotAnswered puntuale.ReasonCode = "command.not_answered"
 
-// errNobody says that no server took the command, or that the one which did gave no answer.
+// errNobody says that no server took the command, or that the server that took it gave no answer.
 var errNobody = &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultCommandNotAnswered), RetryAfter: 5 * time.Second}

@@ -1,3 +1,6 @@
+// Package control is what people and programs may ask of the service, a noun a file. It checks a request as a whole,
+// naming every fault at once, asks the planner and the store, and hints at the dispatcher. It knows nothing of HTTP;
+// the locations in its faults ("body.phone", "query.timezone", "path.id_sequenza") are names that its callers share.
 package control
 
 import (
@@ -24,26 +27,28 @@ type Config struct {
 	Hint        puntuale.Wakeup    // nil: nobody listens
 	Sandbox     bool               // new sessions are sandboxes, unless the call says otherwise
 	Keep        puntuale.Retention // how long requests and contents are kept after all of a run ended
-	// Links reports whether a session can be linked by this build; nil: none can.
+	// Links reports whether this build can link a session; nil: none can.
 	Links func(puntuale.Session) bool
 	Media []string    // extensions a media URL may have, without dot; nil: the planner's own list
 	Vault *auth.Vault // nil: nothing that needs sealing may be asked
 	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
 	Public string
-	// UncertainAfter is when an attempt whose outcome nobody knows is given up, as the dispatcher does; 0: 24 hours.
+	// UncertainAfter is after how long an uncertain attempt is given up, as in the dispatcher; 0: 24 hours.
 	UncertainAfter time.Duration
-	// Reported counts what devices reported, by verdict; nil: nobody counts.
+	// Reported counts the reports of devices, by verdict. It may be nil.
 	Reported      func(verdict string)
 	PushKey       string               // the installation's public key for Web Push, base64url; "": no device is told of due messages
 	Scratch       string               // the folder of lists that are being read; "": the system's
 	PlainGateways bool                 // gateways may be reached by http: the operator named their networks
 	Prices        *price.Table         // what Meta takes for messages; nil: the embedded table
 	Files         puntuale.MediaSource // answers whether an address leads to a file; nil: nobody can
+	// Take stores what the simulated network tells, as what other networks tell is stored; nil: nobody does.
+	Take   func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
+	Opener puntuale.MediaOpener // opens the files of replies; nil: nobody does
 }
 
-// Control answers for the clients. It keeps no state but what it once loaded, none of which is trusted, and may be used
-// by many goroutines at once. What a client may ask is reached through [Control.Authenticate]. Package account answers
-// for partners and for the people who sign in.
+// Control does what clients ask. It keeps only caches, which it checks before use. Many goroutines may use it at once. What a client may
+// ask is reached through [Control.Authenticate]. Package account does the same for partners and for people who sign in.
 type Control struct {
 	tenants     puntuale.TenantStore
 	maintenance puntuale.MaintenanceStore
@@ -64,6 +69,8 @@ type Control struct {
 	follows follows
 	lists   listSettings
 	files   fileChecks
+	take    func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
+	opener  puntuale.MediaOpener
 }
 
 // sessionSettings are what the operator decided about clients' sessions.
@@ -82,7 +89,7 @@ type deviceSettings struct {
 	uncertainAfter time.Duration
 }
 
-// listSettings are where lists of recipients are read, and how many at once.
+// listSettings say where lists of recipients are read, and how many at once.
 type listSettings struct {
 	uploads *uploads
 	scratch string
@@ -94,7 +101,7 @@ func New(cfg Config) *Control {
 		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, hint: cfg.Hint, vault: cfg.Vault,
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
-		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files},
+		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener,
 		lists: listSettings{newUploads(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // calls and messages keep the other processors
 	}
 	if c.devices.reported == nil {
@@ -119,8 +126,7 @@ func (c *Control) Public() string { return c.sessions.public }
 // Now is the moment by the service's clock.
 func (c *Control) Now() time.Time { return c.clock.Now() }
 
-// Maintain ends and removes what no call will, and blanks what was kept long enough. Any number of nodes may call it, at
-// any time.
+// Maintain does the work that no call does: it ends, removes and blanks what is old enough. Any number of nodes may call it, at any time.
 func (c *Control) Maintain(ctx context.Context) error {
 	now := c.clock.Now()
 	if err := c.maintenance.Maintain(ctx, now, c.keep.Before(now)); err != nil {

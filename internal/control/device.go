@@ -34,7 +34,7 @@ func (c *Client) offer(ctx context.Context, s Session) (Session, error) {
 	return c.Session(ctx, s.ID.String())
 }
 
-// codeMark is what a store knows of a code that links a device.
+// codeMark is the keyed hash under which a store keeps a device code.
 func (c *Control) codeMark(code string) string { return c.vault.Mark("code of a device", code) }
 
 // Faults of this file.
@@ -57,7 +57,7 @@ func (c *Client) ofDevices(ctx context.Context, id string) (Session, error) {
 	return s, err
 }
 
-// Devices lists those of a session, by id. Codes: not_found, conflict (it has none by its kind).
+// Devices lists the devices of a session, by id. Codes: not_found, conflict (sessions of this kind have no devices).
 func (c *Client) Devices(ctx context.Context, session string) ([]puntuale.Device, error) {
 	s, err := c.ofDevices(ctx, session)
 	if err != nil {
@@ -70,8 +70,8 @@ func (c *Client) Devices(ctx context.Context, session string) ([]puntuale.Device
 	return all, nil
 }
 
-// UnlinkDevice ends a device: its token is worth nothing from then on, and what it holds is uncertain. Codes: not_found,
-// conflict (the session has none by its kind).
+// UnlinkDevice unlinks a device. Its token is not valid any more, and the messages that it holds are uncertain. Codes: not_found, conflict
+// (sessions of this kind have no devices).
 func (c *Client) UnlinkDevice(ctx context.Context, session, device string) error {
 	s, err := c.ofDevices(ctx, session)
 	if err != nil {
@@ -97,8 +97,8 @@ type NewDevice struct {
 	Faults   []puntuale.Fault // found by the caller in the request itself
 }
 
-// LinkDevice links a device by a one-time code, and returns the token that it is to show. Codes: invalid, not_found (the
-// code was used, or is over), conflict (the session has as many devices as it may).
+// LinkDevice links a device by a one-time code, and returns the token that the device must send. Codes: invalid, not_found (the code was
+// used, or is over), conflict (the session has as many devices as it may).
 func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device, string, error) {
 	f := request.Faults(r.Faults)
 	f.Required("body.name", r.Name, puntuale.MaxDeviceName)
@@ -125,13 +125,13 @@ func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device,
 	return d, token, nil
 }
 
-// Device is a linked device seen through its token: it reaches the messages of its session, and nothing else.
+// Device is a linked device reached by its token: it reaches the messages of its session, and nothing else.
 type Device struct {
 	puntuale.Device
 	client *Client
 }
 
-// Device returns the device whose token it is. Codes: forbidden for other keys.
+// Device returns the device that owns the token. Codes: forbidden for other keys.
 func (c *Caller) Device() (*Device, error) {
 	if c.principal.Side != puntuale.DeviceSide {
 		return nil, forbidden(faultCallerDeviceToken)
@@ -148,10 +148,10 @@ func (d *Device) SessionOf(ctx context.Context) (Session, error) {
 	return d.client.Session(ctx, d.Session.String())
 }
 
-// seenEvery is how often a device is noted while it calls.
+// seenEvery is how often the store notes that a device calls.
 const seenEvery = time.Minute
 
-// See notes that the device called, once in a while.
+// See notes that the device called, but not at every call.
 func (d *Device) See(ctx context.Context) error {
 	now := d.client.control.clock.Now()
 	if now.Sub(d.Seen) < seenEvery {
@@ -174,7 +174,7 @@ func (d *Device) Unlink(ctx context.Context) error {
 	return nil
 }
 
-// Due lists what the device could take now, in order, and what it holds: at most 100 of each.
+// Due lists the messages that the device could take now, in order, and those that it holds: at most 100 of each.
 func (d *Device) Due(ctx context.Context) (due, held []puntuale.HeldMessage, err error) {
 	if due, err = d.client.tenant.Takeable(ctx, d.Session, d.ID, d.client.control.clock.Now(), puntuale.MaxTaken); err != nil {
 		return nil, nil, fmt.Errorf("look for what is due: %w", err)
@@ -194,11 +194,11 @@ type TakeCall struct {
 	Faults  []puntuale.Fault
 }
 
-// defaultTaken is how many messages a take asks for that does not say.
+// defaultTaken is how many messages a take gets that names no number.
 const defaultTaken = 10
 
-// Take begins attempts of messages that are due; the device holds them from then on. Codes: invalid, conflict (the message
-// cannot be taken now), not_found (it was unlinked meanwhile), unavailable.
+// Take begins attempts of messages that are due; the device holds them from then on. Codes: invalid, conflict (the message cannot be taken
+// now), not_found (the device was unlinked meanwhile), unavailable.
 func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, error) {
 	f := request.Faults(r.Faults)
 	now := d.client.control.clock.Now()
@@ -235,7 +235,7 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, 
 	return held, nil
 }
 
-// Wait waits a second before the device looks again. It reports false when the call has ended, or the server stops.
+// Wait waits a second before the next look for the device. It reports false when the call has ended, or the server stops.
 func (d *Device) Wait(ctx context.Context) bool {
 	c := d.client.control
 	fired, release := c.clock.After(time.Second)
@@ -265,7 +265,7 @@ func lease(f *request.Faults, seconds *int) time.Duration {
 // Attempt names an attempt to its device.
 func Attempt(h puntuale.HeldRef) string { return fmt.Sprintf("%d.%d", h.Message, h.Token) }
 
-// parseAttempt reads what [Attempt] made; ok is false for what never named an attempt.
+// parseAttempt reads what [Attempt] made; ok is false for a text that Attempt did not make.
 func parseAttempt(text string) (h puntuale.HeldRef, ok bool) {
 	n, err := fmt.Sscanf(text, "%d.%d", &h.Message, &h.Token)
 	return h, err == nil && n == 2 && Attempt(h) == text && h.Token > 0
@@ -278,7 +278,7 @@ type Renewed struct {
 	Lost     []string // the hold was over, or there is no such attempt
 }
 
-// Renew has the device hold messages for longer. Codes: invalid, not_found (it was unlinked).
+// Renew lets the device hold messages for longer. Codes: invalid, not_found (the device was unlinked).
 func (d *Device) Renew(ctx context.Context, attempts []string, seconds *int, found ...puntuale.Fault) (Renewed, error) {
 	f := request.Faults(found)
 	now := d.client.control.clock.Now()
@@ -366,7 +366,7 @@ const (
 	reasonMaybe            puntuale.ReasonCode = "device.maybe"
 )
 
-// outcome is what a report means. Every detail says who declared it.
+// outcome translates a report into an outcome. Every detail says who declared it.
 func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool) {
 	by := reasonDeclared
 	if d.Assisted {
@@ -393,7 +393,7 @@ func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool
 // SealedPush is the purpose for which a device's push subscription is sealed. Its place is the session's.
 const SealedPush = "push"
 
-// PushTarget is where a device's browser wants to be told of due messages.
+// PushTarget is the address at which a device's browser receives pushes about due messages.
 type PushTarget struct {
 	Endpoint string `json:"endpoint"`
 	P256dh   string `json:"p256dh"` // the browser's public key, base64url
@@ -403,7 +403,7 @@ type PushTarget struct {
 // maxPushEndpoint bounds the address of a push service, in characters.
 const maxPushEndpoint = 2048
 
-// checkPush notes what is wrong with a subscription. The address is called through the safe fetcher only.
+// checkPush notes what is wrong with a subscription. Only the safe fetcher calls the address.
 func checkPush(f *request.Faults, to PushTarget) {
 	f.Text("body.endpoint", to.Endpoint, maxPushEndpoint)
 	if u, err := url.Parse(to.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -419,10 +419,10 @@ func checkPush(f *request.Faults, to PushTarget) {
 	}
 }
 
-// PushKey is the installation's public key for Web Push, base64url; "" where nobody is told.
+// PushKey is the installation's public key for Web Push, base64url; "" if the installation sends no pushes.
 func (d *Device) PushKey() string { return d.client.control.devices.pushKey }
 
-// SetPush replaces where the device wants to be told. Codes: invalid, not_found.
+// SetPush replaces the address to which pushes for the device go. Codes: invalid, not_found.
 func (d *Device) SetPush(ctx context.Context, to PushTarget, found ...puntuale.Fault) error {
 	f := request.Faults(found)
 	checkPush(&f, to)
@@ -441,7 +441,7 @@ func (d *Device) SetPush(ctx context.Context, to PushTarget, found ...puntuale.F
 	return nil
 }
 
-// EndPush ends being told. Codes: not_found.
+// EndPush ends pushes to the device. Codes: not_found.
 func (d *Device) EndPush(ctx context.Context) error {
 	if err := d.client.tenant.KeepPush(ctx, d.ID, nil); err != nil {
 		return fmt.Errorf("forget where device %d wants to be told: %w", d.ID, err)

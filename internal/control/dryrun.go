@@ -16,14 +16,14 @@ import (
 	"puntuale/internal/plan"
 )
 
-// RehearsalCall is a sequence as it is being written, and a person to try it for.
+// RehearsalCall is a request to try an unsaved sequence for a person.
 type RehearsalCall struct {
 	Sequence NewSequence
 	Phone    string            // "" for nobody in particular
 	Fields   map[string]string // what a start would pass
 }
 
-// DryRun is what a sequence would do. What is wrong with one step does not hide the others.
+// DryRun shows what a sequence would do. A fault in one step does not hide the other steps.
 type DryRun struct {
 	Plan     plan.Plan
 	Fields   []puntuale.Field
@@ -43,11 +43,11 @@ type FieldDate struct {
 // rehearsedPhone stands for a recipient that nobody named.
 const rehearsedPhone = "+393331234567"
 
-// exampleDays is how far ahead the example of a date lies that nobody passes.
+// exampleDays is how far ahead the example lies for a date that the caller does not give.
 const exampleDays = 7
 
-// Rehearse plans a start of a sequence that need not be stored, by the same planner as a start, and stores and counts
-// nothing. Faults of the sequence and of the given values belong to the answer. Its errors are those of the store.
+// Rehearse plans a start of a sequence with the same planner as a start. The sequence need not be stored, and nothing is stored or counted.
+// Faults of the sequence and of the values are part of the answer. Errors come only from the store.
 func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, error) {
 	zone, err := c.zone()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	return r, nil
 }
 
-// examples are the values passed, with an example for each needed one that is not.
+// examples are the given values, with an example for each needed value that is missing.
 func (c *Client) examples(r *DryRun, given map[string]string, zone *time.Location) map[string]plan.Value {
 	passed := map[string]plan.Value{}
 	for _, f := range r.Fields {
@@ -96,7 +96,7 @@ func (c *Client) examples(r *DryRun, given map[string]string, zone *time.Locatio
 	return passed
 }
 
-// Example is a value that a date or a media address may have; "" for other fields. now is in the client's zone.
+// Example is a valid value for a date or a media address; "" for other fields. now is in the client's zone.
 func Example(f puntuale.Field, now time.Time) string {
 	switch f.Kind {
 	case puntuale.FieldDate:
@@ -107,7 +107,7 @@ func Example(f puntuale.Field, now time.Time) string {
 	return ""
 }
 
-// anchors are the moments of the date fields that steps are reckoned from.
+// anchors are the moments of the date fields that are the anchors of steps.
 func anchors(s puntuale.Sequence, passed map[string]plan.Value, zone *time.Location) (dates []FieldDate) {
 	for _, step := range s.Steps {
 		name := step.Timing.Anchor
@@ -123,8 +123,7 @@ func anchors(s puntuale.Sequence, passed map[string]plan.Value, zone *time.Locat
 
 var faultyStep = regexp.MustCompile(`^(?:body\.)?steps\[(\d+)\](.*)$`)
 
-// rehearse plans the steps that can be planned. Steps with faults are left out, and the rest is planned again; a step
-// keeps its place by its number.
+// rehearse plans the steps that can be planned. It leaves out steps with faults, and plans the rest again. A step keeps its number.
 func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
 	good := make([]int, 0, len(s.Steps)) // the numbers of the steps that are left
 	bad := map[int]bool{}
@@ -159,7 +158,7 @@ func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
 	}
 }
 
-// leaveOut files the faults of a plan, and returns the steps without those that have some.
+// leaveOut notes the faults of a plan, and returns the steps that have none.
 func (r *DryRun) leaveOut(err error, s puntuale.Sequence, good []int) (left []int) {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {

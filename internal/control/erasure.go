@@ -10,10 +10,10 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Erase forgets the person behind a number, or a group. It cancels what is pending to it, and removes the number and
-// all texts from what the client has of it. What is counted and charged stays. It counts one call and is never refused
-// by the cap; a repeat finishes what a failure left. found are faults that the caller found in the request itself.
-// Codes: invalid; busy, not counted, when messages to the number are just being sent.
+// Erase forgets the person behind a number, or a group. It cancels what is pending to it, and removes the number and all texts from the
+// client's data. Counts and charges stay. It counts one call and is never refused by the cap; a repeat finishes what a failure left. found
+// are faults that the caller found in the request itself. Codes: invalid; busy, not counted, when messages to the number are just being
+// sent.
 func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Fault) (puntuale.ErasureResult, error) {
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
@@ -36,13 +36,13 @@ func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Faul
 	return done, nil
 }
 
-// Mark is what stands for a number in a client's blacklist once its person was erased. Nobody can tell the number from
-// it without the vault. Each client has another one for the same number.
+// Mark replaces a number in a client's blacklist after its person was erased. Without the vault, nobody can find the number. Each client
+// has another mark for the same number.
 func Mark(v *auth.Vault, client puntuale.ClientID, phone string) string {
 	return puntuale.MarkPrefix + v.Mark("blacklist", client.String(), phone)
 }
 
-// mark is "" without a vault.
+// mark returns "" without a vault.
 func (c *Client) mark(phone string) string {
 	if c.control.vault == nil {
 		return ""

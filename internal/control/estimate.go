@@ -25,7 +25,7 @@ func (c *Client) limitsOf(ctx context.Context, session puntuale.Session, now tim
 	return limits, nil
 }
 
-// networkTemplatesOf reads what is known of the approved templates that a sequence names; nothing for other sessions than Official ones.
+// networkTemplatesOf reads the approved templates that a sequence names. Only Official sessions have them.
 func (c *Client) networkTemplatesOf(ctx context.Context, limits campaign.Limits, sequence puntuale.Sequence) ([]puntuale.NetworkTemplate, error) {
 	var names []string
 	for _, step := range sequence.Steps {
@@ -59,7 +59,7 @@ func (c *Control) pricesOf(limits campaign.Limits, known []puntuale.NetworkTempl
 	}
 }
 
-// templateOf is what is known of a template; the zero one where it is nothing.
+// templateOf returns what the store knows of a template; the zero value if it knows nothing.
 func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale.NetworkTemplate {
 	for _, t := range known {
 		if t.Name == a.Name && t.Language == strings.ReplaceAll(a.Language, "-", "_") {
@@ -76,7 +76,7 @@ type CampaignBill struct {
 	Free      int                    // messages that it delivered for nothing
 }
 
-// CampaignBill compares what a campaign's check estimated with what the network told; nil where the network takes nothing.
+// CampaignBill compares what a campaign's check estimated with what the network billed; nil if the network bills nothing.
 func (c *Client) CampaignBill(ctx context.Context, of Campaign) (*CampaignBill, error) {
 	charges, err := c.tenant.Charges(ctx, of.ID)
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// FileFacts is what the address of a file leads to.
+// FileFacts are the facts about a file at an address.
 type FileFacts struct {
 	Kind string // "image/jpeg"
 	Size int64  // bytes
 }
 
-// How often a client's people may have addresses tried, and how long they wait for one.
+// How often a client's people may try addresses, and how long they wait for one.
 const (
 	fileTries  = 20
 	fileSpan   = time.Minute
 	fileWithin = 20 * time.Second
 )
 
-// fileChecks try files, and count the tries of this process. A second one allows as many again, which is no harm.
+// fileChecks try files, and count the tries. Each process counts alone, so two processes allow twice as many. That does no harm.
 type fileChecks struct {
 	source puntuale.MediaSource // nil: nobody can try a file
 
@@ -71,7 +71,7 @@ func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error)
 	return FileFacts{Kind: m.ContentType, Size: m.Size}, nil
 }
 
-// enter counts a try, and refuses the one too many.
+// enter counts a try, and refuses it if there were too many.
 func (w *fileChecks) enter(client puntuale.ClientID, now time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,8 +17,7 @@ const (
 	followAgainIn = 10 * time.Second
 )
 
-// follows are the clients whose messages, or links, somebody looks at. However many look at one client, the store is
-// asked once each time.
+// follows are the clients whose messages or links somebody follows. The store is asked once for each client, however many people follow it.
 type follows struct {
 	mu    sync.Mutex
 	of    map[puntuale.ClientID]*followed
@@ -86,8 +85,7 @@ func (w *Following) Stop() {
 	})
 }
 
-// Next waits until the version is another than the one known, and returns it. It fails when the context ends, or the
-// server stops.
+// Next waits until the version changes, and returns the new one. It fails when the context ends, or the server stops.
 func (w *Following) Next(ctx context.Context) (string, error) {
 	f := &w.client.control.follows
 	for {
@@ -116,7 +114,7 @@ func (f *follows) end() chan struct{} {
 	return f.ended
 }
 
-// Stopping is closed when nobody may wait any more: the server stops.
+// Stopping returns a channel that is closed when the server stops: then nobody may wait any more.
 func (c *Control) Stopping() <-chan struct{} {
 	f := &c.follows
 	f.mu.Lock()
@@ -124,7 +122,7 @@ func (c *Control) Stopping() <-chan struct{} {
 	return f.end()
 }
 
-// EndFollowing lets nobody wait for changes any more: the server stops.
+// EndFollowing ends all waiting for changes, because the server stops.
 func (c *Control) EndFollowing() {
 	f := &c.follows
 	f.mu.Lock()
@@ -135,7 +133,7 @@ func (c *Control) EndFollowing() {
 	}
 }
 
-// poll reads the version again and again, until nobody follows. While the store cannot be read there is nothing new.
+// poll reads the version again and again, until nobody follows. While the store cannot be read, it reports no change.
 func (c *Client) poll(ctx context.Context, own *followed) {
 	f := &c.control.follows
 	for ctx.Err() == nil {
@@ -150,5 +148,29 @@ func (c *Client) poll(ctx context.Context, own *followed) {
 		if c.control.clock.Sleep(ctx, followEvery) != nil {
 			return
 		}
+	}
+}
+
+// feedLag is how long after a moment something may still be committed that bears it. A feed that somebody follows says
+// nothing final about the last two seconds: neither where the next page begins nor that a period is complete.
+const feedLag = 2 * time.Second
+
+// follow reads a part of a feed. read also returns the moment up to which its answer claims to be complete: zero when it
+// claims nothing. Until that is feedLag ago the answer waits, at most as long as that, and is read again.
+func (c *Client) follow(ctx context.Context, read func(now time.Time) (complete time.Time, err error)) error {
+	for left := feedLag; ; {
+		now := c.control.clock.Now()
+		complete, err := read(now)
+		if err != nil || complete.IsZero() {
+			return err
+		}
+		wait := min(complete.Add(feedLag).Sub(now), left)
+		if wait <= 0 {
+			return nil
+		}
+		if err := c.control.clock.Sleep(ctx, wait); err != nil {
+			return err
+		}
+		left -= wait
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// NewGateway is what a session of type Send_app is given to reach its gateway.
+// NewGateway is a request with what a session of type Send_app needs to reach its gateway.
 type NewGateway struct {
 	BaseURL     string // "": the address of SendApp Cloud
 	AccessToken string
@@ -34,10 +34,9 @@ const (
 	faultGatewayNotHTTPS       puntuale.ReasonCode = "gateway.not_https"
 )
 
-// SetGateway replaces the keys of a session with a gateway, or some of them, and has its node look at them. A blank
-// member changes nothing. With another base URL the token must be given, so that no other server is shown the stored
-// one. Codes: forbidden, not_found, invalid, conflict (it sends through no gateway, or another session has the
-// instance).
+// SetGateway replaces some or all keys of a session with a gateway, and makes its node read them. A blank member changes nothing. A new
+// base URL needs a token in the same request, so that no other server gets the stored token. Codes: forbidden, not_found, invalid, conflict
+// (the session sends through no gateway, or another session has the instance).
 func (c *Client) SetGateway(ctx context.Context, id string, r NewGateway) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -58,7 +57,7 @@ func (c *Client) SetGateway(ctx context.Context, id string, r NewGateway) (Sessi
 	return c.looked(ctx, id, found.ID)
 }
 
-// changedGateway makes new sealed keys of the old ones and what is asked for.
+// changedGateway makes new sealed keys from the old ones and the request.
 func (c *Client) changedGateway(id puntuale.SessionID, old []byte, r NewGateway) ([]byte, string, error) {
 	vault := c.control.vault
 	var before puntuale.GatewayKeys
@@ -80,8 +79,8 @@ func (c *Client) changedGateway(id puntuale.SessionID, old []byte, r NewGateway)
 // maxInstance bounds the gateway's id of a number, in characters. The family's have 13.
 const maxInstance = 64
 
-// checkGateway notes what is wrong with a gateway's keys, and never their values. It returns them cleaned: white space
-// around them is what copying left.
+// checkGateway notes faults of a gateway's keys, but never their values. It returns the keys without white space around them, which comes
+// from copying.
 func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntuale.GatewayKeys {
 	k := puntuale.GatewayKeys{
 		BaseURL:     strings.TrimRight(strings.TrimSpace(g.BaseURL), "/"),

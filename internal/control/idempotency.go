@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Once makes a repeat of a call that creates or sends give the first call's answer, as a [*puntuale.Replayed] error.
-// The zero value does not.
+// Once makes a call that creates or sends have its effect once: a repeat gets the first call's answer, as a [*puntuale.Replayed] error. The
+// zero value does nothing.
 type Once[T any] struct {
 	Scope  string // method and path: "POST /api/sequences"
 	Key    string // the caller's; "" is none
@@ -33,19 +33,19 @@ const maxIdempotencyKey = 255
 
 const faultCallBadIdempotencyKey puntuale.ReasonCode = "call.bad_idempotency_key"
 
-// sane reports an idempotency key that every database keeps as it is; "" is none, and fine.
+// sane reports whether every database keeps an idempotency key unchanged. "" means no key, and is fine.
 func sane(key string) bool {
 	return len(key) <= maxIdempotencyKey && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// hashOf tells a repeat from another call under the same key.
+// hashOf distinguishes a repeat from another call under the same key.
 func hashOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
 }
 
-// Begin looks whether the call is a repeat. clash, a conflict, is to be answered after all that is wrong with the
-// request itself; err may be the earlier answer.
+// Begin finds out whether the call is a repeat. clash is a conflict: the caller answers it only if the request itself has no fault. err may
+// be the earlier answer.
 func (o Once[T]) Begin(ctx context.Context, store puntuale.IdempotencyStore, f *request.Faults) (call *Keyed[T], clash, err error) {
 	if !o.check(f) {
 		return nil, nil, nil
@@ -70,7 +70,7 @@ func (o Once[T]) BeginSealed(ctx context.Context, store puntuale.IdempotencyStor
 	return call.look(ctx, store)
 }
 
-// check reports whether the key can be looked for.
+// check reports whether the store can look for the key.
 func (o Once[T]) check(f *request.Faults) bool {
 	if !sane(o.Key) {
 		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
@@ -79,7 +79,7 @@ func (o Once[T]) check(f *request.Faults) bool {
 	return o.Key != ""
 }
 
-// keyed is the call under its key, which nobody has looked for yet; nil for a call without one.
+// keyed returns the call under its key, before anybody looked for that; nil for a call without a key.
 func (o Once[T]) keyed() *Keyed[T] {
 	if o.Key == "" {
 		return nil
@@ -87,7 +87,7 @@ func (o Once[T]) keyed() *Keyed[T] {
 	return &Keyed[T]{once: &puntuale.Idempotency{Scope: o.Scope, Key: o.Key, Hash: hashOf(o.Body)}, answer: o.Answer}
 }
 
-// look looks for the answer of an earlier call.
+// look looks up the answer of an earlier call.
 func (k *Keyed[T]) look(ctx context.Context, store puntuale.IdempotencyStore) (call *Keyed[T], clash, err error) {
 	if k == nil || !sane(k.once.Key) {
 		return k, nil, nil
@@ -104,8 +104,7 @@ func (k *Keyed[T]) look(ctx context.Context, store puntuale.IdempotencyStore) (c
 	return k, nil, nil
 }
 
-// Keep returns what the store takes, nil for a call without a key. result makes the call's result of what the store
-// returns.
+// Keep returns the value that the store takes, nil for a call without a key. result turns the store's result into the call's answer.
 func (k *Keyed[T]) Keep(result func(stored any) T) *puntuale.Idempotency {
 	if k == nil {
 		return nil

@@ -29,7 +29,7 @@ func TestLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newLimited(t, driver(t))
-			for _, row := range slices.Concat(clientLimits, messageLimits, listLimits, partnerLimits, peopleLimits, w.missing()) {
+			for _, row := range slices.Concat(clientLimits, messageLimits, listLimits, replyLimits, partnerLimits, peopleLimits, w.missing()) {
 				if got := says(row.call(t.Context(), w)); got != row.want {
 					t.Errorf("%s: %s, want %s", row.verb, got, row.want)
 				}
@@ -338,8 +338,32 @@ var clientLimits = []limit{
 	{"SetPush", "invalid body.endpoint body.endpoint body.p256dh body.auth", func(ctx context.Context, w *limited) error {
 		return w.device.SetPush(ctx, control.PushTarget{Endpoint: "http://x/" + long, P256dh: long, Auth: nul})
 	}},
+	{"AddContact", "invalid body.phone body.name body.language body.source body.tags body.fields body.fields", func(ctx context.Context, w *limited) error {
+		_, err := w.client.AddContact(ctx, control.NewContact{Phone: long, Name: long, Language: long, Source: nul, Tags: many, Fields: manyValues()}, control.Once[puntuale.Contact]{})
+		return err
+	}},
+	{"AddContact", "invalid body.tags[0] body.tags[1] body.fields body.fields.x", func(ctx context.Context, w *limited) error {
+		_, err := w.client.AddContact(ctx, control.NewContact{Phone: "3331234567", Tags: []string{long, " "}, Fields: map[string]control.ContactValue{"x": {Text: long}, nul: {}}}, control.Once[puntuale.Contact]{})
+		return err
+	}},
+	{"ImportContacts", "invalid query.source", func(ctx context.Context, w *limited) error {
+		_, err := w.client.ImportContacts(ctx, strings.NewReader(""), "text/csv", control.ContactImport{Source: long})
+		return err
+	}},
+	{"ImportContacts", "invalid query.columns query.columns query.source", func(ctx context.Context, w *limited) error {
+		_, err := w.client.ImportContacts(ctx, strings.NewReader("a,b,c\n1,2,3\n"), "text/csv", control.ContactImport{Columns: "x-y:a,consent:b"})
+		return err
+	}},
 	{"AddBlacklisted", "invalid body.phone body.reason", func(ctx context.Context, w *limited) error {
 		_, err := w.client.AddBlacklisted(ctx, long, long, control.Once[puntuale.BlacklistEntry]{})
+		return err
+	}},
+	{"AnswerFromSandbox", "invalid body.phone body.text body.network_id body.network_id header.Idempotency-Key", func(ctx context.Context, w *limited) error {
+		_, err := w.client.AnswerFromSandbox(ctx, control.SandboxReply{Session: w.session, Phone: long, Text: strings.Repeat("x", puntuale.MaxReply+1), NetworkID: long + nul, Key: long + nul})
+		return sorted(err, "body.phone", "body.text", "body.network_id", "header.Idempotency-Key")
+	}},
+	{"OpenMedia", "gone", func(ctx context.Context, w *limited) error {
+		_, err := w.client.OpenMedia(ctx, puntuale.Reply{})
 		return err
 	}},
 	{"RemoveBlacklisted", "invalid body.phone", func(ctx context.Context, w *limited) error {
@@ -433,6 +457,18 @@ var messageLimits = []limit{
 		_, err := w.client.Restore(ctx, w.message)
 		return err
 	}},
+	{"ContactsOf", "", func(ctx context.Context, w *limited) error {
+		_, err := w.client.ContactsOf(ctx, nul, long)
+		return err
+	}},
+	{"Recipient", "invalid query.phone", func(_ context.Context, w *limited) error {
+		_, err := w.client.Recipient(nul + long)
+		return err
+	}},
+	{"StopRun", "invalid body.phone", func(ctx context.Context, w *limited) error {
+		_, err := w.client.StopRun(ctx, nul+long, nul+long)
+		return err
+	}},
 	{"Standing", "invalid body.phone", func(ctx context.Context, w *limited) error {
 		_, err := w.client.Standing(ctx, w.sequence, nul)
 		return err
@@ -441,6 +477,15 @@ var messageLimits = []limit{
 		_, err := w.client.Blacklisted(ctx, nul+long)
 		return err
 	}},
+}
+
+// manyValues are more fields than a contact has, one of them with a name that is none.
+func manyValues() map[string]control.ContactValue {
+	values := map[string]control.ContactValue{long: {Text: "x"}}
+	for i := range puntuale.MaxContactFields {
+		values[fmt.Sprintf("f%d", i)] = control.ContactValue{Text: "x"}
+	}
+	return values
 }
 
 // listLimits are what is read.
@@ -491,6 +536,18 @@ var listLimits = []limit{
 	}},
 	{"Chat", "invalid query.phone", func(ctx context.Context, w *limited) error {
 		_, _, err := w.client.Chat(ctx, w.session, nul, math.MaxInt)
+		return err
+	}},
+	{"Contacts", "invalid query.limit query.cursor query.name query.tag query.phone", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.Contacts(ctx, control.ContactQuery{Tag: long, Phone: long, Name: long}, wide)
+		return sorted(err, "query.limit", "query.cursor")
+	}},
+	{"Contacts", "invalid query.phone", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.Contacts(ctx, control.ContactQuery{Phone: long + "*"}, request.Page{})
+		return err
+	}},
+	{"CountContacts", "invalid query.name", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CountContacts(ctx, control.ContactQuery{Name: nul}, math.MaxInt)
 		return err
 	}},
 	{"FindBlacklisted", "invalid query.limit query.cursor query.q", func(ctx context.Context, w *limited) error {
@@ -669,14 +726,15 @@ func (w *limited) missing() (rows []limit) {
 var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
 	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
-	Client.At Client.Campaign Client.CampaignProgress Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients
+	Client.Contact Client.UpdateContact Client.DeleteContact Client.RecipientsFrom Client.At Client.Campaign Client.CampaignProgress Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients
 	Client.CheckCampaign Client.StartCampaign Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign Client.CampaignBill
-	Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.Standing
+	Client.Reply Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice ClientKeys.Rotate ClientKeys.Revoke Client.Stop Client.Standing
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
 // unlimited are the verbs that take nothing from outside, or only what cannot be too much.
-var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.Follow Client.ID ClientKeys.List Client.MayCreate Client.Pulse
+var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.ContactTags Client.Follow Client.ID ClientKeys.List Client.MayCreate Client.Pulse
+	Client.Settings Client.UnreadReplies Client.ConfirmOptOut
 	Client.ReleaseHeld Client.Restored Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Partner.Team Team.Users Device.Due Device.EndPush Device.Owner Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
 
@@ -685,7 +743,7 @@ var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles 
 func TestEveryVerbHasItsLimits(t *testing.T) {
 	t.Parallel()
 	known := slices.Concat(namesOneThing, unlimited)
-	for _, row := range slices.Concat(clientLimits, messageLimits, listLimits) {
+	for _, row := range slices.Concat(clientLimits, messageLimits, listLimits, replyLimits) {
 		known = append(known, row.verb, "Client."+row.verb, "Device."+row.verb)
 	}
 	for _, row := range slices.Concat(partnerLimits, peopleLimits) {

@@ -24,9 +24,9 @@ const (
 	faultSessionGoesWithCode puntuale.ReasonCode = "session.goes_with_code"
 )
 
-// Pair begins to link a session, anew if that is under way, and returns it with the first code to be shown. Codes that
-// follow are in what [Client.Session] returns. Codes: forbidden, not_found, invalid. conflict: it is linked, nothing
-// links sessions of its type, or nothing came of it. busy: the network, or the session's node, did not answer in time.
+// Pair begins to link a session, and begins anew if a pairing is under way. It returns the session with the first pairing code.
+// [Client.Session] returns later pairing codes. Error codes: forbidden, not_found, invalid. conflict: the session is linked, this build
+// cannot link its type, or the pairing failed. busy: the network, or the session's node, did not answer in time.
 func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -70,7 +70,7 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 	return c.Session(ctx, id)
 }
 
-// pairPhone reads the number of the phone that is to be linked, which is no group.
+// pairPhone reads the number of the phone that is to be linked. It must not be a group.
 func (c *Client) pairPhone(f *request.Faults, text string) string {
 	phone, err := request.ParseRecipient(text, c.account.Region)
 	refused, _ := errors.AsType[*request.RecipientError](err)
@@ -86,8 +86,8 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 	return phone
 }
 
-// Unlink ends a session's link, or the pairing under way, and returns the session. Pending messages wait. One that is
-// not linked stays so. Codes: not_found, busy (messages are being sent; the session's node did not answer in time).
+// Unlink ends a session's link, or the pairing under way, and returns the session. Pending messages wait. A session that is not linked
+// stays so. Codes: not_found, busy (messages are being sent; the session's node did not answer in time).
 func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
 	if err == nil && found.ByDevice() {
@@ -107,8 +107,8 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	return c.Session(ctx, id)
 }
 
-// drained does what needs a session of which nothing is in flight. The session rests for a bounded time, should this
-// process die before it says that it may go on.
+// drained runs a function while nothing of the session is in flight. The session rests only for a bounded time, in case this process dies
+// before it ends the rest.
 func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() error) error {
 	order := puntuale.DrainOrder{Until: c.control.clock.Now().Add(drainMost)}
 	err := c.command(ctx, id, puntuale.CommandDrain, order.JSON())
@@ -123,8 +123,8 @@ func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() e
 	return err
 }
 
-// stateOf tells how far a session is from sending, as far as anybody knows. It is what its last owner wrote, without
-// what only an owner could keep up.
+// stateOf returns the session's link state, as its last owner wrote it. Without an owner, it leaves out states that only an owner can keep
+// true.
 func (c *Client) stateOf(s puntuale.Session) Session {
 	shown := Session{Session: s, State: s.LinkOf(), Number: s.Link.Number, Detail: s.Link.Detail, Condition: s.Link.Condition}
 	now, owned := c.control.clock.Now(), s.Owner != 0
@@ -158,7 +158,7 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	return shown
 }
 
-// webhookPath is where a session's network is to report, "" for sessions without a webhook.
+// webhookPath is the path to which a session's network reports, "" for sessions without a webhook.
 func (c *Client) webhookPath(s puntuale.Session) string {
 	switch {
 	case s.Sandbox:
@@ -187,8 +187,8 @@ func (c *Client) openCode(s puntuale.Session) *puntuale.PairingCode {
 }
 
 const (
-	// codeGrace is how long a code is shown after its time, until the next one is stored. A caller that asks just then
-	// gets an answer of the usual form, and asks again at once.
+	// codeGrace is how long a code is shown after its time, until the next one is stored. So a caller that asks at this moment still gets a
+	// code, and asks again soon.
 	codeGrace  = 2 * time.Second
 	drainMost  = 40 * time.Second
 	resumeWait = 5 * time.Second

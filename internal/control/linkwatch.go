@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// linkWatch reads a client's sessions again and again, for all who wait for news of one. The lock of follows guards it.
+// linkWatch polls a client's sessions for all who wait for a change of one. The lock of follows guards it.
 type linkWatch struct {
 	waiting int
 	stop    context.CancelFunc
@@ -15,7 +15,7 @@ type linkWatch struct {
 	looked  chan struct{}                           // closed with the next look
 }
 
-// AwaitSession returns a session as soon as it is not as it was seen. It fails when the context ends, or the server stops.
+// AwaitSession returns a session as soon as it differs from what the caller saw. It fails when the context ends, or the server stops.
 // Codes: not_found; rate_limited when too many wait already.
 func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session) bool) (Session, error) {
 	w, err := c.watchLinks()
@@ -48,7 +48,7 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 	return s, err
 }
 
-// watchLinks counts one more who waits for news of a link. The caller must call leaveLinks.
+// watchLinks counts one more caller who waits for a change of a link. The caller must call leaveLinks.
 func (c *Client) watchLinks() (*linkWatch, error) {
 	f := &c.control.follows
 	f.mu.Lock()
@@ -82,8 +82,7 @@ func (c *Client) leaveLinks(w *linkWatch) {
 	}
 }
 
-// pollLinks reads the client's sessions each linkEvery, until nobody waits. While the store cannot be read there is
-// nothing new.
+// pollLinks reads the client's sessions each linkEvery, until nobody waits. While the store cannot be read, it reports no change.
 func (c *Client) pollLinks(ctx context.Context, w *linkWatch) {
 	for c.control.clock.Sleep(ctx, linkEvery) == nil {
 		found, err := c.allSessions(ctx)

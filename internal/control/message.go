@@ -6,14 +6,14 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/control/request"
 )
 
-// Details returns the messages found, in the order asked, each once; unknown and foreign ids are left out, and
-// what is no id. Codes:
-// invalid.
+// Details returns the messages found, in the order asked, each once. It leaves out unknown ids, other clients' ids, and texts that are no
+// id. Codes: invalid.
 func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageDetail, error) {
 	const location = "query.message_ids"
 	var f request.Faults
@@ -39,7 +39,7 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 	return found, nil
 }
 
-// MessageQuery narrows a list of messages; what is "" does not.
+// MessageQuery narrows a list of messages; a field that is "" does not narrow.
 type MessageQuery struct {
 	State    string // one of the contract's words
 	Origin   string // SINGLE, SEQUENCE, MASSIVE, AUTOMATION
@@ -51,12 +51,12 @@ type MessageQuery struct {
 	Standing bool           // without those in whose place another message stands
 	Page     request.Page
 
-	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that it comes at once. A state that
-	// few messages have, or a text, is looked for so in any case.
+	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that the page comes at once. Searches for a text, or
+	// for a rare state, are always bounded.
 	Brief bool
 }
 
-// BriefCalls are calls, so many that a page looks through them within some 20 ms.
+// BriefCalls is how many calls a page looks through in about 20 ms.
 const BriefCalls = 10_000
 
 // Messages lists the client's messages, newest first. Codes: invalid.
@@ -122,8 +122,7 @@ func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilt
 	return filter, nil
 }
 
-// MediaName is the name that a message's media goes by: the one given, else the last part of its address; "" without
-// media.
+// MediaName is the name of a message's media: the given name, else the last part of its address; "" without media.
 func MediaName(c puntuale.Content) string {
 	if c.MediaURL == "" || c.MediaName != "" {
 		return c.MediaName
@@ -136,4 +135,51 @@ func MediaName(c puntuale.Content) string {
 		return last
 	}
 	return u.Host
+}
+
+// maxOutcomes is the most that one answer lists; the contract sets it.
+const maxOutcomes = 1000
+
+// OutcomeQuery asks for the outcomes of a period.
+type OutcomeQuery struct {
+	Period request.Period
+	Cursor string           // "" from the beginning, else the cursor of the last answer
+	Faults []puntuale.Fault // found by the caller in the request itself
+}
+
+// Outcomes lists what became of messages by the moment it was recorded, oldest first, at most 1,000, with the cursor of
+// what follows. The answer about a period that is over is complete, and so is a page that another one follows. Asked
+// within two seconds after, it waits. A period still running is answered at once, with all that is there. Codes:
+// invalid.
+func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.MessageOutcome, string, error) {
+	loc, err := c.zone()
+	if err != nil {
+		return nil, "", err
+	}
+	var f request.Faults
+	from, to := q.Period.Strict(&f, loc)
+	f = append(f, q.Faults...)
+	f.Text("query.cursor", q.Cursor, puntuale.MaxName)
+	if err := f.Err(); err != nil {
+		return nil, "", err
+	}
+	if !from.Before(to) { // in the hour that a clock change skips
+		return nil, "", nil
+	}
+	var rows []puntuale.MessageOutcome
+	var next string
+	err = c.follow(ctx, func(now time.Time) (complete time.Time, err error) {
+		rows, next, err = c.tenant.Outcomes(ctx, from, to, puntuale.Page{Limit: maxOutcomes, Cursor: q.Cursor})
+		switch {
+		case next != "":
+			complete = rows[len(rows)-1].Done
+		case !now.Before(to):
+			complete = to
+		}
+		return complete, err
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list outcomes: %w", err)
+	}
+	return rows, next, nil
 }

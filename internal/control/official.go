@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// NewKeys is a request to replace an Official session's keys, or some of them: a blank member changes nothing.
+// NewKeys is a request to replace some or all keys of an Official session: a blank member changes nothing.
 type NewKeys struct {
 	puntuale.OfficialKeys
 	NoAccount  bool             // BusinessAccountID is to be none
@@ -20,8 +20,8 @@ type NewKeys struct {
 	Faults     []puntuale.Fault // found by the caller in the request itself
 }
 
-// SetKeys replaces the keys of an Official session, which are never shown again, and has its node look at them. Codes:
-// forbidden, not_found, invalid (also a blank one where there is none to stay), conflict (it is no Official session, or a sandbox).
+// SetKeys replaces the keys of an Official session, which are never shown again, and makes its node read them. Codes: forbidden, not_found,
+// invalid (also a blank member where no key is stored), conflict (the session is not Official, or is a sandbox).
 func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -39,7 +39,7 @@ func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, er
 	return c.looked(ctx, id, found.ID)
 }
 
-// looked has the session's node look at its new keys, and returns the session. A node that does not answer looks later.
+// looked makes the session's node look at its new keys, and returns the session. If the node does not answer, it looks later.
 func (c *Client) looked(ctx context.Context, id string, session puntuale.SessionID) (Session, error) {
 	if _, err := c.give(ctx, session, puntuale.CommandTest, nil); err != nil && puntuale.CodeOf(err) != puntuale.CodeBusy {
 		return Session{}, err
@@ -47,7 +47,7 @@ func (c *Client) looked(ctx context.Context, id string, session puntuale.Session
 	return c.Session(ctx, id)
 }
 
-// changed makes new sealed keys of the old ones and what is asked for.
+// changed makes new sealed keys from the old ones and the request.
 func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, error) {
 	var before puntuale.OfficialKeys
 	if old != nil {
@@ -75,7 +75,7 @@ func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, 
 	return c.seal(id, k), f.Err()
 }
 
-// SessionTest is what came of looking whether a session can send.
+// SessionTest is the result of a test whether a session can send.
 type SessionTest struct {
 	Session   Session
 	OK        bool                      // messages leave now
@@ -83,16 +83,15 @@ type SessionTest struct {
 	Templates puntuale.NetworkTemplates // read anew with it; Problem says why they could not be
 }
 
-// What came of the look, where the session's detail says nothing.
+// The results of a test, where the session's detail says nothing.
 const (
 	reasonNumberWell puntuale.ReasonCode = "link.well_number" // {1}: the number
 	reasonWell       puntuale.ReasonCode = "link.well"
 	reasonNotYet     puntuale.ReasonCode = "link.not_yet"
 )
 
-// TestSession has the node of an Official session, or of one with a gateway, look whether it can send. Of Official ones
-// it reads the templates, too. Codes: not_found, conflict (it is another session), busy (its node did not answer in
-// time).
+// TestSession makes the node of a session test whether the session can send. The session must be Official or have a gateway. For Official
+// ones, the node also reads the templates. Codes: not_found, conflict (another kind of session), busy (the node did not answer in time).
 func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error) {
 	found, err := c.Session(ctx, id)
 	if err == nil && !found.toGateway() {
@@ -132,8 +131,8 @@ type NetworkTemplates struct {
 	Next string // cursor of the next page, "" at the end
 }
 
-// NetworkTemplates lists the templates of an Official session's business, by name and language, as they were last heard
-// of. Codes: not_found, invalid, conflict (it is no Official session, or a sandbox).
+// NetworkTemplates lists the templates of an Official session's business, by name and language, in their last known form. Codes: not_found,
+// invalid, conflict (the session is not Official, or is a sandbox).
 func (c *Client) NetworkTemplates(ctx context.Context, id string, p request.Page) (NetworkTemplates, error) {
 	found, err := c.official(ctx, id)
 	if err != nil {
@@ -160,7 +159,7 @@ const (
 	faultOfficialNumberID      puntuale.ReasonCode = "official.number_id"
 )
 
-// official returns a session that reaches Meta.
+// official returns a session that sends through Meta.
 func (c *Client) official(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
 	switch {
@@ -188,7 +187,7 @@ func (c *Client) seal(id puntuale.SessionID, keys puntuale.OfficialKeys) []byte 
 	return c.control.vault.Seal(puntuale.SealedOfficial, id.SealPlace(), keys.JSON())
 }
 
-// checkKeys notes what is wrong with keys, and never their values. White space around them is what copying left.
+// checkKeys notes faults of keys, but never their values. It removes white space around them, which comes from copying.
 func (c *Client) checkKeys(f *request.Faults, at string, k *puntuale.OfficialKeys) {
 	for _, key := range []struct {
 		name string

@@ -10,10 +10,10 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// PaceChange is a request for another pace; nil stays as it is.
+// PaceChange is a request for another pace; a nil field changes nothing.
 type PaceChange struct{ PerMinute, PerDay, ColdPerMinute, ColdPerDay, Jitter *int }
 
-// SessionChange is a request to change a session; what is nil stays.
+// SessionChange is a request to change a session; a nil field changes nothing.
 type SessionChange struct {
 	Name   *string
 	Pace   *PaceChange
@@ -21,7 +21,7 @@ type SessionChange struct {
 	Faults []puntuale.Fault   // found by the caller in the request itself
 }
 
-// on returns a pace with the change.
+// on returns a pace after the change.
 func (r *PaceChange) on(p puntuale.Pace, f *request.Faults) puntuale.Pace {
 	if r == nil {
 		return p
@@ -90,8 +90,8 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 	return c.Session(ctx, id)
 }
 
-// Reconnect has a session's node connect it at once: one that was replaced, or waits. Codes: not_found, conflict (it is not
-// linked, connects by itself, or may not before a moment), busy (its node did not answer in time).
+// Reconnect makes a session's node connect it at once, if it was replaced or waits. Codes: not_found, busy (the node did not answer in
+// time). conflict: the session is not linked, connects by itself, or must wait until a moment.
 func (c *Client) Reconnect(ctx context.Context, id string) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err

@@ -17,10 +17,10 @@ import (
 	"puntuale/internal/roster"
 )
 
-// previewRows is how many rows of a list show what was read.
+// previewRows is how many rows of a list the preview shows.
 const previewRows = 5
 
-// Recipients is what is known of a campaign's list.
+// Recipients describes a campaign's list.
 type Recipients struct {
 	Size    int
 	Columns []string
@@ -42,8 +42,8 @@ func mapped(l puntuale.RecipientList) (map[string]int, error) {
 	return columns, nil
 }
 
-// AddRecipients appends recipients to a campaign's list; each names its fields. Their phones are looked at by the check.
-// Codes: not_found, invalid, conflict (the campaign started).
+// AddRecipients appends recipients to a campaign's list; each names its fields. The check looks at their phones later. Codes: not_found,
+// invalid, conflict (the campaign started).
 func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -149,7 +149,7 @@ func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) e
 	return err
 }
 
-// listed is a recipient's number as messages have it, "" where it is none: the check says so.
+// listed is a recipient's number in the form of messages, "" if it is no number. Then the check refuses the row.
 func (c *Client) listed(text string) string {
 	if roster.LostDigits(text) {
 		return ""
@@ -161,8 +161,9 @@ func (c *Client) listed(text string) string {
 	return phone
 }
 
-// PutRecipients reads a list from a file, CSV or XLSX, and puts it in the place of the campaign's. The mapping names columns of the file for fields, such as
-// "phone:Telefono,nome:Nome"; "" has it guessed. A file with a fault changes nothing. Codes: not_found, invalid, too_large, conflict (the campaign started), overloaded (too many lists are being read).
+// PutRecipients reads a list from a file, CSV or XLSX, and replaces the campaign's list by it. The mapping names columns of the file for
+// fields, such as "phone:Telefono,nome:Nome"; "" guesses the mapping. A file with a fault changes nothing. Codes: not_found, invalid,
+// too_large, conflict (the campaign started), overloaded (too many lists are being read).
 func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType, mapping string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -184,13 +185,13 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	return c.replaceRecipients(ctx, stored, reader, mapping)
 }
 
-// rowSource is where the rows of a new list come from.
+// rowSource gives the rows of a new list.
 type rowSource interface {
 	Columns() []string
 	Next() (roster.Row, error) // io.EOF at the end
 }
 
-// replaceRecipients writes a list beside the current one, and then makes it that.
+// replaceRecipients writes a new list beside the current one, and then makes it the current one.
 func (c *Client) replaceRecipients(ctx context.Context, stored puntuale.Campaign, from rowSource, mapping string) (Recipients, error) {
 	x := &newList{client: c, campaign: stored, from: from, l: puntuale.RecipientList{Campaign: stored.ID, Columns: from.Columns()}}
 	if err := x.read(ctx, mapping); err != nil {
@@ -202,7 +203,7 @@ func (c *Client) replaceRecipients(ctx context.Context, stored puntuale.Campaign
 	return c.RecipientsOf(ctx, stored.ID.String())
 }
 
-// newList is a list on its way.
+// newList is a list that is being written.
 type newList struct {
 	client   *Client
 	campaign puntuale.Campaign
@@ -294,7 +295,7 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 	return first, nil
 }
 
-// fault files what is wrong with a row, and returns what is wrong with the whole file.
+// fault notes what is wrong with a row, or returns what is wrong with the whole file.
 func (x *newList) fault(err error) error {
 	row, ok := errors.AsType[*roster.RowError](err)
 	if !ok {
@@ -367,7 +368,7 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipie
 	return c.replaceRecipients(ctx, stored, &storedRows{ctx: ctx, tenant: c.tenant, list: l}, mapping)
 }
 
-// storedRows are the rows of a list that is there already.
+// storedRows are the rows of a list that is already stored.
 type storedRows struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as one call
 	tenant puntuale.Tenant
@@ -429,7 +430,7 @@ func fieldNames(fields []puntuale.Field) []string {
 	return names
 }
 
-// RecipientsOf returns what is known of a campaign's list. Codes: not_found.
+// RecipientsOf returns the description of a campaign's list. Codes: not_found.
 func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil || stored.List == 0 {
@@ -505,8 +506,8 @@ func (c *Client) ListRecipients(ctx context.Context, id string, q RecipientQuery
 // retryRows is how many messages one transaction of a retry sends again.
 const retryRows = 500
 
-// RetryCampaign sends the failed messages of a campaign again, counts one call, and returns how many. Those whose fate is uncertain may have arrived: they go again
-// only with uncertain. Codes: not_found, conflict (the campaign did not end, nor run), forbidden.
+// RetryCampaign sends the failed messages of a campaign again, counts one call, and returns how many. Uncertain ones may have arrived, so
+// it sends them again only if uncertain is true. Codes: not_found, conflict (the campaign neither runs nor has ended), forbidden.
 func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (again int, err error) {
 	if err := c.MayCreate(); err != nil {
 		return 0, err
@@ -548,8 +549,8 @@ func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (
 	return again, nil
 }
 
-// resendOfCampaign sends messages of a campaign again, each as soon as its window allows. Free, it counts no call. What was sent
-// again meanwhile, or whose text was removed, is left out.
+// resendOfCampaign sends messages of a campaign again, each as soon as its window allows. With free, it counts no call. It leaves out
+// messages that were sent again meanwhile, or whose text was removed.
 func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time, free bool) (int, error) {
 	found, err := c.tenant.Details(ctx, ids)
 	if err != nil {

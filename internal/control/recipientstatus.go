@@ -4,18 +4,18 @@ import (
 	"context"
 	"fmt"
 	"puntuale/internal/control/request"
-	"strings"
+	"slices"
 
 	"puntuale"
 )
 
-// RecipientStatus is what is known of somebody before a sequence is started for them by hand.
+// RecipientStatus shows what is known of a person before somebody starts a sequence for them.
 type RecipientStatus struct {
 	Blacklisted bool // every message would end as BLACKLISTED
 	Running     bool // messages of the sequence are pending for them already
 }
 
-// Standing looks somebody up, and stores and counts nothing. Codes: not_found (the sequence), invalid.
+// Standing looks up a person. It stores and counts nothing. Codes: not_found (the sequence), invalid.
 func (c *Client) Standing(ctx context.Context, sequence, phone string) (s RecipientStatus, err error) {
 	if _, err = sequenceID(sequence); err != nil {
 		return s, err
@@ -33,6 +33,13 @@ func (c *Client) Standing(ctx context.Context, sequence, phone string) (s Recipi
 	return s, err
 }
 
+// Recipient is a number or a group as messages have it. Codes: invalid.
+func (c *Client) Recipient(text string) (string, error) {
+	var f request.Faults
+	phone := c.recipient(&f, "query.phone", text)
+	return phone, f.Err()
+}
+
 // Blacklisted reports whether a number, as messages have it, is in the blacklist: as it is written, or as the mark of who was
 // erased.
 func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
@@ -45,7 +52,7 @@ func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[st
 	words := make([]string, 0, 2*len(phones))
 	of := make(map[string]string, cap(words)) // the number that a word stands for
 	for _, phone := range phones {
-		if len(phone) > puntuale.MaxPersonID || strings.ContainsRune(phone, 0) {
+		if !possible(phone) {
 			continue // no list has such a number
 		}
 		for _, word := range []string{phone, c.mark(phone)} {
@@ -65,15 +72,45 @@ func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[st
 	return listed, nil
 }
 
-// Unwanted returns the numbers of pending messages that are in the blacklist: those messages will not leave.
-func (c *Client) Unwanted(ctx context.Context, messages ...[]puntuale.MessageDetail) (map[string]bool, error) {
-	var phones []string
+// Unwanted returns which pending messages will not leave, and why. Their number is in the blacklist, or the person did not
+// agree to marketing.
+func (c *Client) Unwanted(ctx context.Context, messages ...[]puntuale.MessageDetail) (map[puntuale.MessageID]puntuale.ReasonCode, error) {
+	var phones, marketing []string
+	waits := func(m *puntuale.MessageDetail) bool {
+		return m.State == puntuale.Pending && m.Intent == 0 && m.Phone != "" && m.Purpose != puntuale.PurposeConfirmation
+	}
 	for _, list := range messages {
 		for i := range list {
-			if m := &list[i]; m.State == puntuale.Pending && m.Intent == 0 && m.Phone != "" {
+			if m := &list[i]; waits(m) {
 				phones = append(phones, m.Phone)
+				if m.Purpose == puntuale.PurposeMarketing {
+					marketing = append(marketing, m.Phone)
+				}
 			}
 		}
 	}
-	return c.BlacklistedAmong(ctx, phones...)
+	listed, err := c.BlacklistedAmong(ctx, phones...)
+	if err != nil {
+		return nil, err
+	}
+	refused := map[string]bool{}
+	if len(marketing) > 0 {
+		slices.Sort(marketing)
+		if refused, err = c.MarketingRefused(ctx, slices.Compact(marketing)...); err != nil {
+			return nil, err
+		}
+	}
+	why := map[puntuale.MessageID]puntuale.ReasonCode{}
+	for _, list := range messages {
+		for i := range list {
+			switch m := &list[i]; {
+			case !waits(m):
+			case listed[m.Phone]:
+				why[m.ID] = puntuale.ReasonBlacklisted
+			case m.Purpose == puntuale.PurposeMarketing && refused[m.Phone]:
+				why[m.ID] = puntuale.ReasonNoConsent
+			}
+		}
+	}
+	return why, nil
 }

@@ -22,9 +22,9 @@ type ResendCall struct {
 	unknown bool // they are among those that a restore left unknown
 }
 
-// Resend schedules messages anew, all or none, and counts one call. Each gets a new message, in the order asked, a
-// repeated id once. Codes: not_found naming each id that is unknown; invalid; conflict naming each message that was sent
-// again before, or is being sent; cap_reached, forbidden. With an error nothing is scheduled or counted.
+// Resend sends messages again, all or none, and counts one call. Each gets a new message, in the order asked. A repeated id gets one.
+// Codes: not_found naming each id that is unknown; invalid; conflict naming each message that was sent again before, or is being sent;
+// cap_reached, forbidden. With an error nothing is scheduled or counted.
 func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendResult, error) {
 	if err := c.MayCreate(); err != nil {
 		return puntuale.ResendResult{}, err
@@ -128,8 +128,7 @@ func (call ResendCall) moments(f *request.Faults, now time.Time, zone *time.Loca
 	return m
 }
 
-// of gives one message its new moments, inside the same window, in whose zone its run was planned. It may leave for as
-// long after its moment as it might before.
+// of gives one message its new moments, inside the same window and in the zone of its run. Its validity stays as long as before.
 func (m resendMoments) of(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
 	r := puntuale.ResendMessage{ID: d.ID, Due: m.now}
 	if !m.day.IsZero() {
@@ -222,7 +221,7 @@ func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (fo
 	return found, places, nil
 }
 
-// placed turns the places in a list without repetitions, which the store names, into those of the request.
+// placed turns places in a list without repetitions, which the store names, into places in the request.
 func placed(err error, places []int) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(e.Faults) == 0 {

@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// Restored tells what a restore from a copy left the client to decide.
+// Restored says what the client must decide after a restore.
 func (c *Client) Restored(ctx context.Context) (puntuale.RestoreResult, error) {
 	r, err := c.tenant.Restored(ctx)
 	if err != nil {
@@ -17,7 +17,7 @@ func (c *Client) Restored(ctx context.Context) (puntuale.RestoreResult, error) {
 	return r, nil
 }
 
-// UnknownMessages lists the messages that may have left before a restore, and about which nobody decided. Codes: invalid.
+// UnknownMessages lists the messages that may have left before a restore, and about which nobody has decided. Codes: invalid.
 func (c *Client) UnknownMessages(ctx context.Context, p request.Page) ([]puntuale.MessageDetail, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
 		return c.tenant.UnknownMessages(ctx, p)
@@ -35,10 +35,9 @@ type UnknownCall struct {
 	Faults []puntuale.Fault
 }
 
-// ResendUnknown sends messages again that may have left before a restore, and closes the old ones as FAILED. Each gets a
-// new message, which leaves now. Repeated, it finds them decided: nothing is sent a third time. All takes them 1,000 at a
-// time, each time all or none, and leaves out those whose content was removed. Codes: not_found and conflict naming each
-// message; cap_reached, forbidden.
+// ResendUnknown sends messages again that may have left before a restore, and closes the old ones as FAILED. Each gets a new message, which
+// leaves now. A repeat finds them decided and sends nothing a third time. With all, it works on 1,000 at a time, each time all or none, and
+// leaves out those whose content was removed. Codes: not_found and conflict naming each message; cap_reached, forbidden.
 func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []puntuale.MessageID, err error) {
 	said := func(m *puntuale.MessageDetail) bool { return !m.Blanked }
 	err = c.eachUnknown(ctx, call, said, func(texts []string) error {
@@ -49,9 +48,8 @@ func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []pun
 	return ids, err
 }
 
-// CloseUnknown leaves messages that may have left before a restore as they are: FAILED, with an uncertain outcome. It
-// returns how many were closed; those that are decided already are not counted. Codes: not_found naming each id that is
-// no message of the client's.
+// CloseUnknown leaves messages that may have left before a restore as they are: FAILED, with an uncertain outcome. It returns how many were
+// closed; it does not count those that were decided before. Codes: not_found naming each id that is no message of the client's.
 func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int, err error) {
 	every := func(*puntuale.MessageDetail) bool { return true }
 	err = c.eachUnknown(ctx, call, every, func(texts []string) error {
@@ -82,7 +80,7 @@ func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int
 	return closed, err
 }
 
-// eachUnknown does something with the ids that a call names, or with all that pass, page by page.
+// eachUnknown calls a function, page by page, with the ids that a call names, or with all ids that pass a filter.
 func (c *Client) eachUnknown(ctx context.Context, call UnknownCall, pass func(*puntuale.MessageDetail) bool, do func(ids []string) error) error {
 	if !call.All {
 		return do(call.IDs)
@@ -126,7 +124,7 @@ func (c *Client) ReleaseHeld(ctx context.Context) error {
 	return nil
 }
 
-// ClientOf returns a client for the tenants. Its calls are not counted. Codes: not_found.
+// ClientOf returns a client for commands of the operator. Its calls are not counted. Codes: not_found.
 func (c *Control) ClientOf(ctx context.Context, of *puntuale.RestoredClient) (*Client, error) {
 	account, err := c.tenants.Partner(of.Partner).Client(ctx, of.Client)
 	if err != nil {

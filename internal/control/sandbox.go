@@ -2,15 +2,17 @@ package control
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
-	"puntuale/internal/control/request"
+	"strings"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
-// SandboxMessages lists what the simulated network received of the client, oldest first. Nothing is missing before the
-// end of a page that is followed by another; one that ends within the last two seconds waits. Codes: invalid.
+// SandboxMessages lists what the simulated network received of the client, oldest first. A page before another one is complete. For
+// messages of the last two seconds, it waits. Codes: invalid.
 func (c *Client) SandboxMessages(ctx context.Context, p request.Page) ([]puntuale.SandboxMessage, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) (rows []puntuale.SandboxMessage, next string, err error) {
 		err = c.follow(ctx, func(time.Time) (complete time.Time, err error) {
@@ -26,4 +28,65 @@ func (c *Client) SandboxMessages(ctx context.Context, p request.Page) ([]puntual
 		return nil, "", fmt.Errorf("list sandbox messages: %w", err)
 	}
 	return rows, next, nil
+}
+
+// SandboxReply is what the phone of the simulated network answers.
+type SandboxReply struct {
+	Session   string // of a sandbox; "" for the client's default one
+	Phone     string // who answers
+	Text      string
+	NetworkID string // the network's; a second reply with the same id is the same message. "": a new one
+
+	Faults     []puntuale.Fault // found by the caller in the request itself
+	Scope, Key string           // a key stands for the id, where none is given
+}
+
+// What a reply of the simulated network cannot be.
+const (
+	faultSandboxOnly  puntuale.ReasonCode = "sandbox.only"
+	faultSandboxGroup puntuale.ReasonCode = "sandbox.group"
+	faultSandboxTaken puntuale.ReasonCode = "sandbox.not_taken"
+)
+
+// AnswerFromSandbox takes a person's answer as a network's. It counts no call. It returns the answer as it was taken, with
+// its session, phone and id. Codes: invalid, conflict (this server takes no replies).
+func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (SandboxReply, error) {
+	f := request.Faults(r.Faults)
+	r.Phone = c.recipient(&f, "body.phone", r.Phone)
+	if strings.HasSuffix(r.Phone, "@g.us") || puntuale.IsNetworkGroup(r.Phone) {
+		f.Add("body.phone", faultSandboxGroup, nil)
+	}
+	f.Required("body.text", r.Text, puntuale.MaxReply)
+	f.Text("body.network_id", r.NetworkID, maxIdempotencyKey)
+	if !sane(r.Key) {
+		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, fmt.Sprint(maxIdempotencyKey))
+	}
+	s, err := c.sessionFor(ctx, &f, r.Session)
+	if err != nil {
+		return SandboxReply{}, err
+	}
+	if s.ID != 0 && !s.Sandbox {
+		f.Add("body.id_sessione", faultSandboxOnly, nil)
+	}
+	if err := f.Err(); err != nil {
+		return SandboxReply{}, err
+	}
+	if c.control.take == nil {
+		return SandboxReply{}, puntuale.Conflict(faultSandboxTaken)
+	}
+	r.Session = s.ID.String()
+	switch {
+	case r.NetworkID != "":
+	case r.Key != "":
+		r.NetworkID = "key." + hashOf([]byte(r.Scope+"\n"+r.Key))
+	default:
+		r.NetworkID = "sandbox." + rand.Text()
+	}
+	h := puntuale.InboundMessage{
+		Client: c.account.ID, Session: s.ID, Phone: r.Phone, At: c.control.clock.Now(), ID: r.NetworkID, Kind: puntuale.ReplyText, Text: r.Text,
+	}
+	if err := c.control.take(ctx, s.ID, puntuale.InboundBatch{Heard: []puntuale.InboundMessage{h.Storable()}}); err != nil {
+		return SandboxReply{}, fmt.Errorf("take a reply of the simulated network: %w", err)
+	}
+	return r, nil
 }

@@ -12,9 +12,8 @@ import (
 	"puntuale"
 )
 
-// Answers that hold a new API key are kept for repeats, but not readable. They are sealed under a key derived from the
-// caller's own, which is stored nowhere. A reader of the database cannot open them, and neither can another key of the
-// same partner.
+// Answers that hold a new API key are kept for repeats, but not readable. They are sealed under a key that is derived from the caller's API
+// key, which is stored nowhere. A reader of the database cannot open them, and neither can another key of the same partner.
 
 // sealer seals and opens the answers of one caller.
 type sealer struct{ aead cipher.AEAD }
@@ -35,7 +34,7 @@ func newSealer(plainKey string) (sealer, error) {
 	return sealer{aead}, nil
 }
 
-// seal makes an answer unreadable. It belongs to its call: under another scope or key it does not open.
+// seal makes an answer unreadable. It can be opened only under the same scope and key.
 func (s sealer) seal(o *puntuale.Idempotency, answer []byte) []byte {
 	sealed := s.aead.Seal(nil, nil, answer, place(o)) //nolint:gosec // the cipher makes a random nonce itself
 	return base64.StdEncoding.AppendEncode(nil, sealed)
@@ -58,7 +57,7 @@ func (s sealer) open(o *puntuale.Idempotency, sealed []byte) ([]byte, error) {
 
 func place(o *puntuale.Idempotency) []byte { return []byte(o.Scope + "\x00" + o.Key + "\x00" + o.Hash) }
 
-// opened opens the earlier answer that a store gives instead of an effect; any other error stays as it is.
+// opened opens the earlier answer that a store returned as an error. It returns any other error unchanged.
 func (s sealer) opened(o *puntuale.Idempotency, err error) error {
 	kept := &puntuale.Replayed{}
 	if !errors.As(err, &kept) {

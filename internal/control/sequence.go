@@ -26,6 +26,7 @@ type NewSequence struct {
 	Session     string // "" for the client's default one, looked up at each start
 	IfRunning   string // allow, skip, restart, reject; "" is allow
 	StopOnReply bool
+	Purpose     string // service or marketing; "" is service
 	Steps       []puntuale.Step
 	Known       []puntuale.Version // of a replacement: the stored one's version must be one of these; none: any
 	Faults      []puntuale.Fault   // found by the caller in the request itself
@@ -62,8 +63,8 @@ func (c *Client) CreateSequence(ctx context.Context, r NewSequence, o Once[Seque
 	return result(id), nil
 }
 
-// ReplaceSequence stores a sequence in the place of another; what was started before keeps its content. Codes:
-// not_found (the sequence), invalid, precondition_failed.
+// ReplaceSequence replaces a stored sequence. Runs that started before keep their content. Codes: not_found (the sequence), invalid,
+// precondition_failed.
 func (c *Client) ReplaceSequence(ctx context.Context, id string, r NewSequence) (Sequence, error) {
 	old, err := c.Sequence(ctx, id)
 	if err != nil {
@@ -124,8 +125,8 @@ func (c *Client) Sequences(ctx context.Context, s SequenceSearch) ([]Sequence, s
 // mostRecent bounds how many sequences LastStarted returns.
 const mostRecent = 20
 
-// LastStarted returns the sequences that were started last, the latest first, at most limit, and at most 20. One that was
-// deleted meanwhile is left out.
+// LastStarted returns the sequences that were started last, the latest first, at most limit, and at most 20. It leaves out deleted
+// sequences.
 func (c *Client) LastStarted(ctx context.Context, limit int) ([]Sequence, error) {
 	ids, err := c.tenant.LastStarted(ctx, max(0, min(limit, mostRecent)))
 	if err != nil {
@@ -165,12 +166,12 @@ func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 	return nil
 }
 
-// restorable is how long a deleted sequence can be had back.
+// restorable is how long a deleted sequence can be restored.
 const restorable = 24 * time.Hour
 
-// RestoreSequence takes back a deletion of the last 24 hours. What was cancelled with it stays cancelled. The sessions
-// named by their ids get it back as their default start or stop sequence, where they have no other by now. Codes:
-// not_found; invalid, when it names a session or a template that is not there any more.
+// RestoreSequence undoes a deletion of the last 24 hours. Messages that were cancelled with it stay cancelled. The named sessions get it
+// back as their default start or stop sequence, unless they have another one now. Codes: not_found; invalid, when it names a session or a
+// template that does not exist any more.
 func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []string) (Sequence, error) {
 	wanted, err := sequenceID(id)
 	if err != nil {
@@ -208,10 +209,11 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 
 const faultSequenceTooManyFields puntuale.ReasonCode = "sequence.too_many_fields"
 
-// checkSequence reads a request as a whole.
+// checkSequence checks a request as a whole.
 func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, error) {
 	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Steps: r.Steps}
 	f := request.Faults(r.Faults)
+	s.Purpose = purposeIn(&f, r.Purpose)
 	if r.Session != "" {
 		session, err := c.Session(ctx, r.Session)
 		switch {
@@ -249,7 +251,7 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	return checked, c.warn(ctx, &checked, expanded[0])
 }
 
-// sequenceID reads a sequence's id as a path shows it; what is no id names no sequence.
+// sequenceID reads a sequence's id from a path. A text that is no id names no sequence.
 func sequenceID(text string) (puntuale.SequenceID, error) {
 	id, err := puntuale.ParseID[puntuale.SequenceID](text)
 	if err != nil {

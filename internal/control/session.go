@@ -20,8 +20,8 @@ type Session struct {
 	puntuale.Condition
 	Limited time.Time       // until then only those are written to who know the number; zero: everybody
 	Hint    puntuale.Reason // what to do
-	// WebhookPath is where the network is to report, below the service's address; "" for sessions without one. Webhook is
-	// the whole address, "" where nobody said what the service's is.
+	// WebhookPath is the path to which the network must report, below the service's address; "" for sessions without a webhook. Webhook is
+	// the whole address, "" if the service's address is not set.
 	WebhookPath, Webhook string
 }
 
@@ -113,7 +113,7 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	return result(id), nil
 }
 
-// checkWay notes a way that does not go with the session. typed: the type was given and is one.
+// checkWay notes a way that does not fit the session's type. typed says that the type was given and is valid.
 func checkWay(f *request.Faults, s puntuale.Session, r NewSession, typed bool) {
 	switch {
 	case r.Devices && typed && s.Type != puntuale.SendApp:
@@ -153,9 +153,8 @@ func (c *Client) Sessions(ctx context.Context, p request.Page) ([]Session, strin
 	return sessions, next, nil
 }
 
-// DeleteSession removes a session other than the default one. pending "cancel" cancels its pending messages, moveTo (a
-// session of the client) takes them over; without either it is refused while there are some. Codes: not_found, invalid,
-// conflict, busy.
+// DeleteSession removes a session other than the default one. pending "cancel" cancels its pending messages, moveTo (a session of the
+// client) takes them over. With neither, the deletion is refused while there are some. Codes: not_found, invalid, conflict, busy.
 func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) error {
 	found, err := c.Session(ctx, id)
 	if err != nil {
@@ -205,8 +204,8 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	return nil
 }
 
-// removeQuiet removes a session of which nothing is in flight. A server that stopped, or a failover, left what looks so
-// all the same. A session that cannot send would keep it for a day.
+// removeQuiet removes a session of which nothing is in flight. After a server stopped or a failover, some attempts still look as if they
+// were in flight. removeQuiet gives them up, because a session that cannot send would keep them for a day.
 func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove func() error) error {
 	err := remove()
 	if puntuale.CodeOf(err) != puntuale.CodeBusy {
@@ -218,9 +217,9 @@ func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove 
 	return remove()
 }
 
-// SetDefaultPair sets a session's default sequences as a pair; "" is none. The pair's version must be one of those known;
-// none: any. found are faults that the caller found in the request itself. Codes: not_found (the session), invalid (a
-// sequence that is not the client's), precondition_failed.
+// SetDefaultPair sets a session's default sequences as a pair; "" is none. The pair's version must be one of known; an empty list allows
+// any. found are faults that the caller found in the request itself. Codes: not_found (the session), invalid (a sequence that is not the
+// client's), precondition_failed.
 func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, known []puntuale.Version, found ...puntuale.Fault) (Session, error) {
 	s, err := c.Session(ctx, id)
 	if err != nil {
@@ -253,7 +252,7 @@ func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, kno
 	return s, nil
 }
 
-// sessionID reads a session's id as a path shows it; what is no id names no session.
+// sessionID reads a session's id from a path. A text that is no id names no session.
 func sessionID(text string) (puntuale.SessionID, error) {
 	id, err := puntuale.ParseID[puntuale.SessionID](text)
 	if err != nil {

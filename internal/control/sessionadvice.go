@@ -2,7 +2,7 @@ package control
 
 import "puntuale"
 
-// What to do about a session.
+// Advice: what a person can do about a session.
 const (
 	hintConnecting    puntuale.ReasonCode = "hint.connecting"
 	hintWaiting       puntuale.ReasonCode = "hint.waiting"
@@ -24,7 +24,7 @@ const (
 	hintOnline        puntuale.ReasonCode = "hint.online"
 )
 
-// hint says what to do about a session, in every state. It is the same for programs and pages.
+// hint gives the advice about a session, for every state. It is the same for programs and pages.
 func (s Session) hint() puntuale.ReasonCode {
 	switch s.Condition {
 	case puntuale.Connecting:

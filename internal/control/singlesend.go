@@ -23,6 +23,7 @@ type SingleCall struct {
 	Template  string // the name of a template of the client, in the place of text and media
 	Session   string // "" for the client's default one
 	Name      string // kept as nome_invio
+	Purpose   string // service or marketing; "": service
 	Timezone  string // that the date is reckoned in; "" for the client's
 	Body      []byte // byte for byte, kept as richiesta
 
@@ -38,9 +39,9 @@ const (
 	singleDate  = "date"
 )
 
-// Send schedules one message and counts one call. The text is sent as it is written; a template's placeholders are
-// filled from the other members. Codes: invalid, conflict (the idempotency key with another body), busy, cap_reached,
-// forbidden. With an error nothing is scheduled or counted.
+// Send schedules one message and counts one call. A text is sent unchanged; a template's placeholders are filled from the other members.
+// Codes: invalid, conflict (the idempotency key with another body), busy, cap_reached, forbidden. With an error nothing is scheduled or
+// counted.
 func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 	if err := c.MayCreate(); err != nil {
 		return Started{}, err
@@ -82,6 +83,10 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 		return planned{}, err
 	}
 	sequence := puntuale.Sequence{Steps: []puntuale.Step{step}}
+	sequence.Purpose = purposeIn(&f, call.Purpose)
+	if p.purposes, err = c.purposesOf(ctx, p.session, sequence); err != nil {
+		return planned{}, err
+	}
 	p.Plan, err = plan.Build(plan.Input{
 		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
 		Now: now, Seed: rand.Uint64() | 1, Media: c.control.media, //nolint:gosec // spreads load, guards nothing
@@ -100,7 +105,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 
 const faultTemplateNoPlace puntuale.ReasonCode = "template.no_place"
 
-// singleStep makes the step that says what a single send says, when it says it.
+// singleStep makes the step of a single send, with its content and its moment.
 func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleCall) (puntuale.Step, error) {
 	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
 	if given(call.Fields, singleDate) {
@@ -108,7 +113,7 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 	}
 	located := call.Latitude != nil || call.Longitude != nil
 	if call.Template == "" {
-		// One pass: what a field holds is printed as it is, braces and all.
+		// Placeholders are filled in one pass, so braces in a field's value stay as they are.
 		step.Text, step.Media, step.MediaName = "{{text|}}", "{{media|}}", "{{media_name|}}"
 		step.Latitude, step.Longitude = call.Latitude, call.Longitude
 		if located {
@@ -154,13 +159,13 @@ func names(step puntuale.Step, name string) bool {
 	return false
 }
 
-// given reports a member that is neither absent nor null nor blank.
+// given reports whether a member is neither absent nor null nor blank.
 func given(members map[string]json.RawMessage, name string) bool {
 	v := plan.FromJSON(members[name])
 	return v.Kind == plan.Other || strings.TrimSpace(v.Text) != ""
 }
 
-// singleLocation turns a place in the one step of a single send into one in its body.
+// singleLocation turns the location of a fault in the step of a single send into a location in the body.
 func singleLocation(location string) string {
 	rest, ok := strings.CutPrefix(location, "steps[0]")
 	switch {

@@ -27,7 +27,7 @@ type StartCall struct {
 
 	Faults []puntuale.Fault // found by the caller in the request itself, answered together with the others
 
-	// Scope and Key make a repeat of the call give the first one's answer; Key "" is none. Scope is "POST /api/start/12".
+	// Scope and Key identify repeats of the call, which get the first answer. Key "" is none. Scope is "POST /api/start/12".
 	Scope, Key string
 }
 
@@ -37,14 +37,14 @@ type Started struct {
 	Replayed bool // an earlier call's answer, given again
 }
 
-// startOnce makes a repeat of a start give the first one's answer. The store keeps the run, not the bytes of the answer.
+// startOnce makes a repeat of a start return the first answer. The store keeps the run, not the bytes of the answer.
 func startOnce(scope, key string, body []byte) *Keyed[puntuale.StartedRun] {
 	return Once[puntuale.StartedRun]{Scope: scope, Key: key, Body: body, Answer: func(r puntuale.StartedRun) ([]byte, error) {
 		return json.Marshal(r)
 	}}.keyed()
 }
 
-// startedBefore is the answer of an earlier call, where the error holds one. Any other error stays as it is.
+// startedBefore is the answer of an earlier call, if the error holds one. Any other error stays as it is.
 func startedBefore(err error) (Started, error) {
 	kept := &puntuale.Replayed{}
 	if !errors.As(err, &kept) {
@@ -92,8 +92,8 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	return c.start(ctx, p, call.Body, once, now)
 }
 
-// startFromMemory plans a start from memory, and starts it. It is proven when the store has answered, and found the client
-// unchanged: everything else must be asked again.
+// startFromMemory plans a start from memory, and starts it. Its result counts only if the store found the client unchanged. Otherwise the
+// start must be planned again from the store.
 func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started, proven bool, err error) {
 	sequence, err := sequenceID(call.Sequence)
 	if err != nil {
@@ -141,6 +141,7 @@ type planned struct {
 	phone     string
 	zone      *time.Location
 	ifRunning puntuale.IfRunning
+	purposes  []puntuale.Purpose // of each step
 }
 
 // Faults of this file.
@@ -149,14 +150,14 @@ const (
 	faultSequenceTemplateGone puntuale.ReasonCode = "sequence.template_gone"
 )
 
-// plan reads a start call as a whole and plans it. Seed 0 is a dry run.
+// plan checks a start call as a whole and plans it. Seed 0 is a dry run.
 func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCall, now time.Time, seed uint64) (planned, error) {
 	info, err := c.startInfo(ctx, id, now)
 	if err != nil {
 		return planned{}, err
 	}
 	sequence := info.sequence
-	p := planned{origin: puntuale.OriginSequence, sequence: sequence, session: info.session}
+	p := planned{origin: puntuale.OriginSequence, sequence: sequence, session: info.session, purposes: info.purposes}
 	f := slices.Clone(request.Faults(call.Faults))
 	f.Request(call.Body)
 	for i, step := range sequence.Steps {
@@ -187,7 +188,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	return p, f.Err()
 }
 
-// startInfo reads what a start is planned from, or remembers it where the client itself was remembered.
+// startInfo reads the data for planning a start. For a client that was found in memory, it takes the data from memory, too.
 func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time.Time) (startInfo, error) {
 	key := startKey{c.account.ID, id, c.account.Revision}
 	if c.remembered {
@@ -203,7 +204,11 @@ func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time
 	if err != nil {
 		return startInfo{}, err
 	}
-	info := startInfo{filled[0], session}
+	purposes, err := c.purposesOf(ctx, session, filled[0])
+	if err != nil {
+		return startInfo{}, err
+	}
+	info := startInfo{filled[0], session, purposes}
 	c.control.cache.keepStart(key, info, now) // it was read after the revision was, and that is what is proven
 	return info, nil
 }
@@ -224,6 +229,7 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[
 	var first time.Time
 	for i, m := range p.Messages {
 		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, Content: m.Content, Window: m.Window}
+		p.Messages[i].Purpose = p.purposes[m.Step]
 		if first.IsZero() || m.Due.Before(first) {
 			first = m.Due
 		}
@@ -247,7 +253,7 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[
 	return Started{StartedRun: started}, nil
 }
 
-// startedRun is what a store returns of a start.
+// startedRun is the store's result of a start.
 func startedRun(stored any) puntuale.StartedRun {
 	r, _ := stored.(puntuale.StartedRun)
 	return r
@@ -276,7 +282,7 @@ func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Locatio
 	return c.zone()
 }
 
-// values takes from the body what the sequence's steps name.
+// values takes from the body the values of the fields that the sequence's steps name.
 func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]plan.Value {
 	fields := map[string]plan.Value{}
 	for _, field := range plan.Fields(s) {
@@ -285,7 +291,7 @@ func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]pla
 	return fields
 }
 
-// shownPhone stands in for a recipient that is refused, so that the planner finds all other faults.
+// shownPhone replaces a refused recipient, so that the planner finds all other faults.
 func shownPhone(phone string) string {
 	if phone == "" {
 		return "+39"
@@ -293,7 +299,7 @@ func shownPhone(phone string) string {
 	return phone
 }
 
-// untilMidnight tells a caller whose cap is used up when to come back.
+// untilMidnight tells a caller with a used-up cap when to come back.
 func untilMidnight(err error, wait time.Duration) error {
 	e := &puntuale.Error{}
 	if puntuale.CodeOf(err) != puntuale.CodeCapReached || !errors.As(err, &e) || e.RetryAfter > 0 {

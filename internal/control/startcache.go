@@ -8,16 +8,16 @@ import (
 	"puntuale"
 )
 
-// startCache keeps what starts are planned from, so that a busy client's calls need not read it each time. Nothing in it is
-// trusted. The store takes a start planned from memory only while the client's revision is the one under which all of
-// it was read ([puntuale.ErrStale]). All else that such a call comes to is found again from what is read anew.
+// startCache keeps the data for planning starts, so that a busy client's calls need not read it each time. It may be out of date. The store
+// accepts a start from memory only if the client's revision has not changed ([puntuale.ErrStale]). For every other result, the call reads
+// the data again.
 type startCache struct {
 	mu      sync.Mutex
 	callers generations[puntuale.KeyHash, puntuale.Principal]
 	starts  generations[startKey, startInfo]
 }
 
-// Servers of the version before change clients without raising their revision, so nothing is remembered for long.
+// Servers of the previous version change clients without a new revision, so nothing is remembered for long.
 const (
 	rememberFor  = time.Second
 	rememberMost = 4096     // of each kind
@@ -31,10 +31,11 @@ type startKey struct {
 	revision int64
 }
 
-// startInfo is a sequence, with its templates filled in, and the session that it starts in.
+// startInfo is a sequence, with its templates filled in, and the session that sends it.
 type startInfo struct {
 	sequence puntuale.Sequence
 	session  puntuale.Session
+	purposes []puntuale.Purpose // of each step
 }
 
 func (m *startCache) caller(hash puntuale.KeyHash, now time.Time) (puntuale.Principal, bool) {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"puntuale/internal/control/request"
+	"slices"
+	"strconv"
 
 	"puntuale"
 )
 
-// Stop cancels the messages of a sequence's runs for one recipient that are not sent yet. It works on a deleted
-// sequence too. It counts one call and is never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found, invalid.
+// Stop cancels the unsent messages of a sequence's runs for one recipient. It works on a deleted sequence too. It counts one call and is
+// never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found, invalid.
 func (c *Client) Stop(ctx context.Context, sequence, phone string, found ...puntuale.Fault) (puntuale.StopResult, error) {
 	id, err := sequenceID(sequence)
 	if err != nil {
@@ -35,6 +37,42 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, found ...punt
 	return stopped, nil
 }
 
+// StopRun cancels the messages of one run to a recipient that are not sent yet, and returns how many. It is never refused
+// by the cap. Codes: invalid.
+func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err error) {
+	var f request.Faults
+	phone = c.recipient(&f, "body.phone", phone)
+	if err := f.Err(); err != nil {
+		return 0, err
+	}
+	id, err := puntuale.ParseID[puntuale.RunID](run)
+	if err != nil {
+		return 0, nil // what is no id names no run, of which nothing is pending
+	}
+	var ids []string
+	for cursor := ""; ; {
+		rows, next, err := c.Messages(ctx, MessageQuery{State: puntuale.Pending.String(), Phone: phone, Page: request.Page{Limit: strconv.Itoa(request.MaxPageRows), Cursor: cursor}})
+		if err != nil {
+			return n, err
+		}
+		for i := range rows {
+			if rows[i].Run == id {
+				ids = append(ids, rows[i].ID.String())
+			}
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	for some := range slices.Chunk(ids, puntuale.MaxRequestIDs) {
+		cancelled, err := c.CancelMessages(ctx, some)
+		if n += len(cancelled); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
 // CancelCall is a request to cancel the messages to some recipients, or all of the client's.
 type CancelCall struct {
 	Phones   []string         // none of them: nothing is cancelled, unless All
@@ -43,8 +81,8 @@ type CancelCall struct {
 	Faults   []puntuale.Fault // found by the caller in the request itself, answered together with the others
 }
 
-// CancelPending cancels the messages that are not sent yet, tells took of them in parts of at most 1,000, and returns how
-// many they are. It counts one call and is never refused by the cap. Codes: invalid, and then nothing is cancelled.
+// CancelPending cancels the unsent messages, and returns their number. It passes them to took in parts of at most 1,000. It counts one call
+// and is never refused by the cap. Codes: invalid, and then nothing is cancelled.
 func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([]puntuale.CancelledMessage) error) (n int, err error) {
 	f := request.Faults(call.Faults)
 	phones := c.recipients(&f, call.Location, call.Phones)
@@ -65,7 +103,7 @@ func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([
 	return n, nil
 }
 
-// Cancelled is what people read of n cancelled messages.
+// Cancelled is the sentence about n cancelled messages.
 func Cancelled(n int) string {
 	switch n {
 	case 0:

@@ -53,8 +53,8 @@ func (c *Client) CreateTemplate(ctx context.Context, r NewTemplate, o Once[Templ
 	return result(id), nil
 }
 
-// ReplaceTemplate stores a template in the place of another; what was started before keeps its content. Codes:
-// not_found, invalid, precondition_failed, conflict (the name is another's, or a sequence names this one and the name changes).
+// ReplaceTemplate replaces a stored template. Runs that started before keep their content. Codes: not_found, invalid, precondition_failed,
+// conflict (the name is another's, or a sequence names this one and the name changes).
 func (c *Client) ReplaceTemplate(ctx context.Context, id string, r NewTemplate) (Template, error) {
 	old, err := c.Template(ctx, id)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Client) checkTemplate(f *request.Faults, t puntuale.Template) error {
 	return f.Err()
 }
 
-// templateID reads a template's id as a path shows it; what is no id names no template.
+// templateID reads a template's id from a path. A text that is no id names no template.
 func templateID(text string) (puntuale.TemplateID, error) {
 	id, err := puntuale.ParseID[puntuale.TemplateID](text)
 	if err != nil {
@@ -137,8 +137,8 @@ func filled(step puntuale.Step, t puntuale.Template) puntuale.Step {
 	return step
 }
 
-// expand returns sequences whose steps hold the content of the templates they name; a step whose template is not there
-// stays as it is. The sequences given are not changed.
+// expand returns sequences whose steps hold the content of the templates they name; a step with a missing template stays as it is. It does
+// not change the given sequences.
 func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]puntuale.Sequence, error) {
 	var names []string
 	for _, s := range sequences {
@@ -167,7 +167,7 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 	return expanded, nil
 }
 
-// templatesNamed returns the client's templates of these names; what cannot be a name names none.
+// templatesNamed returns the client's templates of these names; texts that cannot be names are ignored.
 func (c *Client) templatesNamed(ctx context.Context, names []string) (map[string]puntuale.Template, error) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		var f request.Faults
@@ -184,7 +184,7 @@ func (c *Client) templatesNamed(ctx context.Context, names []string) (map[string
 	return templates, nil
 }
 
-// unfilled reports a step that names a template which is not there.
+// unfilled reports whether a step names a template that does not exist.
 func unfilled(step puntuale.Step) bool {
 	return step.Template != "" && step.Text == "" && step.Media == "" && step.Latitude == nil
 }

@@ -15,7 +15,7 @@ func (c *Client) Totals(ctx context.Context, back, ahead int) ([]puntuale.DayTot
 	return Totals(ctx, tenant, c.account.ID, c.control.DayOf(c.account, now), now, back, ahead)
 }
 
-// mostTotalDays bounds how far totals look either way, in days: counted days are kept for about as long.
+// mostTotalDays bounds how far totals look back or ahead, in days. The store keeps counted days for about as long.
 const mostTotalDays = 400
 
 // Totals counts messages by day, of one client or of all (client 0), from so many days back to so many ahead. Each day is in the
@@ -38,7 +38,7 @@ func Totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.Clie
 	return all, nil
 }
 
-// Today is the day where most clients are, for what belongs to none.
+// Today is the present day in the zone of most clients, for pages that belong to no client.
 func (c *Control) Today(now time.Time) puntuale.Date {
 	loc, err := c.zones.Load(puntuale.NewAccount(puntuale.AccountFull, puntuale.Date{}).Zone)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Control) DayOf(account puntuale.Client, now time.Time) puntuale.Date {
 	return puntuale.DateOf(now.In(loc))
 }
 
-// Pulse returns how the client is: calls counted today, and its sessions.
+// Pulse returns a client's calls of today, and its sessions.
 func (c *Client) Pulse(ctx context.Context) (puntuale.ClientStatus, error) {
 	day := c.control.DayOf(c.account, c.control.clock.Now())
 	found, err := c.control.tenants.Partner(c.account.Partner).Pulses(ctx, []puntuale.ClientDay{{Client: c.account.ID, Day: day}})

@@ -42,7 +42,7 @@ func newUploads(processors int) *uploads {
 	return &uploads{partners: map[puntuale.PartnerID]*partnerUploads{}, processors: semaphore.NewWeighted(int64(processors))}
 }
 
-// begin takes a place for one list. On success the caller calls the upload's end. Codes: overloaded.
+// begin takes a slot for one list. On success, the caller calls the upload's end. Codes: overloaded.
 func (u *uploads) begin(partner puntuale.PartnerID) (*upload, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -59,7 +59,7 @@ func (u *uploads) begin(partner puntuale.PartnerID) (*upload, error) {
 	return &upload{of: u, partner: partner, turn: p.turn}, nil
 }
 
-// upload is one list on its way. One goroutine uses it.
+// upload is one list that is being read. One goroutine uses it.
 type upload struct {
 	of      *uploads
 	partner puntuale.PartnerID
@@ -67,8 +67,8 @@ type upload struct {
 	working bool
 }
 
-// work waits for a processor, and keeps it until the end. Of one partner one upload waits at a time, so that many of them do not
-// hold up other partners. Codes: overloaded.
+// work waits for a processor, and keeps it until the end. Only one upload of a partner waits at a time, so that many uploads of one partner
+// do not delay other partners. Codes: overloaded.
 func (u *upload) work(ctx context.Context) error {
 	if u.working {
 		return nil
@@ -106,8 +106,8 @@ func (u *upload) end() {
 	}
 }
 
-// uploadReader waits for a processor once a whole workbook has come: it is unpacked only then. A CSV list was read as fast as it
-// came, and waits for nothing.
+// uploadReader waits for a processor once a whole workbook has come: it is unpacked only then. A CSV list is read while it arrives, and
+// does not wait.
 type uploadReader struct {
 	*upload
 	ctx   context.Context //nolint:containedctx // it lives as long as one call
@@ -131,7 +131,7 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // it is the reader's own
 }
 
-// mappingFault is what is wrong with the order of columns that a caller asked for.
+// mappingFault is a fault of the mapping that a caller gave.
 func mappingFault(err error, mapping string) error {
 	e, ok := errors.AsType[*roster.MappingError](err)
 	if !ok {
@@ -140,7 +140,7 @@ func mappingFault(err error, mapping string) error {
 	return puntuale.Invalid(e.Reason().At("query.columns", mapping))
 }
 
-// fileFault is what is wrong with a file as a whole.
+// fileFault is a fault of a file as a whole.
 func fileFault(err error) error {
 	e, ok := errors.AsType[*roster.FileError](err)
 	switch {

@@ -4,14 +4,15 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"puntuale/internal/control/request"
+	"regexp"
 	"slices"
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 )
 
-// Warning is what will go wrong with a step of a sequence as things are, although the sequence is taken as it is.
+// Warning is what will go wrong with a step of a sequence at present. The sequence may be stored all the same.
 type Warning struct {
 	Step   int // from 0
 	Reason puntuale.Reason
@@ -20,14 +21,14 @@ type Warning struct {
 // reasonOnlyInWindow: without an approved template a message leaves only within 24 hours of the recipient's last one.
 const reasonOnlyInWindow puntuale.ReasonCode = "sequence.only_in_window"
 
-// SequenceWarnings looks at a sequence as it is being written, and stores nothing. Codes: invalid, with all that is wrong.
+// SequenceWarnings checks an unsaved sequence, and stores nothing. Codes: invalid, with all faults.
 func (c *Client) SequenceWarnings(ctx context.Context, r NewSequence) ([]Warning, error) {
 	checked, err := c.checkSequence(ctx, r)
 	return checked.Warnings, err
 }
 
-// warn adds what the network of a sequence's session will refuse. These are files of a kind that it does not take, and
-// what Meta asks of an Official one.
+// warn adds what the network of a sequence's session will refuse. It refuses files of some kinds. For Official sessions, Meta has further
+// rules.
 func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequence) error {
 	id := ""
 	if s.Session != 0 {
@@ -74,7 +75,7 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 // metaFiles are the extensions of the files that Meta takes. (Meta, business-phone-numbers/media.)
 var metaFiles = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3", "ogg", "aac", "amr", "m4a", "pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}
 
-// mediaWarning is what the network will refuse of a step's file, "" for nothing that is known before its fields are.
+// mediaWarning is what the network will refuse of a step's file. It is "" if nothing is known before the fields are filled.
 func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.ReasonCode {
 	address, _, _ := strings.Cut(step.Media, "?")
 	extension := strings.ToLower(strings.TrimPrefix(path.Ext(address), "."))
@@ -90,7 +91,7 @@ func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.
 	return ""
 }
 
-// stepWarning is what will go wrong with a step, zero for nothing that is known.
+// stepWarning is what will go wrong with a step, zero if nothing is known.
 func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []puntuale.NetworkTemplate) puntuale.Reason {
 	a := step.Official
 	if a == nil {
@@ -133,7 +134,7 @@ func fits(step puntuale.Step, t puntuale.NetworkTemplate) bool {
 	return fills(a.Header, header.Places(), t.Named) && fills(a.Body, t.Part("BODY").Places(), t.Named) && pressed(a.Buttons, t.Part("BUTTONS").Buttons)
 }
 
-// fills reports whether values are those of the places: as many, or with all their names.
+// fills reports whether values fit the places: as many, or with all their names.
 func fills(values []puntuale.Parameter, places []string, named bool) bool {
 	if len(values) != len(places) {
 		return false
@@ -146,7 +147,7 @@ func fills(values []puntuale.Parameter, places []string, named bool) bool {
 	return true
 }
 
-// pressed reports whether all buttons that need something have it.
+// pressed reports whether all buttons that need a value have one.
 func pressed(values []puntuale.Button, buttons []puntuale.TemplateButton) bool {
 	for i, b := range buttons {
 		if b.Open() && !slices.ContainsFunc(values, func(v puntuale.Button) bool { return v.Index == i }) {
@@ -156,4 +157,43 @@ func pressed(values []puntuale.Button, buttons []puntuale.TemplateButton) bool {
 	return !slices.ContainsFunc(values, func(v puntuale.Button) bool {
 		return v.Index >= len(buttons) || !strings.EqualFold(string(v.Kind), buttons[v.Index].Kind)
 	})
+}
+
+// optOut finds a hint how to get no more messages. The words are those that docs/campaigns.md lists.
+var optOut = regexp.MustCompile(`(?i)(^|[^-\w])(stop\b|disiscri|cancell(ami|ati|arti|arsi)\b|annulla(re)? l.iscrizione|` +
+	`non (voglio|vuoi|vuole|desider\w+|ricever\w*)( ricevere)? (pi\x{f9}|altr)|unsubscrib|opt[ -]?out|no longer (receive|want))`)
+
+// optOutWarnings names the steps of a marketing campaign whose text gives no hint how to opt out. Of an approved template
+// counts what the network shows of it, as far as it is known.
+func optOutWarnings(purpose string, steps []puntuale.Step, known []puntuale.NetworkTemplate) (all []puntuale.CampaignWarning) {
+	if purpose != "marketing" {
+		return nil
+	}
+	for i, step := range steps {
+		if !hintsOptOut(step, known) {
+			all = append(all, puntuale.CampaignWarning{Code: puntuale.WarnsNoOptOut, Step: i})
+		}
+	}
+	return all
+}
+
+func hintsOptOut(step puntuale.Step, known []puntuale.NetworkTemplate) bool {
+	texts := []string{step.Text}
+	if step.Official != nil {
+		if t := templateOf(known, step.Official); len(t.Parts) > 0 {
+			texts = nil
+			for _, part := range t.Parts {
+				texts = append(texts, part.Text)
+				for _, b := range part.Buttons {
+					texts = append(texts, b.Text)
+				}
+			}
+		}
+	}
+	for _, text := range texts {
+		if optOut.MatchString(text) {
+			return true
+		}
+	}
+	return false
 }

@@ -34,7 +34,7 @@ func NewScreen(w io.Writer, color bool, zone *time.Location, now func() time.Tim
 // screenWidth is where texts break, in characters.
 const screenWidth = 92
 
-// The few colours: quiet for what surrounds, strong for what matters.
+// The few colours: quiet for text around, strong for important text.
 const (
 	styleQuiet  = "2"
 	styleStrong = "1"
@@ -56,8 +56,7 @@ func (s *Screen) Line(text string) {
 	fmt.Fprintln(s.w, text)
 }
 
-// Intro prints what is there, and the line to paste. wanted is the default address where the server was to listen, "" where it was
-// another one.
+// Intro prints the demo's accounts and links, and the line to paste. wanted is the default address if another program uses it, else "".
 func (s *Screen) Intro(d *Story, folder, wanted string) {
 	where := d.base
 	if wanted != "" && !strings.HasSuffix(d.base, wanted) {
@@ -125,7 +124,7 @@ func (s *Screen) Message(m puntuale.DueMessage, c puntuale.Content, o puntuale.O
 	fmt.Fprintln(s.w, row)
 }
 
-// contentText is a message as the recipient would see it, on one line.
+// contentText is a message as the recipient sees it, on one line.
 func contentText(c puntuale.Content) string {
 	parts := []string{c.Text}
 	if c.MediaURL != "" {

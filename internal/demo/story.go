@@ -1,5 +1,5 @@
-// Package demo is the story that puntuale demo tells: a dentist reminds patients of their appointments. It makes the accounts
-// through the API, as an integrator would, and shows on a terminal what leaves.
+// Package demo is the story that puntuale demo tells: a dentist reminds patients of their appointments. It makes the accounts through the
+// API, as an integrator would, and shows the messages that leave on a terminal.
 package demo
 
 import (
@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/control/account"
 )
 
-// Story is one telling of the demo, against a server that has just started.
+// Story is one run of the demo, against a server that has just started.
 type Story struct {
 	base string    // the server's address
 	now  time.Time // in the demo's zone
@@ -38,7 +38,7 @@ type skipped struct {
 	Reason string    `json:"reason"`
 }
 
-// firstPhone is the recipient of the first run, and otherPhone of the curl line. Nobody is written to.
+// firstPhone is the recipient of the first run, and otherPhone of the curl line. No real person gets a message.
 const (
 	partnerEmail = "demo@example.com"
 	clientEmail  = "studio@example.com"
@@ -132,7 +132,7 @@ func (d *Story) addNumbers(ctx context.Context) error {
 	return d.call(ctx, d.key, "/api/messages", map[string]string{"phone": otherPhone, "text": TextByHand, "id_sessione": byHand.ID}, &struct{}{})
 }
 
-// invite makes addresses with which a newcomer is in a dashboard at once, without a password.
+// invite makes addresses that lead a newcomer directly into a dashboard, without a password.
 func (d *Story) invite(ctx context.Context, accounts *account.Accounts) error {
 	d.tickets = map[string]string{}
 	for _, email := range []string{clientEmail, partnerEmail} {
@@ -149,8 +149,8 @@ func (d *Story) invite(ctx context.Context, accounts *account.Accounts) error {
 	return nil
 }
 
-// Start begins the first run. The appointment is in an hour and some seconds. Two messages leave at the call and just
-// after it. The reminder of the day before is past, and the one of the hour before is due within seconds. Thanks wait.
+// Start begins the first run. The appointment is in an hour and some seconds. Two messages leave at the call and just after it. The
+// reminder of the day before is past, and the one of the hour before is due within seconds. The thanks wait until after the appointment.
 func (d *Story) Start(ctx context.Context) error {
 	var started struct {
 		ID      []string  `json:"id"`
@@ -176,7 +176,7 @@ func (d *Story) curl() string {
   -d '{"phone": "%s", "nome": "Luca", "appuntamento": "%s"}'`, d.base, d.sequenceID, d.key, otherPhone, appointment)
 }
 
-// received is a second line to paste: what became of the messages.
+// received is a second line to paste: it shows what became of the messages.
 func (d *Story) received() string {
 	return fmt.Sprintf(`curl -s %s/api/sandbox/messages -H 'Authorization: Bearer %s'`, d.base, d.key)
 }

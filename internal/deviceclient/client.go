@@ -26,7 +26,7 @@ const (
 // ErrUnlinked says that the server does not know the token: the device was unlinked.
 var ErrUnlinked = errors.New("the server does not know this device, or no longer: link it again")
 
-// Device is what the server tells of a device.
+// Device is what the server knows of a device.
 type Device struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -37,14 +37,14 @@ type Device struct {
 	} `json:"session"`
 }
 
-// LinkOrder asks to become a device.
+// LinkOrder is a request to link a device.
 type LinkOrder struct {
 	Code    string `json:"code"`
 	Name    string `json:"name"`
 	Dedupes bool   `json:"dedupes"`
 }
 
-// Outcome is what came of a message.
+// Outcome is the result of a message.
 type Outcome string
 
 const (
@@ -54,7 +54,7 @@ const (
 	Returned Outcome = "returned" // it did not leave, and may be taken again
 )
 
-// Report tells what came of an attempt.
+// Report reports the result of an attempt.
 type Report struct {
 	Message string  `json:"-"`
 	Attempt string  `json:"attempt"`
@@ -92,7 +92,7 @@ func NewClient(server, token string, c clock.Clock) *Client {
 	}}
 }
 
-// Link uses a one-time code and returns the token that every other call shows.
+// Link uses a one-time code and returns the token that every other call sends.
 func (c *Client) Link(ctx context.Context, order LinkOrder) (token string, err error) {
 	var answer struct {
 		Token string `json:"device_token"`
@@ -111,7 +111,7 @@ func (c *Client) Device(ctx context.Context) (d Device, err error) {
 	return d, c.call(ctx, http.MethodGet, "/device", nil, &d, 0)
 }
 
-// Due returns what the device could take now, as it came, and takes nothing. Errors: [ErrUnlinked].
+// Due returns the messages that the device could take now, in the server's JSON. It takes nothing. Errors: [ErrUnlinked].
 func (c *Client) Due(ctx context.Context) ([]json.RawMessage, error) {
 	var answer struct {
 		Messages []json.RawMessage `json:"messages"`
@@ -119,7 +119,7 @@ func (c *Client) Due(ctx context.Context) ([]json.RawMessage, error) {
 	return answer.Messages, c.call(ctx, http.MethodGet, "/device/due", nil, &answer, 0)
 }
 
-// holds returns what the device holds.
+// holds returns the messages that the device holds.
 func (c *Client) holds(ctx context.Context) ([]heldMessage, error) {
 	var answer struct {
 		Held []heldMessage `json:"held"`
@@ -140,7 +140,7 @@ func (c *Client) take(ctx context.Context, id string, most int, lease time.Durat
 	return answer.Messages, c.call(ctx, http.MethodPost, "/device/take", order, &answer, longestWait)
 }
 
-// renew returns those of the attempts that the device holds no more.
+// renew renews the holds of attempts, and returns the attempts that the device does not hold any more.
 func (c *Client) renew(ctx context.Context, attempts []string, lease time.Duration) (lost []string, err error) {
 	order := struct {
 		Attempts []string `json:"attempts"`
@@ -152,7 +152,7 @@ func (c *Client) renew(ctx context.Context, attempts []string, lease time.Durati
 	return answer.Lost, c.call(ctx, http.MethodPost, "/device/renew", order, &answer, 0)
 }
 
-// report returns the server's word for each attempt.
+// report sends reports, and returns the server's answer for each.
 func (c *Client) report(ctx context.Context, reports []Report) (map[string]string, error) {
 	var answer struct {
 		Results []struct {
@@ -187,7 +187,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// again reports whether the same call may succeed later, and how long it must wait at least.
+// again reports whether the same call may succeed later, and the shortest wait until then.
 func again(err error) (wait time.Duration, ok bool) {
 	var r *refusal
 	switch {

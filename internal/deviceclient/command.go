@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// What a command's exit code means; 65 and 75 are those of sysexits.h (EX_DATAERR, EX_TEMPFAIL). Every other one is unknown.
+// What a command's exit code means; 65 and 75 are those of sysexits.h (EX_DATAERR, EX_TEMPFAIL). Every other code means an unknown outcome.
 const (
 	exitSent     = 0
 	exitRefused  = 65
@@ -27,9 +27,9 @@ const (
 	leftOver   = 2 * time.Second // for what a command left running to close its output
 )
 
-// Command returns a function for [Config] that runs a shell command for each message. The message is its standard input,
-// and its exit code the outcome. The detail is the first line of its standard output, or else of its standard error, which
-// goes on to errs. It is killed after the timeout, with what it started.
+// Command returns a function for [Config] that runs a shell command for each message. The message is its standard input, and its exit code
+// the outcome. The detail is the first line of its standard output, or else of its standard error, which is also copied to errs. After the
+// timeout, the command is killed with its children.
 func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMessage) (Outcome, string, error) {
 	return func(message json.RawMessage) (Outcome, string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// shell runs a command in a process group of its own. An interrupt from the terminal does not reach it, and a kill reaches
-// all that it started.
+// shell runs a command in a new process group. An interrupt from the terminal does not reach the command. A kill ends the command and all
+// programs that it started.
 func shell(ctx context.Context, text string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", text) //nolint:gosec // the command is what the operator asks for
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// heldTake is what the device holds of one take. Two goroutines use it: one renews, one hands over.
+// heldTake has the messages that the device holds of one take. Two goroutines use it: one renews the holds, one hands over messages.
 type heldTake struct {
 	r *runner
 
@@ -26,7 +26,8 @@ func (h *heldTake) keep(ctx context.Context) {
 	}
 }
 
-// sure reports whether an attempt is held still, and will be for a while: it asks the server unless it heard so lately.
+// sure reports whether the device still holds an attempt, and will hold it for a while. It asks the server, unless the server confirmed
+// this lately.
 func (h *heldTake) sure(ctx context.Context, attempt string) (bool, error) {
 	h.mu.Lock()
 	lately := h.r.Clock.Now().Sub(h.confirmed) < h.r.Lease/2

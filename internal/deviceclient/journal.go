@@ -20,12 +20,12 @@ const (
 	// again.
 	keepSettled = 7 * 24 * time.Hour
 
-	// rewriteAfter is how many lines are appended before the journal is written anew, without what is over.
+	// rewriteAfter is how many lines are appended before the journal is rewritten without old entries.
 	rewriteAfter = 10_000
 )
 
-// Journal keeps what must survive a crash of the device, in one file of JSON lines. What a method wrote is on disk when it
-// returns. One goroutine may use it at a time, and one process may open a file at a time: the caller sees to it.
+// Journal keeps what must survive a crash of the device, in one file of JSON lines. When a method returns, its line is on disk. Only one
+// goroutine may use a journal at a time, and only one process may open a file: the caller must ensure this.
 type Journal struct {
 	name     string
 	clock    clock.Clock
@@ -37,7 +37,7 @@ type Journal struct {
 	settled map[string]settled // by message, what was reported other than returned
 }
 
-// entry is a line of the journal: a take, or what is known of an attempt. An attempt without an outcome was begun.
+// entry is a line of the journal: a take, or what is known of an attempt. An entry of an attempt without an outcome means "begun".
 type entry struct {
 	At      int64   `json:"at"` // seconds since 1970
 	Take    string  `json:"take,omitempty"`
@@ -53,7 +53,7 @@ type settled struct {
 	known bool
 }
 
-// OpenJournal reads a journal, or begins one. A last line that a crash cut off is left out; another damage is an error.
+// OpenJournal reads a journal, or begins one. It ignores a last line that a crash cut off. Any other damage is an error.
 func OpenJournal(name string, c clock.Clock) (*Journal, error) {
 	j := &Journal{name: name, clock: c, settled: map[string]settled{}}
 	text, err := os.ReadFile(name)
@@ -79,7 +79,7 @@ func OpenJournal(name string, c clock.Clock) (*Journal, error) {
 // Close closes the file.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// apply takes what a line says.
+// apply applies a line to the memory.
 func (j *Journal) apply(e entry) {
 	if e.Take != "" {
 		j.take = e.Take
@@ -98,7 +98,7 @@ func (j *Journal) apply(e entry) {
 	}
 }
 
-// note writes lines and has them on disk.
+// note writes lines to the disk.
 func (j *Journal) note(entries ...entry) error {
 	var text bytes.Buffer
 	for i := range entries {
@@ -123,20 +123,20 @@ func (j *Journal) note(entries ...entry) error {
 	return nil
 }
 
-// noteTake keeps the id of a take that is about to be asked for.
+// noteTake writes the id of a take before the call.
 func (j *Journal) noteTake(id string) error { return j.note(entry{Take: id}) }
 
-// noteBegun keeps that the command is about to start.
+// noteBegun writes that the command is about to start.
 func (j *Journal) noteBegun(h heldMessage) error {
 	return j.note(entry{Message: h.Message, Attempt: h.Attempt})
 }
 
-// noteReport keeps a report that is about to be sent.
+// noteReport writes a report before it is sent.
 func (j *Journal) noteReport(r Report) error {
 	return j.note(entry{Message: r.Message, Attempt: r.Attempt, Outcome: r.Outcome, Detail: r.Detail})
 }
 
-// noteKnown keeps that the server has reports.
+// noteKnown writes that the server has reports.
 func (j *Journal) noteKnown(reports []Report) error {
 	var known []entry
 	for _, e := range j.open {
@@ -148,7 +148,7 @@ func (j *Journal) noteKnown(reports []Report) error {
 	return j.note(known...)
 }
 
-// reports returns the oldest reports that the server does not have, as many as one call takes.
+// reports returns the oldest reports that the server does not have yet, as many as fit into one call.
 func (j *Journal) reports() (all []Report) {
 	for _, e := range j.open {
 		if e.Outcome != "" && len(all) < maxReports {
@@ -158,7 +158,7 @@ func (j *Journal) reports() (all []Report) {
 	return all
 }
 
-// begun returns what was begun and has no outcome.
+// begun returns the attempts that were begun and have no outcome.
 func (j *Journal) begun() (all []entry) {
 	for _, e := range j.open {
 		if e.Outcome == "" {
@@ -173,7 +173,7 @@ func (j *Journal) knows(attempt string) bool {
 	return slices.ContainsFunc(j.open, func(e entry) bool { return e.Attempt == attempt })
 }
 
-// rewrite replaces the file by one without what is over.
+// rewrite replaces the file by one without old entries.
 func (j *Journal) rewrite() (err error) {
 	if j.file != nil {
 		_ = j.file.Close() // it is on disk

@@ -40,9 +40,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Run takes messages, hands one after the other to cfg.Do and reports what came of each. When ctx ends, it waits for cfg.Do,
-// gives back what it did not begin, and returns nil. What cannot succeed later is an error: [ErrUnlinked], another
-// refusal, a journal that cannot be written.
+// Run takes messages, hands one after the other to cfg.Do and reports the outcome of each. When ctx ends, it waits for cfg.Do, gives back
+// the messages that it did not begin, and returns nil. It returns an error if no later try can succeed: [ErrUnlinked], another refusal, a
+// journal that cannot be written.
 func Run(ctx context.Context, cfg Config) error {
 	r := &runner{Config: cfg}
 	err := r.start(ctx)
@@ -66,7 +66,7 @@ type runner struct {
 	returned int  // messages that the command returned one after the other
 }
 
-// start settles what an earlier run left.
+// start finishes the attempts that an earlier run left.
 func (r *runner) start(ctx context.Context) error {
 	var device Device
 	err := r.persist(ctx, func() (err error) { device, err = r.Client.Device(ctx); return err })
@@ -134,7 +134,7 @@ func (r *runner) work(ctx context.Context, h *heldTake, all []heldMessage) error
 	return nil
 }
 
-// handle hands over one message, unless it was handed over before or is held no more.
+// handle hands over one message, unless it was handed over before, or the device does not hold it any more.
 func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 	if s, ok := r.Journal.settled[m.Message]; ok {
 		return r.tell(ctx, h, m, s.Outcome, s.Detail)
@@ -162,7 +162,7 @@ func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 	return r.Clock.Sleep(ctx, pause(r.returned))
 }
 
-// tell keeps a report and sends it.
+// tell writes a report into the journal and sends it.
 func (r *runner) tell(ctx context.Context, h *heldTake, m heldMessage, outcome Outcome, detail string) error {
 	h.done(m.Attempt)
 	report := Report{m.Message, m.Attempt, outcome, detail}
@@ -191,7 +191,7 @@ func (r *runner) flush(ctx context.Context) error {
 	return nil
 }
 
-// end gives back what the device holds and did not begin, and sends the last reports.
+// end gives back the messages that the device holds and did not begin, and sends the last reports.
 func (r *runner) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
@@ -204,7 +204,7 @@ func (r *runner) end(ctx context.Context) {
 	}
 }
 
-// giveBack asks what the device holds, for the answer to a take may have been lost.
+// giveBack asks the server for the holds, because the answer to a take may have been lost.
 func (r *runner) giveBack(ctx context.Context) error {
 	var all []heldMessage
 	err := r.persist(ctx, func() (err error) { all, err = r.Client.holds(ctx); return err })
@@ -226,7 +226,7 @@ func (r *runner) giveBack(ctx context.Context) error {
 	return r.flush(ctx)
 }
 
-// persist calls until it succeeds, cannot succeed any more, or ctx ends.
+// persist repeats a call until it succeeds, can never succeed, or ctx ends.
 func (r *runner) persist(ctx context.Context, call func() error) error {
 	for n := 1; ; n++ {
 		err := call()
@@ -248,7 +248,7 @@ func (r *runner) persist(ctx context.Context, call func() error) error {
 	}
 }
 
-// pause returns how long to wait after the nth failure, with jitter: devices that failed together come back apart.
+// pause returns how long to wait after the nth failure, with jitter: so devices that failed together come back at different moments.
 func pause(n int) time.Duration {
 	most := min(firstPause<<min(n-1, 10), lastPause)
 	return most/2 + random.N(most/2) //nolint:gosec // nobody gains by guessing it

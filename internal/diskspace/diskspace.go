@@ -24,8 +24,7 @@ type Disks struct {
 	logger  *slog.Logger
 }
 
-// New returns what watches the disks of some folders, which are named by what they are for. figure is told of each
-// measurement, in bytes.
+// New returns a watcher of the disks of some folders. Each folder is named by its purpose. It calls figure with each measurement, in bytes.
 func New(folders map[string]string, figure func(use string, free, size uint64), logger *slog.Logger) *Disks {
 	return &Disks{folders: folders, low: map[string]bool{}, space: measure, figure: figure, logger: logger}
 }

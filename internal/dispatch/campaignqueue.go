@@ -2,7 +2,7 @@ package dispatch
 
 import "puntuale"
 
-// campaignQueue holds what campaigns fed to one session. It is read beside the session's other messages, always from the
+// campaignQueue holds the messages that campaigns fed to one session. It is read beside the session's other messages, always from the
 // beginning, and little of it is in memory. The other messages leave first, and wait for nothing in it.
 type campaignQueue struct {
 	ready    fifo[*queuedMessage] // due and prepared
@@ -10,7 +10,7 @@ type campaignQueue struct {
 	inMemory int                  // in memory and not yet claimed
 }
 
-// Sizes of what is in memory of one campaign queue. All of them have a quarter of the memory.
+// Sizes of what is in memory of one campaign queue. All campaign queues together have a quarter of the memory.
 const (
 	campaignMost   = 1024
 	campaignMemory = memory / 4
@@ -72,7 +72,7 @@ func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.Que
 	return from, limit
 }
 
-// gotCampaigns takes what was read of campaign queues into memory.
+// gotCampaigns takes the messages that were read of campaign queues into memory.
 func (s *scheduler) gotCampaigns(r *readResult) {
 	now := s.cfg.Clock.Now()
 	count := make(map[puntuale.SessionID]int, len(r.queues))
@@ -95,7 +95,7 @@ func (s *scheduler) gotCampaigns(r *readResult) {
 	}
 }
 
-// dropCampaign drops what is in memory of a campaign that may not send now. The next read leaves it out.
+// dropCampaign drops the messages in memory of a campaign that may not send now. The next read leaves it out.
 func (s *scheduler) dropCampaign(q *sessionQueue, id puntuale.CampaignID) {
 	for _, m := range q.messages {
 		if m.row.Campaign == id && m.stage != settling {

@@ -15,7 +15,7 @@ const (
 	claimRetry   = 200 * time.Millisecond
 )
 
-// claims is what the scheduler knows of its claims under way.
+// claims has the state of the claims under way.
 type claims struct {
 	running int
 	full    bool // the last claim had all the messages it may have: there is a backlog
@@ -24,9 +24,8 @@ type claims struct {
 	stuck   bool      // outcomes cannot be recorded: the store is away
 }
 
-// claim begins the attempts of what may leave now. A claim waits for nothing: what comes due while it commits is for the
-// next one. Several are under way only with a backlog. With less, two small claims at once take longer than one after
-// the other.
+// claim begins the attempts of messages that may leave now. A claim does not wait: messages that come due during its commit are for the
+// next claim. Several claims run at once only with a backlog. With less, two small claims at once take longer than one after the other.
 func (s *scheduler) claim(now time.Time) {
 	for s.claims.running == 0 || s.claims.full && s.claims.running < claimers {
 		if !s.mayClaim(now) {
@@ -127,8 +126,8 @@ func (s *scheduler) startClaim(batch []*queuedMessage, now time.Time) {
 	})
 }
 
-// missed reports whether the moment of a message passed while its claim was committed. Nothing was sent, so it is open
-// again, for its window or its end. A repeat stays uncertain. Any goroutine.
+// missed reports whether the moment of a message passed while its claim was committed. Nothing was sent, so it is open again: it waits for
+// its window, or it expires. A repeat stays uncertain. Any goroutine may call it.
 func (s *scheduler) missed(m *queuedMessage, now time.Time) (o puntuale.Outcome, missed bool) {
 	next, inside := insideWindow(m.window, m.zone, now)
 	expired := m.expired(now)
@@ -173,6 +172,8 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 			s.unmarked(m.queue)
 		case puntuale.ClaimBlacklisted:
 			s.cfg.Meter.Outcome(m.queue.capabilities.Name, "blacklisted", 1)
+		case puntuale.ClaimNoConsent:
+			s.cfg.Meter.Outcome(m.queue.capabilities.Name, "failed", 1)
 		default:
 			lost++
 		}
@@ -186,8 +187,8 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	}
 }
 
-// lostClaim handles a claim without an answer. It may have been committed all the same. But nothing of it was sent, so a
-// row that is found with its token later is opened again.
+// lostClaim handles a claim without an answer. The database may have committed it. But nothing of it was sent, so a row that is later found
+// with its token is opened again.
 func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queuedMessage, err error, now time.Time) {
 	for _, m := range batch {
 		m.queue.lookahead.Stray()
@@ -208,8 +209,8 @@ func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queued
 	}
 }
 
-// freeSlot frees the slot of a message that is no longer claimed or sent, and lets the recipient's next one go. over says
-// that it is not in retry either.
+// freeSlot frees the slot of a message that is no longer claimed or sent, and lets the recipient's next message go. over says that this
+// message is not in retry either.
 func (s *scheduler) freeSlot(m *queuedMessage, over bool) {
 	q := m.queue
 	q.inFlight--
@@ -253,7 +254,7 @@ func (s *scheduler) stopTenant(t *tenantQueue) {
 	}
 }
 
-// unmarked notes that a client's claims need marks. Messages that were refused for that are read again at once.
+// unmarked notes that a client's claims need marks. Messages that a claim refused because of that are read again at once.
 func (s *scheduler) unmarked(q *sessionQueue) {
 	if s.cfg.Mark == nil {
 		s.stopTenant(q.tenant)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The wall clock may be set while the process runs. Promises on disk are due by that clock: messages keep their
-// moments. What this process waits for is no promise: when the clock is set back, it moves along. When the clock is set
-// forward, it only comes early. So nothing that gives up an attempt counts time by the clock (overdue).
+// Somebody may set the wall clock while the process runs. The moments of messages on disk do not change. But the moments for which this
+// process waits move along when the clock is set back. When the clock is set forward, they only come early. So nothing that gives up an
+// attempt counts time by the clock (overdue).
 
 // tick returns the present moment, and notices when the clock was set back.
 func (s *scheduler) tick() time.Time {
@@ -19,7 +19,7 @@ func (s *scheduler) tick() time.Time {
 	return now
 }
 
-// setBack moves all that this process waits for, by as much as the clock was set back.
+// setBack moves all moments for which this process waits, by as much as the clock was set back.
 func (s *scheduler) setBack(by time.Duration) {
 	back := func(moments ...*time.Time) {
 		for _, t := range moments {

@@ -16,20 +16,20 @@ import (
 type Config struct {
 	Queue puntuale.Queue
 	Fleet puntuale.Fleet
-	// Connector gives the way out of a session. It is nil where there is none: the session is never online then. It must
-	// answer from memory, and the same for as long as the session exists.
+	// Connector gives the way out of a session. It is nil if there is none: the session is never online then. It must answer from memory,
+	// and the same for as long as the session exists.
 	Connector func(puntuale.Session) puntuale.Connector
 
-	// Elsewhere is told of wakeups for sessions of other nodes, so that their [Dispatcher.Heard] gets them. It must not
-	// block. nil: no other node is told.
+	// Elsewhere gets the wakeups for sessions of other nodes, so that their [Dispatcher.Heard] gets them. It must not block. nil: no other
+	// node is told.
 	Elsewhere puntuale.Wakeup
 
 	// Departed returns when messages of a session left since a moment, latest first, at most so many. The pace for a day
 	// needs it. nil: each node counts from the moment when it gets a session.
 	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error)
 
-	// Mark is what stands for a phone in the blacklist of a client that erased persons. It is asked for such clients
-	// only, by many goroutines at once. nil: their messages wait.
+	// Mark returns the mark that replaces an erased person's number in a client's blacklist. The dispatcher calls it only for clients that
+	// erased persons, from many goroutines at once. nil: their messages wait.
 	Mark func(client puntuale.ClientID, phone string) string
 
 	Clock  clock.Clock            // nil: the system's
@@ -44,8 +44,7 @@ type Config struct {
 
 	Sessions Sessions // nil: connectors have their sessions open at once
 
-	// Observe, if set, is told of each attempt's outcome once it is known, before it is recorded. Many goroutines call it
-	// at once.
+	// Observe, if set, gets each attempt's outcome when it is known, before it is recorded. Many goroutines call it at once.
 	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome)
 }
 
@@ -190,7 +189,7 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// release closes the node's sessions. While one hangs, those that closed are free already.
+// release closes the node's sessions. While one session hangs, the others are already free.
 func (d *Dispatcher) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWait)
 	defer cancel()
@@ -228,11 +227,11 @@ func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 	}
 }
 
-// Wake says that the session has something due at a moment, or, with a zero moment, that sessions changed. It never
-// blocks. Wakeups that come together are one. One for a session that another node may have is passed on.
+// Wake says that the session has something due at a moment, or, with a zero moment, that sessions changed. It never blocks. Several wakeups
+// at once count as one. A wakeup for a session that another node may own is passed on.
 func (d *Dispatcher) Wake(session puntuale.SessionID, due time.Time) { d.wake(session, due, true) }
 
-// Heard is Wake for what another node told. It goes no further. If no node has the session yet, only the node that should
+// Heard is Wake for a wakeup of another node. It does not pass the wakeup on. If no node has the session yet, only the node that should
 // have it acts. Session 0: any session may be free.
 func (d *Dispatcher) Heard(session puntuale.SessionID, due time.Time) { d.wake(session, due, false) }
 
@@ -251,8 +250,8 @@ func Soon(c clock.Clock, elsewhere puntuale.Wakeup) puntuale.Wakeup {
 	}
 }
 
-// Drain lets no new attempt of a session begin until a moment. Then the session goes on by itself. The channel is closed
-// once nothing of it is in flight and every outcome is on disk. It is closed at once if the session is not the node's.
+// Drain stops new attempts of a session until a moment. Then the session continues by itself. The channel is closed once nothing of it is
+// in flight and every outcome is on disk. It is closed at once if the session is not the node's.
 func (d *Dispatcher) Drain(session puntuale.SessionID, until time.Time) <-chan struct{} {
 	quiet := make(chan struct{})
 	d.mailbox.post(func() { d.sched.drain(session, until, quiet) })

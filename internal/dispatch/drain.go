@@ -6,8 +6,8 @@ import (
 	"puntuale"
 )
 
-// A session may be drained, so that it can be unlinked or deleted with nothing in flight. A drain always ends by itself:
-// the caller may be gone.
+// A session may be drained, so that it can be unlinked or deleted with nothing in flight. A drain always ends by itself, because the caller
+// may have died.
 
 // drain is the drain of one session.
 type drain struct {
@@ -23,7 +23,7 @@ func (d *drain) over(now time.Time) bool { return d.active() && !now.Before(d.un
 // drainMost is how long a drain may last, by whatever clock its end was told.
 const drainMost = 40 * time.Second
 
-// drain has a session begin nothing new until a moment. It closes quiet once nothing of the session is in flight.
+// drain stops a session from beginning anything new until a moment. It closes quiet once nothing of the session is in flight.
 func (s *scheduler) drain(session puntuale.SessionID, until time.Time, quiet chan struct{}) {
 	q := s.queues[session]
 	if q == nil {
@@ -39,7 +39,7 @@ func (s *scheduler) drain(session puntuale.SessionID, until time.Time, quiet cha
 	s.tellDrained(q)
 }
 
-// endDrain lets a session go on. q may be nil.
+// endDrain lets a session continue. q may be nil.
 func (s *scheduler) endDrain(q *sessionQueue) {
 	if q == nil || !q.drain.active() {
 		return

@@ -54,13 +54,13 @@ func (h *health) read(ok bool, now time.Time) {
 	}
 }
 
-// A single claim may fail. When several fail for a while, one after the other, the store takes none.
+// A single claim may fail. When several fail for a while, one after the other, the store accepts none.
 const (
 	claimsFail   = 10 * time.Second
 	claimsRefuse = 3
 )
 
-// claimed notes whether the store took a claim.
+// claimed notes whether the store accepted a claim.
 func (h *health) claimed(ok bool, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +74,7 @@ func (h *health) claimed(ok bool, now time.Time) {
 	h.lately = now
 }
 
-// claims reports whether the store takes claims, as far as any are made.
+// claims reports whether the store accepts claims, as far as there were any.
 func (h *health) claims(now time.Time) bool {
 	return h.refused < claimsRefuse || h.lately.Sub(h.since) < claimsFail || now.Sub(h.lately) > h.stale
 }

@@ -23,7 +23,7 @@ func newLifetime() lifetime {
 	return l
 }
 
-// retired says that nothing is in flight any more. It may be called more than once.
+// retired is called when nothing is in flight any more. A second call does nothing.
 func (l *lifetime) retired() {
 	select {
 	case <-l.idle:

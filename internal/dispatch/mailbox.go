@@ -31,7 +31,7 @@ func newMailbox() *mailbox {
 
 func newMail() mail { return mail{wakeups: map[puntuale.SessionID]wakeup{}} }
 
-// post has the scheduler call f.
+// post makes the scheduler call f.
 func (b *mailbox) post(f func()) {
 	b.mu.Lock()
 	b.mail.calls = append(b.mail.calls, f)

@@ -85,7 +85,7 @@ func (m *membership) giveUp(ctx context.Context, sessions []puntuale.SessionID) 
 	m.cfg.Elsewhere(0, time.Time{})
 }
 
-// rejoin has the node registered anew. Any goroutine.
+// rejoin makes the membership register the node anew. Any goroutine may call it.
 func (m *membership) rejoin(node puntuale.NodeID) {
 	m.mu.Lock()
 	if m.node == node {
@@ -95,9 +95,9 @@ func (m *membership) rejoin(node puntuale.NodeID) {
 	notify(m.wake)
 }
 
-// nudge has the roster read because of a session that has something due, or changed. Session 0: any that is free. If no
-// node has the session, only the node that should have it acts. With insist this node takes it all the same, because it
-// was made or changed here. Any goroutine.
+// nudge starts a read of the roster, because a session has something due or changed. Session 0: any free session. If no node has the
+// session, only the node that should have it acts. With insist this node always takes it, because the session was made or changed here. Any
+// goroutine may call it.
 func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	m.mu.Lock()
 	look := (changed || !m.foreign[session]) && (insist || session == 0 || len(m.nodes) == 0 || target(session, m.nodes) == m.node)
@@ -113,7 +113,7 @@ func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	}
 }
 
-// release lets a drained session go to its new owner. Any goroutine.
+// release lets a drained session go to its new owner. Any goroutine may call it.
 func (m *membership) release(session puntuale.SessionID) {
 	m.mu.Lock()
 	m.released[session] = true
@@ -135,7 +135,7 @@ func (m *membership) current() puntuale.NodeID {
 	return m.node
 }
 
-// margin is how long before the lease's end no more is claimed, if the lease could not be prolonged.
+// margin is how long before the end of the lease this node stops claiming, if it could not prolong the lease.
 func (m *membership) margin() time.Duration { return m.cfg.Lease / 4 }
 
 // keepLease prolongs the lease each Beat. The lease counts from before the call that prolonged it, by the monotonic
@@ -158,7 +158,7 @@ func (m *membership) keepLease(ctx context.Context) {
 			wait = 0 // in a process that stood still, the beat is due as well
 			continue
 		case <-m.beat:
-			// The node was registered anew, with a lease of its own. To prolong it at once starts the count anew.
+			// The node was registered anew, with a new lease. Prolonging it at once restarts the count.
 		case <-fired:
 		}
 		release()
@@ -190,7 +190,7 @@ func (m *membership) keepLease(ctx context.Context) {
 	}
 }
 
-// eagerly is how often a node that has just joined looks for dead ones. It may have been one of them before a restart.
+// eagerly is how often a node that has just joined looks for dead nodes. One of them may be its own earlier incarnation.
 const eagerly = 500 * time.Millisecond
 
 // keepSessions looks for dead nodes each Beat, reads the roster each Poll, and at once when asked to. So a new session
@@ -241,7 +241,7 @@ func (m *membership) keepSessions(ctx context.Context) {
 	}
 }
 
-// expect has the next readRoster ask the store.
+// expect makes the next readRoster ask the store.
 func (m *membership) expect() {
 	m.mu.Lock()
 	m.nudged = true
@@ -266,7 +266,7 @@ func (m *membership) refresh(ctx context.Context) {
 	m.readRoster(ctx)
 }
 
-// readRoster takes free sessions that should be this node's. It begins to let go of those that should be another's.
+// readRoster takes free sessions that should be this node's. It begins to drain sessions that another node should own.
 func (m *membership) readRoster(ctx context.Context) {
 	m.mu.Lock()
 	node, nudged, woken := m.node, m.nudged, m.woken
@@ -304,8 +304,8 @@ func (m *membership) readRoster(ctx context.Context) {
 	m.sched.mailbox.post(func() { m.sched.setSessions(node, mine, leaving) })
 }
 
-// sortSessions picks the node's own sessions, and those of them that should be another's. One that is just being linked
-// stays: a move would end the pairing that a person is looking at. Connectors end each pairing within minutes.
+// sortSessions picks the node's own sessions, and finds those that another node should own. A session that is being linked stays: a move
+// would end the pairing that a person is looking at. Connectors end each pairing within minutes.
 func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	leaving = map[puntuale.SessionID]bool{}
 	clear(m.targets)

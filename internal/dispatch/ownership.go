@@ -15,8 +15,8 @@ const (
 	sessionLost              // no longer this node's: the session queue is out of use
 )
 
-// setSessions takes what the membership found. Exactly these sessions are the node's. Those in leaving go to another node
-// once nothing of theirs is in flight.
+// setSessions takes the result of the membership. Exactly these sessions are the node's. Those in leaving go to another node once none of
+// their messages is in flight.
 func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	if node != s.node {
 		return
@@ -102,7 +102,7 @@ func (s *scheduler) releaseLeaving(q *sessionQueue) {
 	s.cfg.Sessions.Release(session, func() { s.membership.release(session) })
 }
 
-// fenced drops all queues: another node may own the sessions by now. Outcomes on their way are recorded all the same.
+// fenced drops all queues: another node may own the sessions by now. Outcomes that are not on disk yet are still recorded.
 func (s *scheduler) fenced(node puntuale.NodeID) {
 	if node == 0 || node != s.node {
 		return

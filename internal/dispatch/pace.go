@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// pace is how much a session may send. What it costs to write to somebody new is the connector's business.
+// pace is how much a session may send. The connector itself paces messages to cold contacts.
 type pace struct {
 	limits   puntuale.Pace
 	limiter  *rate.Limiter // nil: no limit
@@ -48,7 +48,7 @@ func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	p.limits, p.next = to, time.Time{}
 }
 
-// take counts one message if it may leave now. If not, wait is the moment to ask again, zero when an event will tell.
+// take counts one message if it may leave now. If not, wait is the moment to ask again, zero if an event will wake the session.
 func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
 	if p.limits.PerDay > 0 {
 		if p.unknown {
@@ -85,7 +85,7 @@ func (p *pace) addDeparted(now time.Time) {
 	p.departed = append(p.departed, now)
 }
 
-// setBack moves what the pace waits for, as the clock was set back.
+// setBack moves the moments for which the pace waits, when the clock was set back.
 func (p *pace) setBack(by time.Duration) {
 	if !p.next.IsZero() {
 		p.next = p.next.Add(-by)
@@ -111,7 +111,7 @@ func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 	})
 }
 
-// gotDeparted takes what left before this node had the session.
+// gotDeparted takes the messages that left before this node had the session.
 func (s *scheduler) gotDeparted(q *sessionQueue, most int, found []time.Time, err error) {
 	q.pace.asking = false
 	if err != nil {

@@ -22,7 +22,7 @@ func (p *pause) active(now time.Time) bool { return now.Before(p.until) }
 // activeShared is active, for other goroutines.
 func (p *pause) activeShared(now time.Time) bool { return p.shared.Load() > now.UnixMicro() }
 
-// pause has a session's connector left alone until a moment.
+// pause leaves a session's connector alone until a moment.
 func (s *scheduler) pause(q *sessionQueue, until time.Time) {
 	if until.After(q.pause.until) {
 		q.pause.set(until)
@@ -30,7 +30,7 @@ func (s *scheduler) pause(q *sessionQueue, until time.Time) {
 	}
 }
 
-// endPause has messages prepared that waited for the end of the pause.
+// endPause prepares the messages that waited for the end of the pause.
 func (s *scheduler) endPause(q *sessionQueue, now time.Time) {
 	if !q.pause.active(now) && len(q.pause.waiting) > 0 {
 		s.loader.add(q.pause.waiting...)

@@ -24,7 +24,7 @@ func (p *polls) due(every time.Duration, now time.Time) bool {
 	return true
 }
 
-// partDue is due for the next part.
+// partDue reports whether the next part of a poll is due, and plans the one after it.
 func (p *polls) partDue(every time.Duration, now time.Time) bool {
 	if now.Before(p.nextPart) && p.nextPart.Sub(now) <= every {
 		return false
@@ -68,8 +68,8 @@ func (s *scheduler) poll(now time.Time) {
 	s.cfg.Meter.Queue(s.inMemory, len(s.queues))
 }
 
-// pollParts are the parts of a poll's interval. A session with much in memory is read in one of them. If all were read at
-// once, what comes due meanwhile would wait for a processor.
+// pollParts are the parts of a poll's interval. A session with much in memory is read in one of them. If all were read at once, messages
+// that come due meanwhile would wait for a processor.
 const pollParts = 32
 
 // pollPart reads one part of the sessions with much in memory.
@@ -84,13 +84,13 @@ func (s *scheduler) pollPart(now time.Time) {
 	}
 }
 
-// pollQueue has a session read for the poll.
+// pollQueue asks for a read of a session, for the poll.
 func (s *scheduler) pollQueue(q *sessionQueue, now time.Time) {
 	q.lookahead.Polled(now)
 	s.want(q, false)
 }
 
-// sweep closes what expired while it waited in memory, and forgets retry barriers that are over.
+// sweep closes messages that expired while they waited in memory, and forgets retry barriers that are over.
 func (s *scheduler) sweep(q *sessionQueue, now time.Time) {
 	for _, m := range q.messages {
 		if (m.stage == ready || m.stage == loading) && !m.repeat() && m.expired(now) {
@@ -117,7 +117,7 @@ func (s *scheduler) checkOnline(q *sessionQueue, now time.Time) {
 	}
 }
 
-// resume has a session read that may send again.
+// resume asks for a read of a session that may send again.
 func (s *scheduler) resume(q *sessionQueue) {
 	if !s.life.retiring {
 		s.act(q, q.lookahead.Resume(s.cfg.Clock.Now()))

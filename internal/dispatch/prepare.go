@@ -44,13 +44,13 @@ func (l *loader) add(all ...*queuedMessage) {
 // errNoContent: the run's content cannot be found.
 var errNoContent = errors.New("the message's content is gone")
 
-// errNotAgain: the message's content does not ask for another attempt, or not yet.
+// errNotAgain: the message's content does not ask for another attempt, or does not ask for it yet.
 var errNotAgain = errors.New("an unanswered attempt is not repeated")
 
-// errPaused: the connector asked for a pause before it was asked to prepare this message.
+// errPaused: the connector asked for a pause before the dispatcher asked it to prepare this message.
 var errPaused = errors.New("the session is left alone for a while")
 
-// queueLoad has a message's content read and the message prepared, once its session's pause is over.
+// queueLoad queues a message, so that its content is read and it is prepared. It waits until its session's pause is over.
 func (s *scheduler) queueLoad(m *queuedMessage, now time.Time) {
 	m.failed = nil
 	if q := m.queue; q.pause.active(now) {
@@ -92,7 +92,7 @@ func (s *scheduler) load() {
 	}
 }
 
-// readContents fills in what the messages of the batch show, and hands them to the pools. It runs beside the scheduler.
+// readContents fills in the contents of the batch's messages, and hands them to the pools. It runs beside the scheduler.
 func (s *scheduler) readContents(batch []*queuedMessage) error {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()

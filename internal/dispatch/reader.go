@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/dispatch/lookahead"
 )
 
-// Sizes of what is read into memory.
+// Sizes of the reads into memory.
 const (
 	memory      = 32_768 // messages in memory, of all sessions
 	queueMost   = 16_384 // of one session
@@ -19,13 +19,13 @@ const (
 	queuesAtOne = 256
 	readsAtOne  = 4
 
-	// How many rows a read may look through, to find messages in retry of sessions that are new here. A session that holds
-	// more than its part is read alone. If it holds more even then, the order behind that is not kept.
+	// How many rows a read may look through to find messages in retry, of sessions that are new here. A session that has more than its part
+	// is read alone. If it has more even then, the rest has no recipient order.
 	takeoverRows  = 16_384
 	takeoverLeast = 128 // of each session
 )
 
-// reader is what the scheduler knows of its reads under way.
+// reader has the state of the reads under way.
 type reader struct {
 	running int
 	urgent  fifo[*sessionQueue] // woken, or running low
@@ -33,7 +33,7 @@ type reader struct {
 	blocked int                 // sessions that could not send at the last poll
 }
 
-// want has a session read as far as the horizon. One with a backlog is read again as it runs low.
+// want asks for a read of a session as far as the horizon. A session with a backlog is read again when it runs low.
 func (s *scheduler) want(q *sessionQueue, urgent bool) {
 	if q.lost() || s.life.retiring || !urgent && q.backlogged(s.capacity()) {
 		return
@@ -41,7 +41,7 @@ func (s *scheduler) want(q *sessionQueue, urgent bool) {
 	s.act(q, q.lookahead.Want(urgent, s.cfg.Clock.Now()))
 }
 
-// act does what a lookahead decided. A session may be in both lists: the one that is served first has it read.
+// act does what a lookahead decided. A session may be in both lists. Then the list that is served first starts the read.
 func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 	switch a.Kind {
 	case lookahead.List:
@@ -71,7 +71,7 @@ func (s *scheduler) capacity() int {
 	return min(max(memory/busy, queueLeast), queueMost)
 }
 
-// refill has a session read at once when it runs low while the database holds more.
+// refill starts a read at once for a session that runs low while the database holds more.
 func (s *scheduler) refill(q *sessionQueue) {
 	if s.life.retiring || q.lookahead.Wanted() || !q.canSend() {
 		return
@@ -148,7 +148,7 @@ type begunRead struct {
 	read  lookahead.Read
 }
 
-// startRead asks the store for what the sessions want. A big one is read alone: its read goes on behind its cursor.
+// startRead asks the store for what the sessions want. A big session is read alone, and its read continues after its cursor.
 func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	queues := make([]*sessionQueue, len(begun))
 	from := make([]puntuale.QueueCursor, len(begun))
@@ -186,12 +186,12 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	})
 }
 
-// readDue asks the store for due messages, and for those in retry of sessions that are new here. Any goroutine.
+// readDue asks the store for due messages, and for those in retry of sessions that are new here. Any goroutine may call it.
 func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r readResult) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
-		// As far as the longest backoff: all that is in retry and may still hold back others.
+		// It looks back as far as the longest backoff, because any message in retry may still hold back others.
 		most := max(takeoverRows/len(fresh), takeoverLeast)
 		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), most); r.err != nil {
 			return r
@@ -202,7 +202,7 @@ func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.Sessio
 	return r
 }
 
-// readCampaigns asks the store for what campaigns fed. Any goroutine.
+// readCampaigns asks the store for messages that campaigns fed. Any goroutine may call it.
 func (s *scheduler) readCampaigns(r *readResult, from []puntuale.QueueCursor, horizon, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -210,14 +210,14 @@ func (s *scheduler) readCampaigns(r *readResult, from []puntuale.QueueCursor, ho
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
-// behindRows is how many messages a look for what expires behind the rows of a read may bring.
+// behindRows bounds a search for messages that expire and that are behind the rows of a read.
 const behindRows = 1024
 
 func (s *scheduler) looksBehind(q *sessionQueue, now time.Time) bool {
 	return !q.canSend() && q.lookahead.BehindDue(now)
 }
 
-// readExpiring asks the store for what expires before it is asked again. Any goroutine.
+// readExpiring asks the store for messages that expire before the next such search. Any goroutine may call it.
 func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -225,7 +225,7 @@ func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now 
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
-// gotExpiring takes what expires into memory, to be closed, and plans the next look.
+// gotExpiring takes expiring messages into memory, so that they are closed, and plans the next search.
 func (s *scheduler) gotExpiring(q *sessionQueue, expiring []puntuale.DueMessage, now time.Time) {
 	q.lookahead.GotBehind(expiring, len(expiring) == behindRows, s.cfg.Poll, now)
 	for i := range expiring {

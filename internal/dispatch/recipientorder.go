@@ -77,7 +77,7 @@ func (r *recipientOrder) remove(m *queuedMessage) {
 	}
 }
 
-// mayGo reports whether m is next. If not, wait is the moment to ask again, zero when an event will tell.
+// mayGo reports whether m is next. If not, wait is the moment to ask again, zero if an event will wake the message.
 func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait time.Time) {
 	if r.busy != nil {
 		return false, time.Time{}

@@ -15,8 +15,8 @@ const (
 	recordLast  = time.Second
 )
 
-// recorder writes outcomes. Each of its goroutines takes what ended while its previous call was committing. Outcomes are
-// never dropped: while the store is away they wait, and nothing new is claimed.
+// recorder writes outcomes. Each of its goroutines takes what ended while its previous call was committing. Outcomes are never dropped:
+// while the store is unavailable they wait, and nothing new is claimed.
 type recorder struct {
 	s    *scheduler
 	wake chan struct{}
@@ -89,7 +89,7 @@ func (r *recorder) next() []pendingOutcome {
 	return batch
 }
 
-// record writes the batch, even if the store is away for long. It gives up only when ctx ends.
+// record writes the batch, even if the store is unavailable for long. It gives up only when ctx ends.
 func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	wait := recordFirst
 	for failed := false; ; failed = true {
@@ -176,7 +176,7 @@ func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
 	return nil
 }
 
-// fails tells the scheduler when the store is away, and when it is back.
+// fails tells the scheduler when the store becomes unavailable, and when it is back.
 func (r *recorder) fails(by int) {
 	r.mu.Lock()
 	r.failing += by

@@ -58,14 +58,14 @@ func (s *scheduler) mayRepeat(m *queuedMessage, now time.Time) bool {
 	return s.mightRepeat(&m.row, m.queue, now) && (m.content.Resend || m.queue.capabilities.Recovery == puntuale.RecoverSameID)
 }
 
-// mustWait reports whether an unanswered message must not be sent again, now that its content is known. The content may
-// not ask for it, or a receipt may still come. Any goroutine.
+// mustWait reports whether an unanswered message must not be sent again, now that its content is known. The content may not ask for it, or
+// a receipt may still come. Any goroutine may call it.
 func (s *scheduler) mustWait(m *queuedMessage, now time.Time) bool {
 	return m.queue.capabilities.Recovery != puntuale.RecoverSameID &&
 		(!m.content.Resend || now.Before(m.row.IntentAt.Add(puntuale.ResendAfter)))
 }
 
-// awaitReceipt has an unanswered message wait, as mustWait says.
+// awaitReceipt makes an unanswered message wait, if mustWait says so.
 func (s *scheduler) awaitReceipt(m *queuedMessage, now time.Time) {
 	if again := m.row.IntentAt.Add(puntuale.ResendAfter); m.content.Resend && now.Before(again) {
 		s.postpone(m, again, puntuale.Reason{}, puntuale.Reason{})
@@ -149,7 +149,7 @@ func (s *scheduler) expire(m *queuedMessage) {
 	s.settle(m, puntuale.Settlement{State: puntuale.Failed}, "expired")
 }
 
-// settle has a message closed or postponed without an attempt.
+// settle makes the settler close or postpone a message without an attempt.
 func (s *scheduler) settle(m *queuedMessage, st puntuale.Settlement, verdict string) {
 	m.stage = settling
 	st.MessageRef, st.Intent = m.ref(), m.row.Intent

@@ -37,8 +37,8 @@ func (s *scheduler) prepareFailed(m *queuedMessage, now time.Time, err error) {
 	}
 }
 
-// putOff postpones a message that was refused for now, and is not at fault. Later ones to its recipient wait for it, as
-// after a refused attempt. It is prepared ahead of its moment, and never leaves before that.
+// putOff postpones a message that was refused only for now, and not because of the message itself. Later ones to its recipient wait for it,
+// as after a refused attempt. It is prepared ahead of its moment, and never leaves before that.
 func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.SendError) {
 	next := now.Add(refusal.Wait())
 	if !next.After(m.row.Next) {

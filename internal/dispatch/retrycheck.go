@@ -10,7 +10,7 @@ import (
 // A message in retry holds back later ones to its recipient, and is not in memory meanwhile. If it is stopped, the
 // dispatcher is not told. So while it holds back one that is due, the store is asked whether it is still open.
 
-// retryCheck is a recipient with a due message that waits for one in retry.
+// retryCheck is a recipient with a due message that waits for a message in retry.
 type retryCheck struct {
 	queue     *sessionQueue
 	recipient recipientKey

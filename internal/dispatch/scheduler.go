@@ -50,7 +50,7 @@ func newScheduler(cfg *Config, box *mailbox) *scheduler {
 	return s
 }
 
-// start runs the scheduler and its helpers until ctx ends. Called once, from Start.
+// start runs the scheduler and its helpers until ctx ends. Start calls it once.
 func (s *scheduler) start(ctx context.Context, wg *sync.WaitGroup) {
 	s.life.ctx, s.life.wg = ctx, wg
 	for range recorders {
@@ -60,7 +60,7 @@ func (s *scheduler) start(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() { s.run() })
 }
 
-// retire has the scheduler claim nothing more. The channel is closed once nothing is in flight. Any goroutine.
+// retire stops the scheduler from claiming. The channel is closed once nothing is in flight. Any goroutine may call it.
 func (s *scheduler) retire() <-chan struct{} {
 	s.mailbox.post(func() { s.life.retiring = true })
 	return s.life.idle
@@ -87,7 +87,7 @@ func (s *scheduler) run() {
 	}
 }
 
-// readMail handles what came since the last time.
+// readMail handles the mail since the last time.
 func (s *scheduler) readMail(post *mail, now time.Time) {
 	for _, f := range post.calls {
 		f()

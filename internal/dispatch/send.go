@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// unansweredGrace is how much longer than its SendTimeout a connector may take to notice that it ran out.
+// unansweredGrace is how much longer than its SendTimeout a connector may take to notice its timeout.
 const unansweredGrace = 5 * time.Second
 
 // sendResult is how an attempt ended.
@@ -17,7 +17,7 @@ type sendResult struct {
 	pause   time.Duration // how long the connector wants the session left alone
 }
 
-// startSend hands a claimed message to its connector, in a goroutine of its own. Any goroutine.
+// startSend hands a claimed message to its connector, in a new goroutine. Any goroutine may call it.
 func (s *scheduler) startSend(m *queuedMessage) { s.life.wg.Go(func() { s.send(m) }) }
 
 func (s *scheduler) send(m *queuedMessage) {
@@ -35,7 +35,7 @@ func (s *scheduler) send(m *queuedMessage) {
 	}
 }
 
-// decide reads only what does not change while the message is in flight. Any goroutine.
+// decide reads only fields that do not change while the message is in flight. Any goroutine may call it.
 func (s *scheduler) decide(m *queuedMessage, r puntuale.Acceptance, err error, now time.Time) puntuale.Outcome {
 	a := puntuale.Attempt{
 		Message: m.row.ID, Number: m.row.Attempt + 1, Repeats: m.row.Repeats, Now: now, Begun: m.begun,
@@ -82,7 +82,7 @@ func (s *scheduler) ended(r *sendResult, now time.Time) {
 	s.answer(m, r.outcome, now)
 }
 
-// answer ends the attempt in memory and has its outcome recorded.
+// answer ends the attempt in memory and passes its outcome to the recorder.
 func (s *scheduler) answer(m *queuedMessage, o puntuale.Outcome, now time.Time) {
 	m.stage = answered
 	if o.Verdict == puntuale.Retry && !m.repeat() {
@@ -92,8 +92,8 @@ func (s *scheduler) answer(m *queuedMessage, o puntuale.Outcome, now time.Time) 
 	s.freeSlot(m, o.Verdict != puntuale.Retry)
 }
 
-// overdue gives up attempts whose connector ignores its timeout: their slots are needed. An answer that still comes is
-// recorded, too. Polls count the time: a clock that was set forward is no reason to give up.
+// overdue gives up attempts whose connector ignores its timeout: their slots are needed. A late answer is recorded, too. The time is
+// counted in polls, because a clock that was set forward is no reason to give up.
 func (s *scheduler) overdue(now time.Time) {
 	for _, m := range s.attempts.open {
 		if m.stage != sending || m.queue.capabilities.SendTimeout <= 0 {

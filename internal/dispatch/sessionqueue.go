@@ -73,8 +73,8 @@ func (q *sessionQueue) recipient(p recipientKey) *recipientOrder {
 	return r
 }
 
-// mayLeave reports whether the session may send one message more now. Then the pace has counted it. If not, wait is the
-// moment to ask again, zero when an event will tell.
+// mayLeave reports whether the session may send one message more now. Then the pace has counted it. If not, wait is the moment to ask
+// again, zero if an event will wake the session.
 func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
 	if q.blocked() || q.inFlight >= q.capabilities.Slots {
 		return false, time.Time{}
@@ -158,8 +158,8 @@ func (s *scheduler) enqueueDue(m *queuedMessage) {
 	s.fair.activate(m.queue)
 }
 
-// overtaken handles a due message that must not leave after all: it is expired, outside its window, or not next in its
-// recipient order. It reports whether that is so.
+// overtaken handles a due message that must not leave after all: it is expired, outside its window, or not next in its recipient order. It
+// reports whether it handled the message.
 func (s *scheduler) overtaken(m *queuedMessage, now time.Time) bool {
 	if m.expired(now) && !m.repeat() {
 		s.expire(m)

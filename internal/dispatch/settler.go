@@ -11,8 +11,8 @@ import (
 
 const settleMost = 1000 // settlements in one call
 
-// settler closes and postpones messages that are not in flight. If it cannot write that, it drops them from memory: the
-// rows are as they were, and the poll finds them again.
+// settler closes and postpones messages that are not in flight. If a write fails, the settler drops the messages from memory. The rows have
+// not changed, and the poll finds them again.
 type settler struct {
 	s    *scheduler
 	wake chan struct{}
@@ -78,8 +78,7 @@ func (t *settler) write(ctx context.Context, batch []pendingSettlement) error {
 	return t.s.cfg.Queue.Settle(ctx, batch[0].node, now, settlements)
 }
 
-// explain says why expired messages did not leave: because of their client, or else of their session, or else only of
-// time.
+// explain says why expired messages did not leave: because of their client, else because of their session, else only because of time.
 func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now time.Time) error {
 	asked := map[puntuale.ClientID]bool{}
 	var clients []puntuale.ClientID
@@ -115,7 +114,7 @@ func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now ti
 	return nil
 }
 
-// settled forgets what was closed or postponed.
+// settled forgets messages that were closed or postponed.
 func (s *scheduler) settled(batch []pendingSettlement, err error) {
 	if err != nil && s.life.ctx.Err() == nil {
 		s.cfg.Logger.Warn("closing or postponing messages failed", "error", err)

@@ -6,7 +6,7 @@ import (
 	"puntuale"
 )
 
-// wakeup is what came for one session.
+// wakeup has the wakeups of one session since the last look.
 type wakeup struct {
 	here    bool      // this node says so, and perhaps others do, too
 	changed bool      // sessions changed
@@ -37,7 +37,8 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 	}
 	until := latest(w.until, now)
 	if len(q.messages) < queueMost/4 {
-		// A wakeup may tell of the first moment of several. The poll is in time only for what is due well after it.
+		// A wakeup may stand for several messages, and names only the first moment. The poll is in time for messages that are due well
+		// after it.
 		until = latest(until, now.Add(s.cfg.Poll+s.cfg.Poll/2))
 	}
 	s.act(q, q.lookahead.Wakeup(until, w.changed, s.cfg.Clock.Now()))

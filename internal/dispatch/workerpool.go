@@ -20,8 +20,8 @@ func (p workerPools) submit(m *queuedMessage) {
 	}
 }
 
-// workerPool prepares messages with a bounded number of goroutines, the sessions in turn. It begins with one, and doubles
-// them while they get nothing done. So many quick preparations do not delay what is due now.
+// workerPool prepares messages with a bounded number of goroutines, the sessions in turn. It begins with one, and doubles them while they
+// get nothing done. So quick preparations do not delay messages that are due now.
 type workerPool struct {
 	s                *scheduler
 	most, perSession int
@@ -79,7 +79,7 @@ func (p *workerPool) submit(m *queuedMessage) {
 	}
 }
 
-// list puts the session into the line, if it has work and may have another worker. The pool is locked.
+// list puts the session into the queue, if it has work and may have another worker. The pool is locked.
 func (p *workerPool) list(j *sessionJobs) {
 	if !j.listed && j.waiting() > 0 && j.workers < p.perSession {
 		j.listed = true
@@ -87,7 +87,7 @@ func (p *workerPool) list(j *sessionJobs) {
 	}
 }
 
-// grow starts n more goroutines, as far as there may be. The pool is locked.
+// grow starts n more goroutines, but not more than the bound. The pool is locked.
 func (p *workerPool) grow(n int) {
 	for range min(n, p.most-p.running) {
 		p.running++

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -265,9 +266,8 @@ func (c *tableCode) after() {
 			c.says("asked %d times", c.askedFor(c.person))
 		}
 	case "opted out":
-		c.becomes(c.third, "BLACKLISTED")
-		c.unlist()
-		c.becomes(c.start("uno", c.person), "COMPLETED")
+		c.becomes(c.third, "COMPLETED") // of service: the person speaks of marketing only
+		c.withdrew()
 	}
 	c.becomes(c.second, "COMPLETED")
 }
@@ -286,19 +286,40 @@ func (c *tableCode) letGo() {
 	}
 }
 
-// unlist finds the person on the blacklist, with proof, and removes them.
-func (c *tableCode) unlist() {
+// withdrew finds the person's withdrawal in the ledger, once and with proof, and not on the blacklist. Marketing does not leave
+// until they agree again.
+func (c *tableCode) withdrew() {
 	c.t.Helper()
 	var all struct {
-		Blacklist []struct{ Phone, Reason string }
+		Consents []struct{ Change, Words string }
 	}
-	must(c.t, "GET", c.s.base+"/api/blacklist", c.who.key, nil).into(c.t, &all)
-	i := slices.IndexFunc(all.Blacklist, func(e struct{ Phone, Reason string }) bool { return e.Phone == c.person })
-	if i < 0 || !strings.Contains(all.Blacklist[i].Reason, fmt.Sprint(c.code)) {
-		c.says("the blacklist is %+v", all.Blacklist)
-		return
+	must(c.t, "GET", c.s.base+"/api/contacts/consent?phone="+url.QueryEscape(c.person), c.who.key, nil).into(c.t, &all)
+	if len(all.Consents) != 1 || all.Consents[0].Change != "withdraw" || !strings.Contains(all.Consents[0].Words, fmt.Sprint(c.code)) {
+		c.says("the ledger is %+v", all.Consents)
 	}
-	must(c.t, "DELETE", c.s.base+"/api/blacklist/remove", c.who.key, map[string]string{"phone": c.person})
+	var list struct {
+		Blacklist []struct{ Phone string }
+	}
+	must(c.t, "GET", c.s.base+"/api/blacklist", c.who.key, nil).into(c.t, &list)
+	if slices.ContainsFunc(list.Blacklist, func(e struct{ Phone string }) bool { return e.Phone == c.person }) {
+		c.says("the person is on the blacklist")
+	}
+	asked := c.askedFor(c.person)
+	if m := c.becomes(c.advertise(), "FAILED"); m.Says != "Consenso mancante" || c.askedFor(c.person) != asked {
+		c.says("marketing is %+v, and Meta was asked %d times", m, c.askedFor(c.person)-asked)
+	}
+	must(c.t, "POST", c.s.base+"/api/contacts/consent", c.who.key, map[string]string{"phone": c.person, "purpose": "marketing", "change": "grant", "source": "prova"})
+	c.becomes(c.advertise(), "COMPLETED")
+}
+
+// advertise sends marketing to the person.
+func (c *tableCode) advertise() string {
+	c.t.Helper()
+	var made struct{ ID []string }
+	must(c.t, "POST", c.s.base+"/api/messages", c.who.key, map[string]string{
+		"phone": c.person, "template": "uno", "purpose": "marketing", "id_sessione": c.session,
+	}).into(c.t, &made)
+	return made.ID[0]
 }
 
 // fails: Meta takes a message, and reports the code afterwards.
@@ -334,7 +355,7 @@ func (c *tableCode) fails() {
 			c.says("asked %d times", c.askedFor(c.person))
 		}
 	case "opted out":
-		c.unlist()
+		c.withdrew()
 		c.becomes(c.start("uno", c.person), "COMPLETED")
 	}
 }

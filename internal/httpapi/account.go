@@ -183,6 +183,8 @@ type changeBody struct {
 	Holidays   []string `json:"holidays,omitempty" maxItems:"1000" doc:"Own holidays, YYYY-MM-DD, besides the national ones"`
 	Suspended  *bool    `json:"suspended,omitempty" doc:"true: every call of the client is refused, and what is due waits"`
 
+	settingsBody
+
 	Quotas *quotasBody `json:"quotas,omitempty" doc:"How many of each the client may have; what is left out stays as it is, and a client that has more keeps them"`
 }
 
@@ -250,7 +252,7 @@ func readChange(o *object) account.ClientChange {
 	} else if r.Expires.Set && r.Expires.To == "" {
 		o.refuse("expiration_date", faultNotDayOrNull, "")
 	}
-	r.Credits, r.Quotas = creditsChange(o), quotasChange(o)
+	r.Credits, r.Quotas, r.Settings = creditsChange(o), quotasChange(o), readSettings(o)
 	return r
 }
 

@@ -56,7 +56,7 @@ func writeNamed(w io.Writer, document []byte, name string) {
 	}
 }
 
-// servePage serves the page under the name and in the colour that its reader knows.
+// servePage serves the page with the name and the colour of the reader's partner.
 func (a *api) servePage(page *asset, w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Cookie")
 	if name, style := a.labelAt(r); name != productName {

@@ -51,6 +51,13 @@ func (c *call) object() (*object, error) { return readObject(c.body, httpkit.Max
 // list is object for a body that brings recipients.
 func (c *call) list() (*object, error) { return readObject(c.body, listValues) }
 
+// unhurried is for a verb that reads and writes very much. It holds no seat, and its time does not count as waiting for the
+// server.
+func (c *call) unhurried(ctx context.Context) context.Context {
+	c.pass.Rest()
+	return puntuale.WithPatience(ctx, puntuale.NewPatience(nil, false))
+}
+
 // byteOrderMark is dropped from the beginning of a body.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 

@@ -17,8 +17,8 @@ type callerKeys struct {
 	owner map[puntuale.KeyHash]admission.CallerKey
 }
 
-// mostShares bounds how many keys are remembered. Beyond it a random key is forgotten, and its next call waits with
-// those of unknown callers.
+// mostShares bounds how many keys are remembered. Beyond it a random key is forgotten, and its next call waits with the calls of unknown
+// callers.
 const mostShares = 1 << 16
 
 // of returns the caller key of an API key that was found lately.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"maps"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"puntuale"
 	"puntuale/internal/catalogue"
@@ -42,7 +40,7 @@ func registerCampaigns(a *api) {
 		refusals: known}, uploadRecipients)
 	documentUpload(a, one+"/recipients")
 	client(a, operation{id: "addRecipients", method: http.MethodPost, path: one + "/recipients", body: recipientsBody{}, bodyBytes: maxInline,
-		summary: "Append recipients to the campaign's", refusals: known}, addRecipients)
+		summary: "Append recipients to the campaign's, or put contacts in their place", refusals: known}, addRecipients)
 	client(a, operation{id: "listRecipients", method: http.MethodGet, path: one + "/recipients", strict: true,
 		summary: "List the campaign's recipients, by their place", refusals: []int{http.StatusNotFound}}, listRecipients)
 	client(a, operation{id: "mapRecipients", method: http.MethodPost, path: one + "/columns", body: columnsBody{},
@@ -90,6 +88,12 @@ type campaignBody struct {
 	Canary     *int                `json:"canary,omitempty" minimum:"0" maximum:"2000" doc:"So many recipients go first; the campaign pauses if more than a third of their messages fail. 20 without it"`
 	Timezone   string              `json:"timezone,omitempty" doc:"IANA name of the zone that days and dates are reckoned in; else the client's"`
 	Recipients []map[string]string `json:"recipients,omitempty" maxItems:"10000" doc:"Each with its phone and its fields"`
+	From       *fromBody           `json:"from,omitempty" doc:"Contacts as recipients"`
+}
+
+// fromBody documents how contacts become recipients.
+type fromBody struct {
+	Tags []string `json:"tags" minItems:"1" maxItems:"50" doc:"Contacts that have any of these tags"`
 }
 
 // campaignContent documents the content of one message.
@@ -107,7 +111,8 @@ type campaignPace struct {
 }
 
 type recipientsBody struct {
-	Recipients []map[string]string `json:"recipients" minItems:"1" maxItems:"10000" doc:"Each with its phone and its fields"`
+	Recipients []map[string]string `json:"recipients,omitempty" minItems:"1" maxItems:"10000" doc:"Each with its phone and its fields"`
+	From       *fromBody           `json:"from,omitempty" doc:"Contacts take the place of the campaign's recipients: with phone, nome and their fields"`
 }
 
 type columnsBody struct {
@@ -135,14 +140,14 @@ type uploadInput struct {
 type recipientsInput struct {
 	ID     string `path:"id" doc:"ID"`
 	State  string `query:"state" enum:"waiting,fed,refused"`
-	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,no_window,erased" doc:"Of refused ones"`
+	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,no_consent,running,past,no_window,erased" doc:"Of refused ones"`
 	After  string `query:"after" pattern:"^[0-9]+$" doc:"The place of the last row of the page before"`
 	Limit  string `query:"limit" pattern:"^[0-9]+$" doc:"Rows at most: 1 to 1000, else 100"`
 }
 
 type refusedInput struct {
 	ID     string `path:"id" doc:"ID"`
-	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,no_window,erased" doc:"Only these"`
+	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,no_consent,running,past,no_window,erased" doc:"Only these"`
 }
 
 // CampaignAnswer is a campaign as callers see it.
@@ -232,6 +237,9 @@ func createCampaign(ctx context.Context, c *control.Client, in *call, p *campaig
 	if err != nil {
 		return CampaignAnswer{}, err
 	}
+	if asked.From != nil {
+		ctx = in.unhurried(ctx)
+	}
 	made, err := c.CreateCampaign(ctx, asked, recipients, once(in, &p.OnceInput, campaignOf))
 	if err != nil || p.Start != "true" {
 		return campaignOf(made), err
@@ -274,6 +282,9 @@ func replaceCampaign(ctx context.Context, c *control.Client, in *call, p *oneInp
 	if len(recipients) > 0 {
 		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "body.recipients", Code: faultNotChangedHere})
 	}
+	if asked.From != nil {
+		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "body.from", Code: faultNotChangedHere})
+	}
 	changed, err := c.UpdateCampaign(ctx, p.ID, asked)
 	return campaignOf(changed), err
 }
@@ -312,6 +323,7 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 		asked.Window = &puntuale.Window{Weekdays: w.wholes("weekdays"), From: w.text("from"), To: w.text("to"), Holidays: w.text("holidays")}
 	}
 	recipients := readRecipients(body)
+	asked.From = readFrom(body)
 	if err := body.err(); err != nil {
 		return asked, nil, err
 	}
@@ -322,6 +334,16 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 // readRecipients reads the rows in a body. It also takes JSON numbers as texts.
 func readRecipients(body *object) []control.Recipient {
 	return each(body.objects("recipients"), func(o *object) control.Recipient { return readFields(o) })
+}
+
+// readFrom reads the tags of the contacts that become recipients; nil where none are asked for.
+func readFrom(body *object) []string {
+	from := body.object("from")
+	if from == nil {
+		return nil
+	}
+	from.only(fromBody{})
+	return append([]string{}, from.texts("tags")...)
 }
 
 func readFields(o *object) map[string]string {
@@ -357,8 +379,16 @@ func addRecipients(ctx context.Context, c *control.Client, in *call, p *oneInput
 		return listAnswer{}, err
 	}
 	recipients := readRecipients(body)
+	from := readFrom(body)
 	if err := body.err(); err != nil {
 		return listAnswer{}, err
+	}
+	if from != nil {
+		if len(recipients) > 0 {
+			body.refuse("from", puntuale.FaultGoesWithout, nil, "recipients")
+		}
+		put, err := c.RecipientsFrom(in.unhurried(ctx), p.ID, from, *body.refused...)
+		return listOf(put), err
 	}
 	added, err := c.AddRecipients(ctx, p.ID, recipients)
 	return listOf(added), err
@@ -449,45 +479,22 @@ func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 
 // listRefused writes the rows page by page, because there may be a million. A slow reader holds no seat.
 func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *refusedInput) (writtenBytes, error) {
-	q := control.RecipientQuery{State: puntuale.RecipientRefused.String(), Reason: p.Reason, Limit: refusedRows}
-	rows, err := c.ListRecipients(ctx, p.ID, q)
-	if err != nil {
-		return nil, err
-	}
-	return func(out huma.Context) {
-		out.SetHeader("Content-Type", "text/csv; charset=utf-8")
-		out.SetHeader("Content-Disposition", `attachment; filename="refused.csv"`)
-		_, writer := humago.Unwrap(out)
-		connection := http.NewResponseController(writer)
-		w := csv.NewWriter(out.BodyWriter())
-		_ = w.Write([]string{"line", "phone", "reason", "value"})
-		for {
-			in.pass.Rest()
-			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
-			for _, r := range rows {
-				_ = w.Write([]string{strconv.Itoa(r.Line), inert(r.Phone), r.Reason, inert(catalogue.Message(r.Refused()))})
-			}
-			if w.Flush(); w.Error() != nil || len(rows) < refusedRows {
-				return
-			}
-			q.After = rows[len(rows)-1].N
-			ctx, err := in.pass.Return(ctx)
-			if err == nil {
-				rows, err = c.ListRecipients(ctx, p.ID, q)
-			}
-			if err != nil {
-				a.logger.ErrorContext(ctx, "refused recipients broke off", "campaign_id", p.ID, "error", err)
-				panic(http.ErrAbortHandler) // the status is sent already: only a cut connection shows that rows are missing
-			}
+	q := control.RecipientQuery{State: puntuale.RecipientRefused.String(), Reason: p.Reason, Limit: exportRows}
+	return a.csvPages(ctx, in, "refused.csv", []string{"line", "phone", "reason", "value"}, func(ctx context.Context, cursor string) (all [][]string, next string, err error) {
+		rows, err := c.ListRecipients(ctx, p.ID, q)
+		for _, r := range rows {
+			all = append(all, []string{strconv.Itoa(r.Line), inert(r.Phone), r.Reason, inert(catalogue.Message(r.Refused()))})
 		}
-	}, nil
+		if err == nil && len(rows) == exportRows {
+			q.After = rows[len(rows)-1].N
+			next = strconv.FormatInt(q.After, 10)
+		}
+		return all, next, err
+	})
 }
 
-// refusedRows is how many rows are read at a time. Sending them may take refusedAllows.
-const (
-	refusedRows   = 1000
-	refusedAllows = 30 * time.Second
-)
+// refusedAllows is how long sending a page of an export may take.
+const refusedAllows = 30 * time.Second
 
 // inert keeps a spreadsheet from running a cell as a formula. The plus sign of a phone number is harmless.
 func inert(cell string) string {
@@ -523,17 +530,22 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 }
 
 func listOf(r control.Recipients) listAnswer {
-	out := listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: []columnAnswer{}}
-	for i, name := range r.Columns {
+	return listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: columnsOf(r.Columns, r.Mapping)}
+}
+
+// columnsOf are the columns of a list, each with the field that it fills.
+func columnsOf(names []string, mapping map[string]int) []columnAnswer {
+	all := []columnAnswer{}
+	for i, name := range names {
 		column := columnAnswer{Name: name}
-		for _, field := range slices.Sorted(maps.Keys(r.Mapping)) {
-			if r.Mapping[field] == i {
+		for _, field := range slices.Sorted(maps.Keys(mapping)) {
+			if mapping[field] == i {
 				column.Field = &field
 			}
 		}
-		out.Columns = append(out.Columns, column)
+		all = append(all, column)
 	}
-	return out
+	return all
 }
 
 func recipientOf(r puntuale.Recipient) recipientAnswer {

@@ -106,7 +106,7 @@ func TestEstimateOfOfficial(t *testing.T) {
 		heard := puntuale.InboundMessage{Client: client, Session: sessionID, At: s.clock.Now()}
 		for i := range 2 {
 			heard.Phone = estimatedPhone(i)
-			if _, err := s.owner.store.KeepHeard(t.Context(), s.clock.Now(), []puntuale.InboundMessage{heard}); err != nil {
+			if _, err := s.owner.store.KeepInbound(t.Context(), s.clock.Now(), []puntuale.TakenMessage{{InboundMessage: heard, Names: []string{heard.Phone}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -137,6 +137,7 @@ func TestCost(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
 		a := s.newAccount("cost@x", "full")
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"consent":"free"}`)
 		promo := graphtest.NewTemplate("promo", "Ciao")
 		promo.Category = "MARKETING"
 		s.owner.peer.SetTemplates("55101", promo)
@@ -153,7 +154,7 @@ func TestCost(t *testing.T) {
 			t.Errorf("by a template that nobody knows: %+v", e.Cost)
 		}
 		client, id := idsOf(t, a, session)
-		if _, err := s.owner.store.KeepHeard(t.Context(), s.clock.Now(), []puntuale.InboundMessage{{Client: client, Session: id, Phone: estimatedPhone(0), At: s.clock.Now()}}); err != nil {
+		if _, err := s.owner.store.KeepInbound(t.Context(), s.clock.Now(), []puntuale.TakenMessage{{InboundMessage: puntuale.InboundMessage{Client: client, Session: id, Phone: estimatedPhone(0), At: s.clock.Now()}, Names: []string{estimatedPhone(0)}}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, e := s.estimated(a.Key, session, freeText, 2); e.Cost == nil || e.Cost.Amount != "0.0248" || e.Cost.Rows[0].Category != "service" {
@@ -170,6 +171,7 @@ func TestBill(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
 		a := s.newAccount("bill@x", "full")
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"consent":"free"}`)
 		promo := graphtest.NewTemplate("promo", "Ciao")
 		promo.Category = "MARKETING"
 		s.owner.peer.SetTemplates("55101", promo)

@@ -7,6 +7,8 @@ import "encoding/json"
 var bodyExamples = map[string]json.RawMessage{
 	"addToBlacklist":        []byte(`{"phone": "+39 333 123 4567", "reason": "lo ha chiesto"}`),
 	"cancelPendingMessages": []byte(`{"phones": ["+39 333 123 4567"]}`),
+	"addContact":            []byte(`{"phone": "+39 333 123 4567", "name": "Anna Rossi", "fields": {"nascita": "1990-02-28", "punti": 12}, "tags": ["cliente"]}`),
+	"changeContact":         []byte(`{"fields": {"punti": 13}, "add_tags": ["vip"]}`),
 	"changeClient":          []byte(`{"expiration_date": "2030-12-31", "daily_api_cap": 2000}`),
 	"addRecipients":         []byte(`{"recipients": [{"phone": "+39 333 123 4567", "nome": "Anna"}]}`),
 	"closeUnknownMessages":  []byte(`{"all": true}`),
@@ -21,6 +23,11 @@ var bodyExamples = map[string]json.RawMessage{
 	"createSequence":        sequenceExample,
 	"createSession":         []byte(`{"name": "Banco", "connection_type": "Socket", "sandbox": true}`),
 	"createTemplate":        templateExample,
+	"addConsent":            []byte(`{"phone": "+39 333 123 4567", "purpose": "marketing", "change": "grant", "source": "modulo in sede", "words": "Accetto di ricevere offerte"}`),
+	"answerFromSandbox":     []byte(`{"phone": "+39 333 123 4567", "text": "Sì, confermo"}`),
+	"changeSettings":        []byte(`{"consent": "required", "opt_out_answer": "Non riceverai altri messaggi."}`),
+	"everythingOf":          personExample,
+	"readReplies":           personExample,
 	"eraseContact":          personExample,
 	"linkDevice":            []byte(`{"code": "7K2QM-X04RD", "name": "Telefono di Anna"}`),
 	"take":                  []byte(`{"take": "5f1c", "max": 10}`),
@@ -50,7 +57,7 @@ var (
 		`{"text": "Tutto bene?", "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}, "at": "18:00"}}]}`)
 )
 
-// exampleOf returns an operation's example, nil where there is none.
+// exampleOf returns an operation's example, nil if there is none.
 func exampleOf(operation string) any {
 	if example, ok := bodyExamples[operation]; ok {
 		return example

@@ -167,7 +167,7 @@ func (o *object) need(name string) bool {
 // only refuses members that are no fields of documented, the type that documents the body.
 func (o *object) only(documented any) {
 	known := map[string]bool{}
-	for field := range reflect.TypeOf(documented).Fields() {
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(documented)) { // those of embedded types, too
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		known[name] = true
 	}
@@ -258,7 +258,7 @@ func (o *object) whole64(name string) int64 {
 	return n
 }
 
-// wholes reads a list of them.
+// wholes reads a list of whole numbers.
 func (o *object) wholes(name string) []int {
 	var ns []int
 	for i, raw := range o.list(name) {
@@ -293,7 +293,7 @@ func (o *object) object(name string) *object {
 	return o.inner(name, raw)
 }
 
-// objects reads a list of them.
+// objects reads a list of inner objects.
 func (o *object) objects(name string) []*object {
 	var inner []*object
 	for i, raw := range o.list(name) {

@@ -38,7 +38,7 @@ type operation struct {
 // replayedHeader marks the answer of an earlier call.
 const replayedHeader = "Idempotent-Replayed"
 
-// answer is what huma sends.
+// answer is the answer that huma sends.
 type answer[T any] struct{ Body T }
 
 // clientVerb and partnerVerb answer one call. Input has the path, the query and the headers. The body is in the call.

@@ -61,7 +61,7 @@ func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.
 	out = sandbox.New(s, clock, 0).WithLinks(o.manager.Report)
 	meta = official.New(official.Config{
 		Store: s, Unseal: vault.Open, Report: o.manager.Report, API: o.peer.URL, Clock: clock, Logger: slog.New(slog.DiscardHandler),
-		Take: intake.New(intake.Config{Store: s, Clock: clock, Logger: slog.New(slog.DiscardHandler)}).Take,
+		Take: intake.New(intake.Config{Store: s, MessageMark: messageMark, Clock: clock, Logger: slog.New(slog.DiscardHandler)}).Take,
 	})
 	o.manager.Start()
 	t.Cleanup(func() { o.manager.Stop(context.Background()) })

@@ -11,6 +11,41 @@ import (
 func registerSandbox(a *api) {
 	client(a, operation{id: "listSandboxMessages", method: http.MethodGet, path: "/api/sandbox/messages", strict: true,
 		summary: "List what the simulated network received, oldest first"}, listSandbox)
+	client(a, operation{id: "answerFromSandbox", method: http.MethodPost, path: "/api/sandbox/replies", body: sandboxReplyBody{},
+		summary: "Answer from a phone of the simulated network, as a person would"}, answerFromSandbox)
+}
+
+// sandboxReplyBody documents the body of a reply.
+type sandboxReplyBody struct {
+	Phone     string `json:"phone" doc:"Who answers. A number is taken too."`
+	Text      string `json:"text" maxLength:"4096"`
+	Session   string `json:"id_sessione,omitempty" doc:"The sandbox session that gets the answer; else the default one"`
+	NetworkID string `json:"network_id,omitempty" maxLength:"255" doc:"The network's id of the message; given twice it is the same message. An Idempotency-Key stands for it."`
+}
+
+type sandboxReplyAnswer struct {
+	Phone     string `json:"phone"`
+	Session   string `json:"id_sessione"`
+	NetworkID string `json:"network_id"`
+}
+
+func answerFromSandbox(ctx context.Context, c *control.Client, in *call, p *OnceInput) (sandboxReplyAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return sandboxReplyAnswer{}, err
+	}
+	r := control.SandboxReply{
+		Session: body.id("id_sessione"), Phone: body.phone("phone"), Text: body.text("text"), NetworkID: body.text("network_id"),
+		Scope: in.scope, Key: p.Key,
+	}
+	if err := body.err(); err != nil {
+		return sandboxReplyAnswer{}, err
+	}
+	r.Faults = *body.refused
+	if r, err = c.AnswerFromSandbox(ctx, r); err != nil {
+		return sandboxReplyAnswer{}, err
+	}
+	return sandboxReplyAnswer{r.Phone, r.Session, r.NetworkID}, nil
 }
 
 type sandboxMessage struct {

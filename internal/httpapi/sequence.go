@@ -31,6 +31,7 @@ type sequenceBody struct {
 	Session     *string `json:"id_sessione,omitempty" doc:"The session that sends; else the default one at each start"`
 	IfRunning   string  `json:"if_running,omitempty" enum:"allow,skip,restart,reject" default:"allow" doc:"What a start does while the sequence runs for the same recipient"`
 	StopOnReply bool    `json:"stop_on_reply,omitempty"`
+	Purpose     string  `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
 	Steps       steps   `json:"steps"`
 }
 
@@ -65,6 +66,7 @@ type sequenceAnswer struct {
 	Session     *string       `json:"id_sessione"`
 	IfRunning   string        `json:"if_running" enum:"allow,skip,restart,reject"`
 	StopOnReply bool          `json:"stop_on_reply"`
+	Purpose     string        `json:"purpose" enum:"service,marketing"`
 	Steps       steps         `json:"steps"`
 	Fields      []fieldAnswer `json:"fields" doc:"The parametric fields that the steps name"`
 	Created     string        `json:"created_at" format:"date-time"`
@@ -147,7 +149,7 @@ func deleteSequence(ctx context.Context, c *control.Client, _ *call, p *deleteIn
 
 func sequenceOf(s control.Sequence) sequenceAnswer {
 	out := sequenceAnswer{
-		ID: s.ID.String(), Name: s.Name, IfRunning: string(s.IfRunning), StopOnReply: s.StopOnReply, Steps: s.Steps,
+		ID: s.ID.String(), Name: s.Name, IfRunning: string(s.IfRunning), StopOnReply: s.StopOnReply, Purpose: s.Purpose.String(), Steps: s.Steps,
 		Fields:  each(s.Fields, fieldOf),
 		Created: stamp(s.Created), Updated: stamp(s.Updated),
 	}
@@ -178,7 +180,7 @@ func readSequence(in *call) (control.NewSequence, error) {
 		return control.NewSequence{}, err
 	}
 	asked := control.NewSequence{
-		Name: body.text("name"), Session: body.id("id_sessione"), IfRunning: body.text("if_running"),
+		Name: body.text("name"), Session: body.id("id_sessione"), IfRunning: body.text("if_running"), Purpose: body.text("purpose"),
 		Steps: readSteps(body),
 	}
 	if flag := body.flag("stop_on_reply"); flag != nil {

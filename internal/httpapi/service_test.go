@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/intake"
 	"puntuale/internal/store/storetest"
 )
 
@@ -43,6 +45,7 @@ type service struct {
 	db       *storetest.Database
 	network  *network
 	owner    *owner
+	intake   *intake.Intake
 }
 
 // databases runs a test on both, each time with a fresh service.
@@ -65,6 +68,7 @@ type options struct {
 	rate     float64
 	driver   storetest.Driver // nil: SQLite
 	public   string           // the service's address
+	opener   puntuale.MediaOpener
 }
 
 func newService(t *testing.T, o options) *service {
@@ -80,12 +84,14 @@ func newService(t *testing.T, o options) *service {
 	var operator puntuale.Operator = opened
 	vault := testVault(t)
 	s.network.mark = func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) }
+	s.intake = intake.New(intake.Config{Store: opened, MessageMark: messageMark, Clock: s.clock, Mark: s.network.mark, Logger: slog.New(slog.DiscardHandler)})
 	if o.operator != nil {
 		operator = o.operator(operator)
 	}
 	s.control = control.New(control.Config{
 		Tenants: operator, Devices: operator, Maintenance: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Retention{Months: 24}, Public: o.public,
 		Links: func(of puntuale.Session) bool { return of.Sandbox || of.Type == puntuale.Official },
+		Take:  s.intake.Take, Opener: o.opener,
 		Hint: func(id puntuale.SessionID, due time.Time) {
 			s.hints.take(id, due)
 			s.owner.hint(id, due)
@@ -259,4 +265,9 @@ func golden(t *testing.T, name, text string) {
 	if diff := cmp.Diff(string(want), text); diff != "" {
 		t.Errorf("%s (-want +got); -update writes it anew:\n%s", path, diff)
 	}
+}
+
+// messageMark stands for a keyed hash.
+func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
+	return fmt.Sprint(client, session, chat, id)
 }

@@ -32,6 +32,7 @@ type singleBody struct {
 	Template  string   `json:"template,omitempty" doc:"Name of a template, whose fields are further members of the body"`
 	Date      string   `json:"date,omitempty" doc:"When it leaves: 2026-11-20T10:30, 20/11/2026 10:30, or a day alone (09:00); else now"`
 	Session   string   `json:"id_sessione,omitempty" doc:"The session that sends; else the default one"`
+	Purpose   string   `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
 	Name      string   `json:"name,omitempty" maxLength:"200" doc:"Name of the send, kept as nome_invio"`
 	Timezone  string   `json:"timezone,omitempty" doc:"IANA name of the zone that the date is reckoned in; else the client's"`
 }
@@ -43,7 +44,7 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 	}
 	asked := control.SingleCall{
 		Phone: body.phone("phone"), Fields: body.members, Latitude: body.number("latitude"), Longitude: body.number("longitude"),
-		Template: body.text("template"), Session: body.id("id_sessione"), Name: body.text("name"), Timezone: body.text("timezone"),
+		Template: body.text("template"), Session: body.id("id_sessione"), Name: body.text("name"), Purpose: body.text("purpose"), Timezone: body.text("timezone"),
 		Body: in.body, Scope: in.scope, Key: p.Key, Faults: refuseDry(in.query),
 	}
 	if len(asked.Faults) > 0 {

@@ -17,6 +17,7 @@ import (
 type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
 	posted, device, token, ended, code                                                                          string // of a session with devices
+	contact                                                                                                     string
 	campaign, ready, digest, running                                                                            string // campaigns: a draft, one with its check, and one that was started
 }
 
@@ -61,6 +62,7 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	var run started
 	s.must(&run, "POST", "/api/start/"+c.sequence, c.key, `{"phone":"`+phone+`","testo":"secret of `+email+`"}`)
 	c.message = run.ID[0]
+	c.contact = s.newContact(c.key, `{"phone":"`+phone+`","name":"`+email+`","tags":["cliente"]}`)
 	c.campaign = s.newCampaign(c.key, email)
 	c.ready = s.newCampaign(c.key, email)
 	c.digest = s.checkCampaign(c.key, c.ready)
@@ -197,6 +199,22 @@ var operations = map[string]struct {
 	"addToBlacklist":        {"POST", "/api/blacklist", `{"phone":"+393331234567"}`, false, "", false},
 	"listBlacklist":         {"GET", "/api/blacklist", "", false, "", false},
 	"removeFromBlacklist":   {"DELETE", "/api/blacklist/remove", `{"phone":"+393331234567"}`, false, "", false},
+	"addConsent":            {"POST", "/api/contacts/consent", `{"phone":"+393331234567","purpose":"marketing","change":"grant","source":"modulo"}`, false, "", false},
+	"listConsent":           {"GET", "/api/contacts/consent?phone=%2B393331234567", "", false, "", false},
+	"exportConsent":         {"GET", "/api/contacts/consent/export", "", false, "", false},
+	"everythingOf":          {"POST", "/api/contacts/everything", `{"phone":"+393331234567"}`, false, "", false},
+	"listReplies":           {"GET", "/api/replies?unread=true", "", false, "", false},
+	"getReplyMedia":         {"GET", "/api/replies/{message}/media", "", false, "404", true},
+	"readReplies":           {"POST", "/api/replies/read", `{"phone":"+393331234567"}`, false, "", false},
+	"getSettings":           {"GET", "/api/settings", "", false, "", false},
+	"changeSettings":        {"PATCH", "/api/settings", `{"remember":true,"takeover_hours":6}`, false, "", false},
+	"listContacts":          {"GET", "/api/contacts?tag=cliente&limit=10", "", false, "", false},
+	"addContact":            {"POST", "/api/contacts", `{"phone":"+393331234567","name":"Nuova","fields":{"punti":1}}`, false, "", false},
+	"getContact":            {"GET", "/api/contacts/{contact}", "", false, "404", false},
+	"changeContact":         {"PATCH", "/api/contacts/{contact}", `{"fields":{"punti":2}}`, false, "404", false},
+	"deleteContact":         {"DELETE", "/api/contacts/{contact}", "", false, "404", true},
+	"importContacts":        {"PUT", "/api/contacts/import?source=prova", "phone,nome\n+393331234567,Carla\n", false, "", false},
+	"exportContacts":        {"GET", "/api/contacts/export", "", false, "", false},
 	"eraseContact":          {"POST", "/api/contacts/erase", `{"phone":"+393331234567"}`, false, "", false},
 	"listDevices":           {"GET", "/api/sessions/{posted}/devices", "", false, "404", false},
 	"unlinkDevice":          {"DELETE", "/api/sessions/{posted}/devices/{device}", "", false, "404", true},
@@ -210,13 +228,14 @@ var operations = map[string]struct {
 	"report":                {"POST", "/device/report", `{"reports":[{"attempt":"{message}.1","outcome":"sent"}]}`, false, "", false},
 	"setPush":               {"PUT", "/device/push", pushTarget, false, "", false},
 	"endPush":               {"DELETE", "/device/push", "", false, "", false},
+	"answerFromSandbox":     {"POST", "/api/sandbox/replies", `{"phone":"3331234567","text":"ciao","id_sessione":"{linked}"}`, false, "422", false},
 	"listSandboxMessages":   {"GET", "/api/sandbox/messages", "", false, "", false},
 }
 
 const pushTarget = `{"endpoint":"https://push.example.com/1","p256dh":"BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM","auth":"tBHItJI5svbpez7KI4CCXg"}`
 
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
+	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
 		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 
@@ -266,7 +285,7 @@ func TestDocumentedCalls(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), op.method, own.fill(op.path), strings.NewReader(own.fill(op.body)))
 		r.Header.Set("Authorization", "Bearer "+key)
 		if op.body != "" {
-			r.Header.Set("Content-Type", map[bool]string{true: "text/csv", false: "application/json"}[id == "uploadRecipients"])
+			r.Header.Set("Content-Type", map[bool]string{true: "text/csv", false: "application/json"}[id == "uploadRecipients" || id == "importContacts"])
 		}
 		route, params, err := d.router.FindRoute(r)
 		if err != nil || route.Operation.OperationID != id {
@@ -281,7 +300,11 @@ func TestDocumentedCalls(t *testing.T) {
 		}
 		r = httptest.NewRequestWithContext(t.Context(), op.method, own.fill(op.path), strings.NewReader(own.fill(op.body)))
 		r.Header.Set("Authorization", "Bearer "+key)
-		if a := s.send(r); a.status != 200 {
+		want := 200
+		if id == "getReplyMedia" { // nobody wrote; TestReplyMedia has a file
+			want = 404
+		}
+		if a := s.send(r); a.status != want {
 			t.Errorf("%s: %d %s", id, a.status, a.body)
 		}
 	}
@@ -310,7 +333,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]
@@ -365,7 +388,7 @@ func TestKeysAndTenants(t *testing.T) {
 func everything(s *service, key, partner, client string) string {
 	s.t.Helper()
 	var all strings.Builder
-	for _, path := range []string{"/api/sequences", "/api/sessions", "/api/templates", "/api/blacklist", "/api/sandbox/messages", "/api/messages", "/api/campaigns"} {
+	for _, path := range []string{"/api/sequences", "/api/sessions", "/api/templates", "/api/blacklist", "/api/sandbox/messages", "/api/messages", "/api/campaigns", "/api/contacts"} {
 		all.WriteString(s.must(nil, "GET", path, key, "").body + "\n")
 	}
 	for _, path := range []string{"/snapshot", "/keys"} {

@@ -81,9 +81,8 @@ func UnknownCaller(r *http.Request) admission.CallerKey {
 	return admission.AddressKey(CallerOf(r).Address)
 }
 
-// Caller tells where a request comes from. Each proxy appends the address that it saw to X-Forwarded-For, so the list is
-// read from its end. The first address that is no trusted proxy is the caller's. The sender may have made up what stands
-// before it.
+// Caller tells where a request comes from. Each proxy appends the address that it saw to X-Forwarded-For, so the list is read from its end.
+// The first address that is no trusted proxy is the caller's. The sender may have invented the addresses before it.
 func (p Proxies) Caller(r *http.Request) Caller {
 	c := Caller{Secure: r.TLS != nil}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -96,7 +95,7 @@ func (p Proxies) Caller(r *http.Request) Caller {
 	if !p.trust(c.Address) {
 		return c
 	}
-	// Of several words the first is what the outermost proxy saw.
+	// If there are several values, the first comes from the outermost proxy.
 	scheme, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	c.Secure = c.Secure || strings.EqualFold(strings.TrimSpace(scheme), "https")
 	for _, line := range slices.Backward(forwarded) {
@@ -110,7 +109,7 @@ func (p Proxies) Caller(r *http.Request) Caller {
 	return c
 }
 
-// follow takes the address that a trusted proxy saw, and reports whether the one before it counts, too.
+// follow takes the address that a trusted proxy saw, and reports whether the address before it counts, too.
 func (c *Caller) follow(p Proxies, hop string) bool {
 	a, ok := parseHop(hop)
 	if !ok {

@@ -24,7 +24,7 @@ type HealthConfig struct {
 	Figure  func(part string, ready bool) // told of each examination; nil: nobody is
 }
 
-// Health answers /healthz, "the process is alive: do not restart it", and /readyz, "it does its work: send it calls". Safe for
+// Health answers /healthz ("the process is alive: do not restart it") and /readyz ("the process does its work: send calls"). Safe for
 // concurrent use.
 type Health struct {
 	cfg      HealthConfig
@@ -35,13 +35,13 @@ type Health struct {
 	problem *puntuale.Error // nil: all is well
 }
 
-// NewHealth returns one that has not examined anything yet.
+// NewHealth returns a Health that has not examined anything yet.
 func NewHealth(cfg HealthConfig) *Health { return &Health{cfg: cfg} }
 
 // Stopping makes all later answers of /readyz say that the server is stopping.
 func (h *Health) Stopping() { h.stopping.Store(true) }
 
-// Anybody may ask, and a probe writes: its answer holds for a moment.
+// Anybody may ask, and each probe writes to the disk. So the answer of a probe is used again for a moment.
 const (
 	probeHolds   = 500 * time.Millisecond
 	probeTimeout = 2 * time.Second
@@ -114,7 +114,7 @@ func notReady(why puntuale.ReasonCode) *puntuale.Error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(why), RetryAfter: time.Second}
 }
 
-// tell logs what changed since the last probe; a line for each would fill the log while nothing changes.
+// tell logs what changed since the last probe; a line for each probe would fill the log although nothing changes.
 func (h *Health) tell(problem *puntuale.Error, cause error) {
 	switch {
 	case problem == nil && h.problem != nil:

@@ -26,15 +26,15 @@ const (
 // ProblemType is the media type of an error's body.
 const ProblemType = "application/problem+json"
 
-// Bounds of an answer: characters of a refused value or of a location that it repeats, and faults.
+// Bounds of an answer: the characters that it repeats of a value or a location, and its faults.
 const (
 	shownValue    = 100
 	shownLocation = 200
 	shownFaults   = 100
 )
 
-// Problem is the body of every answer that is not a success. Its form is RFC 9457; "type" is about:blank, and so left
-// out. It is also an error, so that a handler can return it.
+// Problem is the body of every answer that is not a success. Its form is RFC 9457; "type" would be about:blank, so it is left out. It is
+// also an error, so that a handler can return it.
 type Problem struct {
 	Title     string        `json:"title" doc:"The status in words"`
 	Status    int           `json:"status" doc:"The HTTP status"`
@@ -57,8 +57,7 @@ type Fault struct {
 	Value    any    `json:"value,omitempty" doc:"What was found there"`
 }
 
-// NewProblem turns an error into its answer. It is where an error ends: what somebody must act on is logged here, and
-// the caller is told no internals.
+// NewProblem turns an error into its answer. Every error ends here. It logs errors that need an action. The caller sees no internals.
 func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	var e *puntuale.Error
 	switch {
@@ -104,7 +103,7 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	return p
 }
 
-// RetryAfter is a time as the header of that name has it: in seconds, at least one.
+// RetryAfter is a time in the form of the header of that name: in seconds, at least one.
 func RetryAfter(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
 }
@@ -126,7 +125,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
 
-// GetStatus, GetHeaders and ContentType are what huma asks of an error that a handler returns.
+// GetStatus, GetHeaders and ContentType are the methods that huma needs of an error that a handler returns.
 func (p *Problem) GetStatus() int            { return p.Status }
 func (p *Problem) GetHeaders() http.Header   { return p.header }
 func (p *Problem) ContentType(string) string { return ProblemType }

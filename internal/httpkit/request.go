@@ -12,7 +12,7 @@ import (
 // RequestIDHeader carries the request's id both ways.
 const RequestIDHeader = "X-Request-Id"
 
-// saneID is what is taken over from a caller; anything else gets an id of our own.
+// saneID is the form of ids that are accepted from a caller. Otherwise the request gets an id of our own.
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // requestRecord is what is known of a request while it is served.
@@ -45,7 +45,7 @@ func Annotate(ctx context.Context, attrs ...slog.Attr) {
 	}
 }
 
-// Matched names the pattern that a request was matched with, for the figures by route.
+// Matched names the pattern that a request was matched with, for the metrics by route.
 func Matched(ctx context.Context, pattern string) {
 	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()
@@ -54,8 +54,8 @@ func Matched(ctx context.Context, pattern string) {
 	}
 }
 
-// Quieten moves the request's line in the access log to level debug. It is for refusals that come in floods: one line
-// each would cost more than the refusal.
+// Quieten moves the request's line in the access log to level debug. It is for refusals that come in floods: a line for each would cost
+// more than the refusal.
 func Quieten(ctx context.Context) {
 	if t, ok := ctx.Value(trailKey{}).(*requestRecord); ok {
 		t.mu.Lock()
@@ -64,7 +64,7 @@ func Quieten(ctx context.Context) {
 	}
 }
 
-// begin gives the request its trail and tells the caller its id.
+// begin gives the request an id and a record, and tells the caller the id.
 func begin(w http.ResponseWriter, r *http.Request, proxies Proxies) (*requestRecord, *http.Request) {
 	t := &requestRecord{id: r.Header.Get(RequestIDHeader), proxies: proxies}
 	if !saneID.MatchString(t.id) {

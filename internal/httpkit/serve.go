@@ -19,7 +19,7 @@ type Config struct {
 	Logger *slog.Logger
 	Now    func() time.Time
 
-	// Proxies are believed about the caller; see [CallerOf]. nil: DefaultProxies.
+	// Proxies are trusted to name the caller; see [CallerOf]. nil: DefaultProxies.
 	Proxies Proxies
 
 	// Observe, if set, is called for every answer with the pattern that [Matched] named ("" for none).
@@ -55,7 +55,7 @@ func Wrap(h http.Handler, cfg Config) http.Handler {
 // may not be ours.
 const strictTransport = "max-age=31536000"
 
-// secure sets the headers of an answer that is data: nothing in it may run, be framed, be guessed at or be kept.
+// secure sets the headers of an answer that is data: a browser must not run it, frame it, guess its type or keep it.
 func secure(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
@@ -77,14 +77,14 @@ func recovered(logger *slog.Logger, r *http.Request, out *recorder) {
 	}
 }
 
-// keyLike finds what looks like a key, for a caller who puts it into the path.
+// keyLike finds texts that look like a key, in case a caller puts a key into the path.
 var keyLike = regexp.MustCompile(`[pc]k_[0-9A-Za-z]+`)
 
-// numberLike finds what looks like a phone number.
+// numberLike finds text that looks like a phone number.
 var numberLike = regexp.MustCompile(`\+?[0-9][0-9 ().-]{3,}[0-9]`)
 
-// place says what was asked for: the pattern, because a path may hold a phone number. A path that matched none has what
-// looks like a number or a key left out.
+// place names the requested pattern, because a path may hold a phone number. If no pattern matched, it returns the path without everything
+// that looks like a number or a key.
 func place(r *http.Request, route string) slog.Attr {
 	if route != "" {
 		return slog.String("route", route)
@@ -93,7 +93,7 @@ func place(r *http.Request, route string) slog.Attr {
 	return slog.String("path", numberLike.ReplaceAllString(keyLike.ReplaceAllString(path, "[key]"), "[number]"))
 }
 
-// access logs one request. The query is left out: it holds the key.
+// access logs one request. It leaves out the query, because that may hold the key.
 func access(cfg Config, t *requestRecord, r *http.Request, out *recorder, begun time.Time) {
 	took := cfg.Now().Sub(begun)
 	t.mu.Lock()
@@ -119,7 +119,7 @@ func access(cfg Config, t *requestRecord, r *http.Request, out *recorder, begun 
 	cfg.Logger.LogAttrs(r.Context(), level, "request", append(attrs, noted...)...)
 }
 
-// recorder notes what was answered.
+// recorder notes the status and the size of an answer.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -139,8 +139,8 @@ func (b *noticedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteHeader ends the connection with an answer that does not ask for the rest of the body. The server would hold the
-// answer back until it has read that rest: half a minute where the caller sends it byte by byte.
+// WriteHeader ends the connection with an answer that does not ask for the rest of the body. Otherwise the server would hold the answer
+// back until it has read that rest. A caller that sends byte by byte could delay it for half a minute.
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 && status >= 200 {
 		w.status = status

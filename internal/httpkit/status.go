@@ -9,8 +9,8 @@ import (
 // CodeMethod is the code of a 405: it exists on the wire only.
 const CodeMethod puntuale.Code = "method_not_allowed"
 
-// statuses is the one table from codes to HTTP statuses. The order is that in which a call is checked: the first row
-// that applies is the answer.
+// statuses is the only table from codes to HTTP statuses. The rows have the order of the checks of a call: the first row that applies is
+// the answer.
 var statuses = []struct {
 	code   puntuale.Code
 	status int
@@ -20,6 +20,7 @@ var statuses = []struct {
 	{puntuale.CodeTooLarge, http.StatusRequestEntityTooLarge},
 	{puntuale.CodeUnreadable, http.StatusBadRequest},
 	{puntuale.CodeNotFound, http.StatusNotFound},
+	{puntuale.CodeGone, http.StatusGone},
 	{CodeMethod, http.StatusMethodNotAllowed},
 	{puntuale.CodeInvalid, http.StatusUnprocessableEntity},
 	{puntuale.CodeConflict, http.StatusConflict},

@@ -1,7 +1,7 @@
 package httpkit
 
-// MaxValues is how many values a JSON body may hold, those inside arrays and objects counted. Each takes far more memory
-// than the two bytes that it may be written in.
+// MaxValues is how many values a JSON body may hold, including the values inside arrays and objects. Each takes far more memory than the
+// two bytes that it may be written in.
 const MaxValues = 20_000
 
 // TooManyValues reports whether a text, which need not be JSON, holds more than [MaxValues] values. It takes no memory.

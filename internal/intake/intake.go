@@ -1,5 +1,5 @@
 // Package intake takes what comes back from networks: receipts of messages that were sent, what people wrote, and what
-// they want. It is on disk before the network hears that it was taken, so what fails is told again. Everything may be told
+// they agree to. It is on disk before the network hears that it was taken, so what fails is told again. Everything may be told
 // again without an effect.
 package intake
 
@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"puntuale"
 	"puntuale/internal/clock"
@@ -16,15 +15,19 @@ import (
 // Config is what an [Intake] needs.
 type Config struct {
 	Store puntuale.IntakeStore
-	// Mark is what stands for a phone in the blacklist of a client that erased persons; nil: nothing does.
+	// Mark returns the mark that replaces an erased person's number in a client's blacklist; nil: there are no marks.
 	Mark func(client puntuale.ClientID, phone string) string
+	// MessageMark makes the keyed hash by which a message of a network is known again; nil: replies are not kept.
+	MessageMark func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string
+	// Confirm sends the one answer to an opt-out. The same key sends it once. nil: none is sent.
+	Confirm func(ctx context.Context, c Confirmation) error
 	// Country returns the country of a phone number as two letters, "" for none; nil: nobody knows.
 	Country func(phone string) string
 	Clock   clock.Clock  // nil: the system's
 	Logger  *slog.Logger // nil: slog.Default
 }
 
-// Intake may be used by many goroutines at once, on any node: evidence needs no owner.
+// Intake may be used by many goroutines at once, on any node: receipts need no owner of the session.
 type Intake struct{ cfg Config }
 
 // New returns an intake.
@@ -44,7 +47,7 @@ func New(cfg Config) *Intake {
 	return &Intake{cfg}
 }
 
-// Take keeps what a session's network told. With an error nothing is certain, and all of it should be told again.
+// Take stores what a session's network reported. After an error nothing is certain, and the network should repeat everything.
 func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
 	now := in.cfg.Clock.Now()
 	log := in.cfg.Logger.With("session_id", int64(session))
@@ -54,16 +57,8 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 		}
 	}
 	if len(told.Heard) > 0 { // before receipts: a window that opens is waited for
-		heard, err := in.heard(ctx, told.Heard)
-		if err != nil {
+		if err := in.heard(ctx, now, log, told.Heard); err != nil {
 			return err
-		}
-		stopped, err := in.cfg.Store.KeepHeard(ctx, now, heard)
-		if err != nil {
-			return fmt.Errorf("keep what people wrote: %w", err)
-		}
-		if stopped > 0 {
-			log.Info("a reply stopped messages", "messages", stopped)
 		}
 	}
 	if len(told.Evidence) > 0 {
@@ -88,38 +83,6 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 	for _, n := range told.Templates {
 		if err := in.template(ctx, log, n); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// heard replaces the name under which a person wrote with each recipient that the name stands for.
-func (in *Intake) heard(ctx context.Context, all []puntuale.InboundMessage) (out []puntuale.InboundMessage, err error) {
-	for _, h := range all {
-		names, err := in.cfg.Store.Recipients(ctx, h.Client, h.Session, h.Phone)
-		if err != nil {
-			return nil, fmt.Errorf("find who wrote: %w", err)
-		}
-		for _, h.Phone = range names {
-			out = append(out, h)
-		}
-	}
-	return out, nil
-}
-
-func (in *Intake) preference(ctx context.Context, now time.Time, log *slog.Logger, p puntuale.Preference) error {
-	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Session, p.Phone)
-	if err != nil {
-		return fmt.Errorf("find whose preference it is: %w", err)
-	}
-	for _, p.Phone = range names {
-		p.Mark = in.cfg.Mark(p.Client, p.Phone)
-		changed, err := in.cfg.Store.KeepPreference(ctx, now, p)
-		if err != nil {
-			return fmt.Errorf("keep a preference: %w", err)
-		}
-		if changed {
-			log.Info("a person's preference changed the blacklist", "stop", p.Stop)
 		}
 	}
 	return nil

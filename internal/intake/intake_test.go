@@ -19,24 +19,17 @@ func TestTake(t *testing.T) {
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const phone, erased = "+393471112223", "+393471112224"
+			const phone = "+393471112223"
 			w := storetest.NewWorld(t, driver(t))
 			c := w.Client(puntuale.AccountFull)
 			var log bytes.Buffer
 			mark := func(client puntuale.ClientID, phone string) string {
 				return puntuale.MarkPrefix + client.String() + phone[1:]
 			}
-			in := intake.New(intake.Config{Store: w.Store, Mark: mark, Clock: w.DB.Clock, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+			in := intake.New(intake.Config{Store: w.Store, Mark: mark, MessageMark: messageMark, Clock: w.DB.Clock, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))})
 			ctx := context.Background()
 			ids := c.MustStart(phone, storetest.Begin, 2)
 			c.MustSend(w.MustJoin(), storetest.Begin, ids[0])
-			// A person who was erased and is on the blacklist as a mark alone: a preference adds nothing beside it.
-			if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: erased, Mark: mark(c.ID, erased), Added: storetest.Begin}, storetest.Day, nil); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Erase(ctx, puntuale.Erasure{Phone: erased, Mark: mark(c.ID, erased), Day: storetest.Day, Now: storetest.Begin}); err != nil {
-				t.Fatal(err)
-			}
 			if err := c.UpdateSequence(ctx, puntuale.Sequence{ID: c.Sequence, Name: "s", StopOnReply: true, Steps: []puntuale.Step{{Text: "uno"}}}); err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +42,7 @@ func TestTake(t *testing.T) {
 					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: 1}, Session: c.Session, Token: 1, Kind: puntuale.ReceiptRead, At: storetest.Begin},
 				},
 				Heard:       []puntuale.InboundMessage{{Client: c.ID, Session: c.Session, Phone: phone, At: storetest.Begin}},
-				Preferences: []puntuale.Preference{prefer(phone), prefer(erased)},
+				Preferences: []puntuale.Preference{prefer(phone)},
 			}
 			for range 2 {
 				if err := in.Take(ctx, c.Session, told); err != nil {
@@ -65,8 +58,11 @@ func TestTake(t *testing.T) {
 			if until, err := w.WindowUntil(ctx, c.ID, c.Session, phone); err != nil || !until.Equal(storetest.Begin.Add(24*time.Hour)) {
 				t.Errorf("the window: %v, %v", until, err)
 			}
-			if n := w.Int("select count(*) from blacklist where client_id = $1", c.ID); n != 2 {
-				t.Errorf("%d entries in the blacklist", n)
+			if n := w.Int("select count(*) from blacklist where client_id = $1", c.ID); n != 0 {
+				t.Errorf("%d entries in the blacklist: a preference speaks of marketing only", n)
+			}
+			if all, _, err := c.Consents(ctx, phone, mark(c.ID, phone), puntuale.Page{}); err != nil || len(all) != 1 || all[0].Change != puntuale.ConsentWithdraw || all[0].Words != "non vuole" {
+				t.Errorf("the ledger: %+v, %v", all, err)
 			}
 			for _, secret := range []string{phone[1:], "non vuole"} {
 				if strings.Contains(log.String(), secret) {

@@ -1,5 +1,5 @@
-// Package localfile is what commands do with files of this machine. They lock one, write one that is either whole or not there, and
-// ask who may read one.
+// Package localfile works with files of this machine, for commands. It locks a file, writes a file completely or not at all, and checks who
+// may read a file.
 package localfile
 
 import (
@@ -11,7 +11,7 @@ import (
 // ErrLocked says that another process has the lock.
 var ErrLocked = errors.New("another process holds it")
 
-// OthersMayRead reports whether a file, if it is one, is open to others than its owner. Windows does not tell.
+// OthersMayRead reports whether a file, if it is one, can be read by others than its owner. Windows does not tell.
 func OthersMayRead(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0

@@ -4,7 +4,7 @@ package localfile
 
 import "os"
 
-// Lock keeps the file open, which on Windows is enough to keep its folder from being removed.
+// Lock keeps the file open. On Windows, this prevents that its folder is removed.
 func Lock(name string) (release func(), err error) {
 	f, err := os.Open(name)
 	if err != nil {

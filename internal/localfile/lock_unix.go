@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock locks a file until release or the end of the process, however it ends.
+// Lock locks a file until release, or until the process ends in any way.
 func Lock(name string) (release func(), err error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Unfinished is a file that has another name until it is complete. Nobody but its owner may read it. Its methods take nil, which
-// is no file, and do nothing then. One goroutine uses it at a time.
+// Unfinished is a file that has another name until it is complete. Nobody but its owner may read it. Its methods accept a nil receiver, and
+// then do nothing. One goroutine uses it at a time.
 type Unfinished struct {
 	*os.File
 	name   string
@@ -21,8 +21,8 @@ type Unfinished struct {
 // Target is the name that the file will have.
 func (u *Unfinished) Target() string { return u.name }
 
-// Create begins a file that has the name once it is complete. It must not exist yet, unless it is to be replaced. Create also removes
-// what killed programs left of the same file.
+// Create begins a file that gets the name once it is complete. A file of this name must not exist yet, unless the caller wants to replace
+// it. Create also removes what killed programs left of the same file.
 func Create(name string, replace bool) (*Unfinished, error) {
 	if there, err := os.Stat(name); err == nil && !there.Mode().IsRegular() {
 		return nil, fmt.Errorf("write %s: it is no file that could be replaced", name) // such as /dev/null, for root
@@ -46,14 +46,14 @@ func Create(name string, replace bool) (*Unfinished, error) {
 	return u, nil
 }
 
-// unfinished begins the names of files that are to have a name.
+// unfinished is the beginning of the names of unfinished files.
 func unfinished(name string) string { return "." + filepath.Base(name) + ".unfinished-" }
 
-// remainsAge keeps from removing a file that was just made and is not locked yet.
+// remainsAge protects a file that was just made and is not locked yet from being removed.
 const remainsAge = time.Minute
 
-// removeRemains removes what killed programs left of the same file. A file that is being written is locked. What cannot be
-// removed is in nobody's way.
+// removeRemains removes what killed programs left of the same file. A file that is being written is locked. Files that cannot be removed do
+// no harm.
 func (u *Unfinished) removeRemains() {
 	own, err := u.File.Stat()
 	if err != nil {
@@ -73,7 +73,7 @@ func (u *Unfinished) removeRemains() {
 	}
 }
 
-// Finish has the file on disk under its own name, or fails.
+// Finish writes the file to disk under its final name, or fails.
 func (u *Unfinished) Finish() error {
 	if u == nil {
 		return nil
@@ -96,7 +96,7 @@ func (u *Unfinished) Finish() error {
 	return nil
 }
 
-// Remove removes what was begun.
+// Remove removes an unfinished file.
 func (u *Unfinished) Remove() error {
 	if u == nil {
 		return nil

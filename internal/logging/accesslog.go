@@ -7,17 +7,17 @@ import (
 	"sync/atomic"
 )
 
-// accessLine is what httpkit logs of every answer.
+// accessLine is the message that httpkit logs for every answer.
 const accessLine = "request"
 
-// sampled leaves out a share of the access log's lines: of answers that are no errors.
+// sampled drops most lines of the access log, but keeps all errors.
 type sampled struct {
 	slog.Handler
 	share float64 // that is written
 	seen  *atomic.Uint64
 }
 
-// Sampled returns a logger like the one given, which writes a share of the answers: 1 all, 0 none.
+// Sampled returns a logger like the one given, which writes only a share of the answers: 1 is all, 0 none.
 func Sampled(logger *slog.Logger, share float64) *slog.Logger {
 	if share >= 1 {
 		return logger
@@ -32,7 +32,7 @@ func (h sampled) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// takes is true for the share, evenly: with 0.01 for every hundredth.
+// takes is true for the given share of calls, evenly: with 0.01, for every hundredth.
 func (h sampled) takes() bool {
 	n := h.seen.Add(1)
 	return uint64(float64(n)*h.share) != uint64(float64(n-1)*h.share)

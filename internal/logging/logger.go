@@ -1,6 +1,6 @@
-// Package logging makes the server's log: text for people on a terminal, and JSON lines elsewhere. No line of it holds an API
-// key or a password of the database. It leaves out what would bury the rest: repeated warnings, the refusals of an outage, and
-// a share of the access log.
+// Package logging makes the server's log: text for people on a terminal, and JSON lines elsewhere. No line of it holds an API key or a
+// password of the database. It leaves out lines that would hide the rest: repeated warnings, the refusals of an outage, and a share of the
+// access log.
 package logging
 
 import (
@@ -50,8 +50,8 @@ func lowerLevel(level slog.Level) slog.Level {
 	return level
 }
 
-// attribute is the last look at every attribute, and at the message, before it is written: keys are cut out, and
-// durations get their unit.
+// attribute makes the last check of every attribute, and of the message, before it is written. It removes keys, and gives durations their
+// unit.
 func attribute(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindDuration:
@@ -84,8 +84,8 @@ func texts(value any) []string {
 	return forms
 }
 
-// keyShape finds what looks like a key by its prefix, and whatever stands where a key belongs.
+// keyShape finds texts that look like a key by their prefix, and any text where a key belongs.
 var keyShape = regexp.MustCompile(`(?i)(\b[pc]k_|api_key(?:=|%3d)|\bbearer )[^&#\s"'\\<>,;)\]}…]+`)
 
-// WithoutKeys cuts out what looks like a key, for one who pasted it where it does not belong.
+// WithoutKeys removes texts that look like a key, in case somebody pasted a key in the wrong place.
 func WithoutKeys(text string) string { return keyShape.ReplaceAllString(text, "$1…") }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Hidden stands for what would give access.
+// Hidden replaces secrets.
 const Hidden = "xxxxx"
 
-// harmless are the names in a database address whose values anybody may see. All others are hidden: drivers know more
-// names of passwords than one can list, and read them in any case of letters.
+// harmless are the names in a database address whose values anybody may see. All others are hidden: drivers know too many names of
+// passwords to list, in upper and lower case.
 var harmless = []string{
 	"application_name", "connect_timeout", "dbname", "host", "pool_max_conns", "pool_min_conns", "port", "search_path",
 	"sslmode", "sslrootcert", "target_session_attrs", "timezone", "user",
@@ -21,9 +21,8 @@ var harmless = []string{
 // nameShape is a name of a query, rather than a piece of a password.
 var nameShape = regexp.MustCompile(`^[A-Za-z_]{1,30}$`)
 
-// MaskedAddress hides what would give access in a database address, and nothing else, so that one can still see where it
-// leads. An address that does not read as one is hidden altogether: a password with an odd character may stand anywhere
-// in it.
+// MaskedAddress hides only the secrets in a database address, so that people still see which database it is. It hides an address completely
+// if it cannot parse it, because a password with a special character may be anywhere in it.
 func MaskedAddress(address string) string {
 	u, err := url.Parse(address)
 	odd := err != nil || u.Scheme == "" || strings.Contains(u.Path, "@") || u.Fragment != "" ||

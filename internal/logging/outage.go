@@ -14,12 +14,11 @@ import (
 // refusedLine is what httpkit logs of every call that it answers with "unavailable".
 const refusedLine = "request refused: unavailable"
 
-// calm is how long after the last refusal an answered call ends an outage, so that a store that comes and goes is one.
+// calm is how long after the last refusal an answered call ends an outage. So a store that fails again and again has one outage.
 const calm = 5 * time.Second
 
-// Outage makes two lines of the refusals while the store does not answer. The first is the first refusal, with its
-// cause. The second comes at the end, and counts them. A line for each would bury the cause, and fill the disk at the
-// rate of the calls.
+// Outage writes two lines for all refusals while the store does not answer. The first is the first refusal, with its cause. The second
+// comes at the end, and counts them. A line for each refusal would hide the cause and fill the disk.
 type Outage struct {
 	clock  clock.Clock
 	logger *slog.Logger
@@ -29,7 +28,7 @@ type Outage struct {
 	refused     int
 }
 
-// NewOutage returns one that waits for the first refusal. It writes its own lines to the logger.
+// NewOutage returns an Outage that waits for the first refusal. It writes its own lines to the logger.
 func NewOutage(c clock.Clock, logger *slog.Logger) *Outage { return &Outage{clock: c, logger: logger} }
 
 // Watching returns a logger like the one given whose repeated refusals are counted instead of written.
@@ -37,7 +36,7 @@ func (o *Outage) Watching(logger *slog.Logger) *slog.Logger {
 	return slog.New(outageHandler{logger.Handler(), o})
 }
 
-// Answered is told of every answer of the API.
+// Answered must be called for every answer of the API.
 func (o *Outage) Answered(route string, status int) {
 	if status != http.StatusOK || !strings.Contains(route, " /api/") { // it may not have asked the store
 		return

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// quietFor is how long a warning is held back that says the same as the last one.
+// quietFor is how long a warning is held back if it equals an earlier one.
 const quietFor = time.Minute
 
 // repeats holds back warnings and errors that were written a moment ago, word for word. While a disk is full, several
@@ -60,7 +60,7 @@ func (h repeats) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// write tells whether a line is to be written, and how many like it were held back since the last one.
+// write reports whether to write a line, and how many equal lines were held back since the last one.
 func (s *seen) write(line string) (held int, write bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -59,7 +59,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return conn, err
 }
 
-// check is asked with the numeric address right before each connection is made.
+// check is called with the numeric address just before each connection.
 func (d *dialer) check(network, address string, c syscall.RawConn) error {
 	err := d.guardian.Safe(network, address, c)
 	if err == nil || d.exempt == nil || !errors.Is(err, ssrf.ErrProhibitedIP) {
@@ -71,7 +71,7 @@ func (d *dialer) check(network, address string, c syscall.RawConn) error {
 	return nil
 }
 
-// forbidden says why no connection may be made for an address, "" when one may: the caller's, and each redirect's.
+// forbidden says why an address must not be fetched, "" if it may. It checks the caller's address and the address of each redirect.
 func forbidden(u *url.URL, ports []uint16) puntuale.ReasonCode {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

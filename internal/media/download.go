@@ -19,7 +19,7 @@ const (
 	chunk        = 64 << 10
 )
 
-// download follows the address to a file and stores that. Its time counts only while it has a place among the fetches.
+// download follows the address to a file and stores that. Its time counts only while it has a slot for fetching.
 func (f *Fetcher) download(m *file, u *url.URL) error {
 	leave, err := f.clients.enter(m.ctx, m.key.client)
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *Fetcher) download(m *file, u *url.URL) error {
 	}
 }
 
-// hop makes one request, within the time that is left. It returns where a redirect leads, nil when the file is there.
+// hop makes one request, within the time that is left. It returns the target of a redirect, nil if the answer is the file.
 func (f *Fetcher) hop(m *file, u *url.URL, left time.Duration) (next *url.URL, took time.Duration, err error) {
 	leaveHost, err := f.hosts.enter(m.ctx, strings.ToLower(u.Hostname()))
 	if err != nil {
@@ -105,7 +105,7 @@ func isRedirect(code int) bool {
 	return false
 }
 
-// refusedStatus explains a status that is neither a file nor a redirect. Some refusals are about the moment.
+// refusedStatus explains a status that is neither a file nor a redirect. Some refusals are only temporary.
 func refusedStatus(code int) error {
 	status := strconv.Itoa(code)
 	switch {
@@ -180,7 +180,7 @@ func (f *Fetcher) store(ctx context.Context, m *file, body io.Reader, received *
 	}
 }
 
-// watch ends a fetch that brings too little. Each span is judged alone, so that a fast beginning earns no credit.
+// watch ends a fetch that is too slow. Each span of time counts alone, so a fast beginning does not help.
 func (f *Fetcher) watch(ctx context.Context, cancel context.CancelCauseFunc, received *atomic.Int64) {
 	least := int64(float64(f.cfg.Rate) * f.cfg.Grace.Seconds())
 	for f.cfg.Clock.Sleep(ctx, f.cfg.Grace) == nil {

@@ -179,7 +179,7 @@ func (f *Fetcher) Close() error {
 	return nil
 }
 
-// run fetches one file, tells those who wait, and puts the file in or out of the cache.
+// run fetches one file, tells those who wait, and keeps the file in the cache or drops it.
 func (f *Fetcher) run(m *file, u *url.URL) {
 	err := f.download(m, u)
 	f.mu.Lock()

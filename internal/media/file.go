@@ -76,7 +76,7 @@ func (m *file) ended() bool {
 	}
 }
 
-// leave counts one user less. A fetch that nobody waits for any more is given up.
+// leave counts one user fewer. A fetch that nobody waits for any more is given up.
 func (f *Fetcher) leave(m *file) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *Fetcher) leave(m *file) {
 	f.release(m)
 }
 
-// forget takes the file out of what callers find; those who use it keep it. The fetcher is locked, as below.
+// forget takes the file out of what callers find; present users keep it. The fetcher is locked, as below.
 func (f *Fetcher) forget(m *file) {
 	if m.listed {
 		m.listed = false

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// gate lets so many at once pass for each key, in no particular order.
+// gate lets so many callers at once pass for each key, in no particular order.
 type gate[K comparable] struct {
 	most int
 
@@ -13,7 +13,7 @@ type gate[K comparable] struct {
 	lines map[K]*line
 }
 
-// line is who passes, and waits, under one key.
+// line has the callers that pass, and those that wait, under one key.
 type line struct {
 	slots chan struct{}
 	users int
@@ -23,7 +23,7 @@ func newGate[K comparable](most int) *gate[K] {
 	return &gate[K]{most: most, lines: map[K]*line{}}
 }
 
-// enter waits for a place and returns what gives it back; the context's cause when that ends before.
+// enter waits for a slot, and returns the function that gives it back. If the context ends first, it returns the context's cause.
 func (g *gate[K]) enter(ctx context.Context, key K) (leave func(), err error) {
 	g.mu.Lock()
 	l := g.lines[key]

@@ -13,8 +13,7 @@ const sniffed = 512
 
 const unknownKind = "application/octet-stream"
 
-// kinds are those of the extensions that a media address has by default; the system's own table differs from one
-// machine to the next.
+// kinds are the kinds of the extensions that a media address has by default; the system's own table differs from one machine to the next.
 var kinds = map[string]string{
 	"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png",
 	"mp4": "video/mp4", "3gp": "video/3gpp",
@@ -31,7 +30,7 @@ func kindOf(header string, found *url.URL, asked string, first []byte) string {
 	if kind, _, err := mime.ParseMediaType(header); err == nil && kind != unknownKind && strings.Contains(kind, "/") {
 		return kind
 	}
-	// A page remains a page, whatever its address ends in.
+	// A web page is never a file, even if its address ends like one.
 	seen, _, err := mime.ParseMediaType(http.DetectContentType(first))
 	if err == nil && isPage(seen) {
 		return seen
@@ -51,5 +50,5 @@ func kindOf(header string, found *url.URL, asked string, first []byte) string {
 	return seen
 }
 
-// isPage tells the pages that hosts answer with instead of a file: a login, an excuse.
+// isPage recognizes web pages that hosts send instead of a file, such as a login.
 func isPage(kind string) bool { return kind == "text/html" || kind == "application/xhtml+xml" }

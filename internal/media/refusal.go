@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// What ends a fetch from within.
+// Reasons that end a fetch on our side.
 var (
 	errTooLong = errors.New("the fetch took too long")
 	errTooSlow = errors.New("the host sends too slowly")
@@ -58,8 +58,8 @@ const (
 	reasonNotStored    puntuale.ReasonCode = "media.not_stored"
 )
 
-// The details say which rule was broken, never what a name resolved to or who said so. That would tell a caller about
-// the network we are in.
+// The details say which rule was broken, never what a name resolved to or who said so. Such details would tell a caller about our own
+// network.
 
 func final(code, detail puntuale.ReasonCode, err error, args ...string) *puntuale.SendError {
 	return refusal(puntuale.Final, code, puntuale.Because(detail, args...), err)
@@ -104,7 +104,7 @@ func interrupted(ctx context.Context, err error) *puntuale.SendError {
 	}
 }
 
-// given is the answer when nobody waits any more, or when the fetcher closes.
+// given is the error if nobody waits any more, or if the fetcher closes.
 func given(err error) *puntuale.SendError {
 	return transient(reasonLater, reasonGivenUp, err)
 }

@@ -1,5 +1,5 @@
-// Package metrics keeps the figures that /metrics shows, in Prometheus' form. What costs the store something is measured in the
-// background by those who call this package, never when the figures are asked for.
+// Package metrics keeps the figures that /metrics shows, in Prometheus' form. Callers of this package measure expensive figures in the
+// background, never during a request for the figures.
 package metrics
 
 import (
@@ -110,7 +110,7 @@ func New(version string) *Meter {
 	return m
 }
 
-// Roles says what the server does.
+// Roles shows the roles of the server.
 func (m *Meter) Roles(roles []string) {
 	for _, r := range roles {
 		m.roles.WithLabelValues(r).Set(1)
@@ -152,7 +152,7 @@ func (m *Meter) Quarantined(n int) { m.quarantined.Add(float64(n)) }
 // Refused counts a call that was refused because there were too many.
 func (m *Meter) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
 
-// Waited notes how long a call waited for its turn.
+// Waited notes how long a call waited at the gate.
 func (m *Meter) Waited(d time.Duration) { m.waited.Observe(max(0, d.Seconds())) }
 
 // Closed counts connections that were closed for others.
@@ -190,15 +190,15 @@ func (m *Meter) gauge(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 }
 
-// Dispatch is what the dispatcher measures by. The store measures the same transactions itself, so the dispatcher's view
-// of them would count each twice.
+// Dispatch has the measures of the dispatcher. The store measures the same transactions itself, so the dispatcher's view of them would
+// count each twice.
 type Dispatch struct{ *Meter }
 
 // Batch counts nothing.
 func (Dispatch) Batch(string, int, time.Duration) {}
 
-// Request counts an answered request. The route is a pattern, never a path: a path holds identifiers, and a caller
-// could make as many of them as it likes.
+// Request counts an answered request. The route is a pattern, never a path: a path holds identifiers, and a caller could invent any number
+// of paths.
 func (m *Meter) Request(route string, status int, took time.Duration) {
 	if route == "" {
 		route = "(none)"

@@ -21,7 +21,7 @@ type Backlog struct {
 	Oldest   time.Time // when the first of them was to leave; zero without any
 }
 
-// backlogs shows what is due and has not left, as it was when it was last counted.
+// backlogs shows what is due and has not left, by the last count.
 type backlogs struct {
 	clock                 clock.Clock
 	messages, oldest, age *prometheus.Desc
@@ -72,7 +72,7 @@ func (b *backlogs) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(b.age, prometheus.GaugeValue, max(0, now.Sub(b.at).Seconds()))
 }
 
-// alerts are the figures that are set where something happens.
+// alerts are figures that are set when something happens.
 type alerts struct {
 	ready        *prometheus.GaugeVec
 	taskFailures *prometheus.CounterVec
@@ -83,7 +83,7 @@ type alerts struct {
 	diskSize     *prometheus.GaugeVec
 }
 
-// registerOperation registers what alerts are made of.
+// registerOperation registers the figures for alerts.
 func (m *Meter) registerOperation(version string) {
 	m.alerts.ready = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_ready", Help: "1 while a part of this server does its work, 0 while it does not: the store, the dispatcher.",
@@ -139,7 +139,7 @@ func buildLabels(version string) prometheus.Labels {
 // Backlog shows what was due at a moment: on sessions that can send, and on others.
 func (m *Meter) Backlog(at time.Time, ready, notLinked Backlog) { m.backlog.set(at, ready, notLinked) }
 
-// Disk shows how much of a disk is free, in bytes. use says what the server writes on it.
+// Disk shows how much of a disk is free, in bytes. use says what the server writes there.
 func (m *Meter) Disk(use string, free, size uint64) {
 	m.alerts.diskFree.WithLabelValues(use).Set(float64(free))
 	m.alerts.diskSize.WithLabelValues(use).Set(float64(size))
@@ -168,7 +168,7 @@ func (m *Meter) Ready(part string, yes bool) {
 	m.alerts.ready.WithLabelValues(part).Set(value)
 }
 
-// Delivered counts what a network's webhook was answered. (Meta asks by GET whether the address is ours.)
+// Delivered counts the answers to a network's webhook calls. (Meta asks by GET whether the address is ours.)
 func (m *Meter) Delivered(network, route string, status int) {
 	if !strings.HasPrefix(route, http.MethodPost+" ") {
 		return

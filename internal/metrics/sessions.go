@@ -20,7 +20,7 @@ type numbers struct {
 	real, sandboxes *prometheus.Desc
 }
 
-// WatchSessions shows how many sessions are in each state. count tells them all whenever it is called.
+// WatchSessions shows how many sessions are in each state. It calls count for the numbers each time.
 func (m *Meter) WatchSessions(count func(tell func(of SessionState, n int))) {
 	labels := []string{"type", "state"}
 	m.registry.MustRegister(&numbers{

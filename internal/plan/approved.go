@@ -27,7 +27,7 @@ var (
 	approvedLanguage = regexp.MustCompile(`^[a-z]{2,3}(_[A-Z]{2,3})?$`)
 )
 
-// CheckApproved returns everything that is wrong with what fills an approved template, located below location.
+// CheckApproved returns everything that is wrong with the values of an approved template. Faults are located below location.
 func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	if a == nil {
 		return nil
@@ -70,7 +70,7 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	return c.faults
 }
 
-// Most characters of what buttons hold, before fields are rendered. (Meta: a payload 128, a code 15.)
+// The most characters of buttons' values, before fields are rendered. (Meta: a payload 128, a code 15.)
 var buttonMost = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxURL, puntuale.ButtonReply: 128, puntuale.ButtonCode: 128}
 
 func (c *checker) buttons(all []puntuale.Button) {
@@ -99,7 +99,7 @@ func (c *checker) buttons(all []puntuale.Button) {
 	}
 }
 
-// approved renders what fills an approved template.
+// approved renders the values of an approved template.
 func (b *builder) approved(i int, a *puntuale.Approved, t *timing) *puntuale.Approved {
 	if a == nil {
 		return nil
@@ -130,7 +130,7 @@ func (b *builder) value(i int, text string, most int, t *timing) string {
 	return text
 }
 
-// texts are all that may name fields.
+// texts are all texts that may name fields.
 func texts(a *puntuale.Approved) (all []string) {
 	if a == nil {
 		return nil

@@ -28,8 +28,8 @@ const (
 	faultSequenceTooManySteps         puntuale.ReasonCode = "sequence.too_many_steps"
 )
 
-// The most an offset may amount to, sixty to a hundred years. Only a start shows whether the moment lies within the
-// horizon: a date field may be a birthday.
+// The largest offset: sixty to a hundred years, depending on the unit. Only a start shows whether the moment lies within the horizon: a
+// date field may be a birthday.
 var offsetLimits = map[puntuale.Unit]int{
 	puntuale.Seconds: 2_000_000_000,
 	puntuale.Minutes: 52_596_000,
@@ -39,7 +39,7 @@ var offsetLimits = map[puntuale.Unit]int{
 	puntuale.Months:  1_200,
 }
 
-// The most a validity may amount to, five years.
+// The largest validity: five years.
 var validityLimits = map[puntuale.Unit]int{
 	puntuale.Seconds: 157_788_000,
 	puntuale.Minutes: 2_629_800,
@@ -51,12 +51,12 @@ var validityLimits = map[puntuale.Unit]int{
 
 const unitWords = "seconds, minutes, hours, days, weeks, months"
 
-// Check returns everything that is wrong with a sequence as written, whatever a start may bring. Faults are located as
-// in the body that brought the sequence ("body.steps[2].timing.at"). Without faults, [Build] takes it. extensions are
-// the allowed media files, none meaning DefaultMediaExtensions.
+// Check returns everything that is wrong with a sequence as written, independent of any start. Faults are located as in the body of the
+// request ("body.steps[2].timing.at"). Without faults, [Build] takes it. extensions are the allowed extensions of media files; none means
+// DefaultMediaExtensions.
 //
-// Check is for what is about to be stored, and may become stricter: Build plans sequences as they were stored, and does
-// not repeat it. So a step before the start, stored when that was allowed, still has its moment in the past.
+// Check is for sequences that are about to be stored, and may become stricter later. Build plans stored sequences without it. So a step
+// before the start, which was once allowed, still has its moment in the past.
 func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 	c := checker{extensions: extensions}
 	if len(extensions) == 0 {
@@ -81,7 +81,7 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 	return c.faults
 }
 
-// CheckContent returns everything that is wrong with what a step or a template shows as it is written, located below
+// CheckContent returns everything that is wrong with the content of a step or a template, before rendering. Faults are located below
 // location. extensions are as in [Check].
 func CheckContent(location string, step puntuale.Step, extensions ...string) []puntuale.Fault {
 	c := checker{extensions: extensions, where: location, alone: true}
@@ -109,7 +109,7 @@ func (c *checker) at(part string, code puntuale.ReasonCode, value any, args ...s
 	c.because(part, puntuale.Because(code, args...), value)
 }
 
-// because adds a fault whose reason somebody else found.
+// because adds a fault with a given reason.
 func (c *checker) because(part string, reason puntuale.Reason, value any) {
 	if part != "" {
 		part = "." + part
@@ -166,7 +166,7 @@ func (c *checker) content(step *puntuale.Step) {
 	}
 }
 
-// template checks the placeholders of a text, and that what surrounds them keeps within the limit.
+// template checks the placeholders of a text, and the length of the text around them.
 func (c *checker) template(part, text string, limit int) {
 	if hasNUL(text) {
 		c.at(part, faultMustNotHoldNUL, nil)

@@ -7,9 +7,9 @@ import (
 	"puntuale"
 )
 
-// Fields returns the parametric fields of a sequence, those its steps name, in the order of first use. A field is a
-// date when it anchors a step or is printed in a date's format anywhere. It is a media address when it is a step's
-// whole media, and text otherwise. It is required when it anchors a step or is printed somewhere without a fallback.
+// Fields returns the parametric fields of a sequence, which are those that its steps name, in the order of first use. A field is a date
+// when it anchors a step or is printed in a date's format anywhere. It is a media address when it is a step's whole media, and text
+// otherwise. It is required when it anchors a step or is printed somewhere without a fallback.
 func Fields(s puntuale.Sequence) []puntuale.Field {
 	var l fieldList
 	for i := range s.Steps {
@@ -49,7 +49,7 @@ func (l *fieldList) template(text string) {
 	}
 }
 
-// use notes one use of a field; of two kinds the stricter stays.
+// use notes one use of a field; if a field has two kinds, the stricter one stays.
 func (l *fieldList) use(name string, kind puntuale.FieldKind, required bool) {
 	i, known := l.names.number(name)
 	if !known {
@@ -63,8 +63,8 @@ func (l *fieldList) use(name string, kind puntuale.FieldKind, required bool) {
 	f.Required = f.Required || required
 }
 
-// nameList numbers names from 0 in the order in which they come up. It looks through a short list, and has a map for a
-// long one, which only an odd sequence has.
+// nameList numbers names from 0 in the order in which they first appear. It searches a short list, and uses a map for a long one, which is
+// rare.
 type nameList struct {
 	list  []string
 	index map[string]int
@@ -72,7 +72,7 @@ type nameList struct {
 
 const shortList = 16
 
-// number returns a name's number, and whether it had come up before.
+// number returns a name's number, and whether the name appeared before.
 func (l *nameList) number(name string) (int, bool) {
 	if l.index == nil {
 		for i, known := range l.list {
@@ -97,7 +97,7 @@ func (l *nameList) number(name string) (int, bool) {
 	return n, false
 }
 
-// field is what one plan knows of a field.
+// field is the state of a field in one plan.
 type field struct {
 	name     string
 	date     bool // some step takes it as a date
@@ -107,7 +107,7 @@ type field struct {
 	reported bool // its fault is recorded
 }
 
-// fieldState is what is known of a field's value.
+// fieldState says what is known of a field's value.
 type fieldState int8
 
 const (
@@ -117,7 +117,7 @@ const (
 	fieldBad
 )
 
-// entry returns what is known of a field; the pointer is good until the next entry.
+// entry returns what is known of a field; the pointer is valid until the next call of entry.
 func (b *builder) entry(name string) *field {
 	i, known := b.names.number(name)
 	if !known {

@@ -9,11 +9,11 @@ import (
 	"puntuale"
 )
 
-// jitter moves messages, which have their earliest and their latest moment, to where the seed puts them, and says until
-// when they may leave. It records a message that may leave beyond the horizon.
+// jitter moves messages, which have their earliest and their latest moment, to a moment that the seed decides, and sets until when they may
+// leave. It records a message that may leave beyond the horizon.
 //
-// One share of the span between earliest and latest serves all messages of the run. So two messages keep their order if
-// neither the earliest nor the latest moment of the first lies after the second's. keepOrder sees to the latest.
+// One share of the span between earliest and latest serves all messages of the run. So two messages keep their order if neither the
+// earliest nor the latest moment of the first lies after the second's. keepOrder ensures this for the latest moments.
 func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	keepOrder(messages)
 	for i := range messages {
@@ -63,7 +63,7 @@ func (t *timing) latest(due time.Time) time.Time {
 	if t.Jitter <= 0 {
 		return due
 	}
-	// One microsecond, the precision kept, less than an end that is no longer inside.
+	// One microsecond (the precision of moments) before an end that is itself outside.
 	most := time.Duration(t.Jitter) * time.Second
 	latest := due.Add(most)
 	if end := t.window.Until(due, t.loc, most+time.Microsecond).Add(-time.Microsecond); end.Before(latest) {
@@ -75,7 +75,7 @@ func (t *timing) latest(due time.Time) time.Time {
 	return latest
 }
 
-// mix spreads a seed over all 64 bits (the finaliser of SplitMix64), so that neighbours share nothing.
+// mix spreads a seed over all 64 bits (the finaliser of SplitMix64), so that similar seeds give very different values.
 func mix(seed uint64) uint64 {
 	seed += 0x9E3779B97F4A7C15
 	seed = (seed ^ seed>>30) * 0xBF58476D1CE4E5B9

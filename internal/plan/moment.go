@@ -15,10 +15,10 @@ type Moment struct {
 	Zone    *time.Location // of the value itself; nil: the run's
 }
 
-// DefaultTime is the time of day of a date alone, where a step gives none.
+// DefaultTime is the time of day for a date without a time, if the step has none.
 const DefaultTime = 9 * time.Hour
 
-// NotDateError says that a text is no date. Text is at most about 80 bytes of it.
+// NotDateError says that a text is no date. Text has at most about 80 bytes of the original.
 type NotDateError struct{ Text string }
 
 func (e *NotDateError) Error() string { return strconv.Quote(e.Text) + " is not a date" }
@@ -59,13 +59,13 @@ func exists(d puntuale.Date) bool {
 	return d.Year >= 1 && d == puntuale.DateOf(time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC))
 }
 
-// reader takes a text apart from the left; once something is missing it is bad for good.
+// reader parses a text from left to right. Once something is missing, it stays bad.
 type reader struct {
 	rest string
 	bad  bool
 }
 
-// iso reads YYYY-MM-DD and what may follow.
+// iso reads YYYY-MM-DD and an optional time and zone.
 func (r *reader) iso() (m Moment) {
 	m.Date.Year = r.number(4, 4)
 	r.take('-')
@@ -91,7 +91,7 @@ func (r *reader) iso() (m Moment) {
 	return m
 }
 
-// dayFirst reads d/m/YYYY and what may follow.
+// dayFirst reads d/m/YYYY and an optional time.
 func (r *reader) dayFirst() (m Moment) {
 	m.Date.Day = r.number(1, 2)
 	separator := byte('/')
@@ -176,7 +176,7 @@ func (r *reader) number(least, most int) int {
 	return n
 }
 
-// take reads one character that must be there, skip one that may be.
+// take reads one character that must be there. skip reads one that may be there.
 func (r *reader) take(c byte) { r.bad = !r.skip(c) || r.bad }
 
 func (r *reader) skip(c byte) bool {

@@ -1,6 +1,6 @@
-// Package plan turns a sequence, a call's fields, a time zone and the present moment into messages: what each says and
-// when it leaves. It is pure: it reads no clock, does no I/O and keeps no state. The same input always gives the same
-// plan. So the start call, its dry run and the dashboard's preview share it.
+// Package plan turns a sequence, a call's fields, a time zone and the present moment into messages with their contents and moments. It is
+// pure: it reads no clock, does no I/O and keeps no state. The same input always gives the same plan. So the start call, its dry run and
+// the dashboard's preview share it.
 //
 // A step's moment comes about in this order:
 //
@@ -33,7 +33,7 @@ type Input struct {
 	// run: jitter never changes the order of its steps. 0 is a dry run: Due is the earliest moment, DueMax the latest.
 	Seed uint64
 
-	// Media lists the allowed file name extensions, in lower case and without the dot; nil: DefaultMediaExtensions.
+	// Media lists the allowed file name extensions, in lower case and without the dot; nil means DefaultMediaExtensions.
 	Media []string
 }
 
@@ -49,9 +49,9 @@ const (
 	ReasonAnchorPast puntuale.ReasonCode = "sequence.after_anchor"
 )
 
-// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once. Faults of
-// fields are at "body.<field>", others at "steps[2].text" or "steps[2].timing", with steps counted from 0. Then nothing
-// is to be scheduled. It changes nothing in its input, but the plan shares the steps' windows and coordinates with it.
+// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once. Faults of fields are at
+// "body.<field>", others at "steps[2].text" or "steps[2].timing", with steps counted from 0. Then nothing may be scheduled. It changes
+// nothing in its input, but the plan shares the steps' windows and coordinates with it.
 func Build(in Input) (Plan, error) {
 	b := newBuilder(&in)
 	p := Plan{Messages: make([]puntuale.PlannedMessage, 0, len(in.Sequence.Steps))}
@@ -76,7 +76,7 @@ func Build(in Input) (Plan, error) {
 	return p, nil
 }
 
-// builder holds what the steps of one plan share.
+// builder has the data that the steps of one plan share.
 type builder struct {
 	in      *Input
 	loc     *time.Location

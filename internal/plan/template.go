@@ -16,8 +16,8 @@ const (
 	faultSequenceUnclosed     puntuale.ReasonCode = "sequence.unclosed"
 )
 
-// Names that a call's body uses for itself. {{phone}} prints the recipient as it is answered everywhere ("+…", or the
-// group id as given); otherwise a step cannot use them.
+// Names that a call's body uses for itself. {{phone}} prints the recipient as all answers show it ("+…", or the unchanged group id). A step
+// cannot use the other names.
 const (
 	fieldPhone    = "phone"
 	fieldTimezone = "timezone"
@@ -39,8 +39,8 @@ type placeholder struct {
 	optional     bool // it has a fallback, perhaps an empty one
 }
 
-// scanner walks a template. After next: the literal text, and, unless the template ended, the placeholder behind it or
-// what is wrong with it.
+// scanner reads a template part by part. After next, it has the literal text. Unless the template has ended, it also has the next
+// placeholder, or the fault in it.
 type scanner struct {
 	rest    string
 	literal string
@@ -72,7 +72,7 @@ func (s *scanner) next() bool {
 	return true
 }
 
-// parsePlaceholder reads what stands between {{ and }}.
+// parsePlaceholder reads the text between {{ and }}.
 func parsePlaceholder(inside string) (p placeholder, fault puntuale.Reason) {
 	var head string
 	head, p.fallback, p.optional = strings.Cut(inside, "|")
@@ -120,7 +120,7 @@ func clip(text string) string {
 	return text
 }
 
-// sole returns the name of the field that a template consists of, "" when it is anything else.
+// sole returns the name of the field that a template consists of, "" for any other template.
 func sole(template string) string {
 	s := scan(template)
 	if s.next() && s.found && s.fault.IsZero() && s.literal == "" && s.rest == "" {
@@ -129,8 +129,8 @@ func sole(template string) string {
 	return ""
 }
 
-// render prints a step's template, and reports whether that went without a fault. What fields hold is printed as it
-// is, placeholders in it too.
+// render prints a step's template, and reports whether there was no fault. Values of fields are printed unchanged, even if they contain
+// placeholders.
 func (b *builder) render(i int, part, template string, t *timing) (string, bool) {
 	if !strings.Contains(template, "{{") {
 		return template, true
@@ -182,11 +182,11 @@ func (b *builder) print(p placeholder, t *timing) bool {
 	return true
 }
 
-// enough is a length in bytes at which a text is over every limit, however many bytes its characters have.
+// enough is a length in bytes that is over every limit in characters.
 const enough = utf8.UTFMax * puntuale.MaxText
 
-// add appends to the text being rendered. A text that is over every limit grows no more: a short template that names a
-// long value again and again would fill the memory.
+// add appends to the text being rendered. A text that is over every limit does not grow further, because a short template that repeats a
+// long value would fill the memory.
 func (b *builder) add(text string) {
 	if len(b.buf) <= enough {
 		b.buf = append(b.buf, text...)

@@ -19,7 +19,7 @@ const (
 // defaultValidity is how long after its planned moment a message may leave when its step does not say.
 const defaultValidity = 24 * time.Hour
 
-// timing is a step's timing on its way to a moment.
+// timing is the state of a step's timing while its moment is computed.
 type timing struct {
 	*puntuale.Timing
 	loc    *time.Location
@@ -31,8 +31,8 @@ type timing struct {
 	keeps  bool          // the step keeps its own time of day when the window moves it back; hours and below have none
 }
 
-// place finds a step's moments before jitter, or why the step is left out. DueMax is the latest moment that the step's
-// own jitter allows. It records faults; with them the result means nothing.
+// place finds a step's moments before jitter, or why the step is left out. DueMax is the latest moment that the step's own jitter allows.
+// It records faults; if there are faults, the result is meaningless.
 func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *puntuale.SkippedStep) {
 	desired, ok := b.desired(i, t)
 	if !ok {
@@ -60,7 +60,7 @@ func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *punt
 	return m, nil
 }
 
-// freeze returns the window as the message takes it along: with the client's own holidays if it avoids them.
+// freeze returns the window for the message, with the client's own holidays if it avoids holidays.
 func (b *builder) freeze(w *puntuale.Window) *puntuale.Window {
 	if w.Always() {
 		return nil
@@ -105,7 +105,7 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	return desired, true
 }
 
-// ownTime returns the time of day that the step keeps when the window moves it back, false for none.
+// ownTime returns the time of day that the step keeps when the window moves it to an earlier opening. It returns false if there is none.
 func (t *timing) ownTime(desired time.Time) (time.Duration, bool) {
 	switch t.Offset.Unit {
 	case puntuale.Days, puntuale.Weeks, puntuale.Months:
@@ -116,10 +116,10 @@ func (t *timing) ownTime(desired time.Time) (time.Duration, bool) {
 	return t.at, t.At != ""
 }
 
-// fromField reports a step that is anchored to a date field.
+// fromField reports whether a step is anchored to a date field.
 func (t *timing) fromField() bool { return t.Anchor != "" && t.Anchor != puntuale.AnchorStart }
 
-// atFor is the time of day that a date field without one takes in this step.
+// atFor is the time of day that this step gives to a date field without a time.
 func (t *timing) atFor(field string) time.Duration {
 	if t.At != "" && t.Anchor == field {
 		if at, err := puntuale.ParseTimeOfDay(t.At); err == nil {
@@ -144,7 +144,7 @@ func (t *timing) shift(from time.Time, amount int, unit puntuale.Unit) time.Time
 	return addCalendar(day, amount, unit).At(timeOfDay, t.loc)
 }
 
-// elapsed returns the length of the units that have one.
+// elapsed returns the length of units of elapsed time.
 func elapsed(unit puntuale.Unit) (time.Duration, bool) {
 	switch unit {
 	case puntuale.Seconds:
@@ -203,8 +203,8 @@ func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reaso
 	return due, reason, true
 }
 
-// fit moves a moment into the window. For a step before its anchor that leads back rather than to the anchor or past
-// it. It reports false when the window does not open.
+// fit moves a moment into the window. For a step before its anchor, it moves back if moving forward would reach the anchor. It reports
+// false when the window does not open.
 func (t *timing) fit(m time.Time) (time.Time, bool) {
 	fitted, ok := t.window.Next(m, t.loc)
 	if ok && t.At != "" && !fitted.Equal(m) {
@@ -249,7 +249,7 @@ func (t *timing) atAgain(from, moved time.Time) time.Time {
 	return moved
 }
 
-// validUntil returns the moment past which the message is not sent; never past the anchor of a step before it.
+// validUntil returns the moment after which the message must not be sent. For a step before its anchor, it is never after the anchor.
 func (t *timing) validUntil(due time.Time) time.Time {
 	until := due.Add(defaultValidity)
 	if v := t.ValidFor; v != nil {

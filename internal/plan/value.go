@@ -25,8 +25,7 @@ type Value struct {
 	Text string // with Text and Number
 }
 
-// FromJSON takes a member of a JSON object as it stands in the body. raw is a valid JSON value; what is not counts as
-// Other.
+// FromJSON makes a value of a member of a JSON object. raw should be valid JSON; anything else counts as Other.
 func FromJSON(raw []byte) Value {
 	raw = trimJSON(raw)
 	if len(raw) == 0 {
@@ -57,7 +56,7 @@ func trimJSON(raw []byte) []byte {
 	return raw
 }
 
-// blank reports what counts as not given: absent, null, empty, or white space only.
+// blank reports whether a value counts as not given: absent, null, empty, or only white space.
 func (v Value) blank() bool {
 	return v.Kind == Absent || v.Kind != Other && isBlank(v.Text)
 }
@@ -68,7 +67,7 @@ const faultMustNotHoldNUL puntuale.ReasonCode = "fault.must_not_hold_nul"
 
 func hasNUL(text string) bool { return strings.IndexByte(text, 0) >= 0 }
 
-// tooLong reports text of more than limit characters.
+// tooLong reports whether a text has more than limit characters.
 func tooLong(text string, limit int) bool {
 	return len(text) > limit && utf8.RuneCountInString(text) > limit
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// shared are calling codes whose countries Meta tells apart. Of all others the main country counts: Meta's prices go by calling codes.
+// shared are calling codes with several countries that have different prices at Meta. For all other codes the main country counts, because
+// Meta's prices go by calling codes.
 var shared = []int{1, 7}
 
-// Country returns the country of a phone number as two letters. It returns "" for a number of no country, and for anything else.
+// Country returns the country of a phone number as two letters. It returns "" for a number of no country, and for every other text.
 func Country(phone string) string {
 	digits, ok := strings.CutPrefix(phone, "+")
 	if !ok {

@@ -1,3 +1,3 @@
-// Package price says what the network of Official sessions takes for messages: by a table of countries and categories, which an
-// operator may replace. It guesses nothing: what the table does not hold has no price.
+// Package price says what the network of Official sessions bills for messages, by a table of countries and categories, which an operator
+// may replace. It guesses nothing: a message that is not in the table has no price.
 package price

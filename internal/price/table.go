@@ -12,7 +12,7 @@ import (
 	"puntuale"
 )
 
-// Categories are those that a table has prices for.
+// Categories are the categories that have prices in a table.
 var Categories = []string{"marketing", "utility", "authentication", "service"}
 
 // Table is a table of prices. It never changes.
@@ -63,7 +63,7 @@ func Read(from io.Reader) (*Table, error) {
 	}
 }
 
-// reading is a table on its way.
+// reading is a table that is being read.
 type reading struct {
 	table      *Table
 	line       int

@@ -10,11 +10,11 @@ import (
 	"puntuale"
 )
 
-// The private key lies in the store under this name, sealed; the name is its purpose and its place, too.
+// The store keeps the sealed private key under this name, which is also the purpose and the place of the seal.
 const keyName = "push key"
 
-// Key is the pair that signs the installation's pushes (VAPID). Browsers are given the public half when they subscribe,
-// and their push services refuse every other one.
+// Key is the pair that signs the installation's pushes (VAPID). Browsers are given the public half when they subscribe, and their push
+// services refuse pushes with any other key.
 type Key struct{ private *ecdh.PrivateKey }
 
 // Public is the public half, an uncompressed point of P-256 as base64url.
@@ -42,7 +42,7 @@ func OpenKey(ctx context.Context, secrets puntuale.SecretStore, vault Sealer) (K
 		if err != nil {
 			return Key{}, fmt.Errorf("make the key of pushes: %w", err)
 		}
-		// Another node may be doing the same: each reads what the first has left.
+		// Another node may do the same at this moment. Each node reads the key that was stored first.
 		if _, err := secrets.SetSecret(ctx, keyName, nil, vault.Seal(keyName, keyName, fresh.Bytes())); err != nil {
 			return Key{}, fmt.Errorf("store the key of pushes: %w", err)
 		}

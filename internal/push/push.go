@@ -30,7 +30,7 @@ const (
 	maxAnswer = 4 << 10   // bytes that are read of one
 )
 
-// topic has a push service keep only the last of the pushes that a device has not received.
+// topic makes a push service keep only the last of the pushes that a device has not received.
 const topic = "due"
 
 // Results of pushes, for figures.
@@ -52,7 +52,7 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
-// Notifier tells devices. It may be used by many goroutines and on many nodes at once: each push has one sender.
+// Notifier tells devices. It may be used by many goroutines and on many nodes at once: only one node sends each push.
 type Notifier struct {
 	cfg  Config
 	http *http.Client
@@ -66,8 +66,8 @@ func New(cfg Config) *Notifier {
 	}}
 }
 
-// Round tells the devices that are to be told now. A push that fails is no error: it is tried again later. A push is sent
-// at most once; a crash may lose it.
+// Round sends the pushes that are due now. A failed push is no error, because it is tried again later. Each push is sent at most once; a
+// crash may lose it.
 func (n *Notifier) Round(ctx context.Context) error {
 	for {
 		all, err := n.cfg.Store.ClaimPushes(ctx, n.cfg.Clock.Now(), claimed)
@@ -96,7 +96,7 @@ func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
 	return n.cfg.Store.EndPush(ctx, p, end, again)
 }
 
-// send returns how long the push service asks to wait, and what went wrong.
+// send returns how long the push service asks to wait, and the error.
 func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.PushOutcome, wait time.Duration, err error) {
 	plain, err := n.cfg.Open(p.Session, p.Target)
 	if err != nil {
@@ -145,7 +145,7 @@ func (n *Notifier) retryAfter(text string) time.Duration {
 	return 0
 }
 
-// withoutAddress takes the address out of an error: who knows it can call the device.
+// withoutAddress removes the address from an error, because anybody who knows the address can send to the device.
 func withoutAddress(err error) error {
 	if called, ok := errors.AsType[*url.Error](err); ok {
 		return called.Err

@@ -103,8 +103,8 @@ func (a *archive) open(ctx context.Context, size int64) error {
 	return nil
 }
 
-// contents is the archive's file while it is unpacked. It bounds the bytes of the list of parts, which is kept in memory.
-// An archive may name a place before its own beginning. That is the archive's fault and not the disk's.
+// contents is the archive's file while it is unpacked. It bounds the bytes of the list of parts, which is kept in memory. An archive may
+// name an offset before its own beginning. That is a fault of the archive and not of the disk.
 type contents struct {
 	ctx  context.Context
 	file *os.File
@@ -159,8 +159,7 @@ func damaged(err error) error {
 	return &FileError{Problem: Damaged, Err: err}
 }
 
-// part is one file of the archive while its XML is read. It bounds how long a tag or a text is, and how deep tags lie in
-// others.
+// part is one file of the archive while its XML is read. It bounds how long a tag or a text is, and how deeply tags are nested.
 type part struct {
 	unpacking io.ReadCloser
 	bytes     *bufio.Reader

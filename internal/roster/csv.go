@@ -51,7 +51,8 @@ func (c *csvSource) Close() error { return nil }
 
 func (c *csvSource) rest() []byte { return c.buf[c.from:c.to] }
 
-// fill has more than a row of MaxLine bytes and its line's end in the buffer, or all that is left of the list.
+// fill reads more into the buffer. Afterwards the buffer has more than a row of MaxLine bytes with its line's end, or the whole rest of the
+// list.
 func (c *csvSource) fill() error {
 	if c.to-c.from > MaxLine+2 || errors.Is(c.err, io.EOF) {
 		return nil
@@ -117,7 +118,7 @@ func (c *csvSource) skipLine() error {
 	}
 }
 
-// separator reads the line "sep=;" by which a list tells its delimiter to Excel, and returns 0 where there is none.
+// separator reads the line "sep=;" by which a list tells its delimiter to Excel, and returns 0 if there is none.
 func (c *csvSource) separator() byte {
 	b := c.rest()
 	if len(b) < 5 || !bytes.EqualFold(b[:4], []byte("sep=")) || len(b) > 5 && lineEnd(b[5:]) == 0 {
@@ -143,7 +144,8 @@ func delimiter(b []byte) byte {
 	return best
 }
 
-// alike counts the first rows that a delimiter splits into as many cells as the header; 0 where it does not split that one.
+// alike counts how many of the first rows a delimiter splits into as many cells as the header. It returns 0 if the delimiter does not split
+// the header.
 func alike(b []byte, delimiter byte) (same int) {
 	s, columns := rowScanner{delimiter: delimiter}, 0
 	for n := 0; n < sampled && len(b) > 0; {
@@ -225,7 +227,7 @@ func (s *rowScanner) plain(in []byte, at int) int {
 	return at
 }
 
-// quoted reads a cell, whose opening quote stands before at, and returns where it ends.
+// quoted reads a quoted cell and returns where it ends. The opening quote is just before the offset at.
 func (s *rowScanner) quoted(in []byte, at int, lines *int) (int, Problem) {
 	for {
 		n := bytes.IndexByte(in[at:], '"')

@@ -39,7 +39,7 @@ const (
 // Problem is a code for a fault of a list or of one row. Programs may compare it; it never changes.
 type Problem string
 
-// Problems of one row. CellTooLong, Formula, ErrorValue and BadCell are of one cell, as CellProblem tells them.
+// Problems of one row. CellTooLong, Formula, ErrorValue and BadCell concern one cell: CellProblem returns them.
 const (
 	TooManyCells Problem = "too_many_cells"
 	CellTooLong  Problem = "cell_too_long"
@@ -53,7 +53,7 @@ const (
 	BadCell      Problem = "bad_cell"
 )
 
-// Problems of a list as a whole. Where its header row is faulty, it is one of the above.
+// Problems of a list as a whole. A faulty header row has one of the problems above.
 const (
 	UnknownFormat  Problem = "unknown_format"
 	NotAList       Problem = "not_a_list"

@@ -88,7 +88,7 @@ func looksLikePhone(cell string) bool {
 	return ok && digits >= 8 && digits <= 15 || LostDigits(cell)
 }
 
-// phoneDigits counts the digits of a text, and reports whether it has some and all else may stand in a phone number.
+// phoneDigits counts the digits of a text, and reports whether the text has digits, and otherwise only characters of a phone number.
 func phoneDigits(text string) (digits int, ok bool) {
 	for _, r := range text {
 		switch {

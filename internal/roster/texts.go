@@ -17,7 +17,7 @@ const (
 	windowSize = 16 << 10 // bytes of texts that are read from the file at once; more than a text has
 )
 
-// sharedTexts are the texts that cells name by number. They lie in a file, for a large list has millions of them.
+// sharedTexts are the texts that cells name by number. They are in a file, because a large list has millions of them.
 type sharedTexts struct {
 	file   *os.File
 	ends   [][]uint32 // where each ends in the file, which is below maxUnpacked; in pages, for one long slice is copied as it grows

@@ -298,7 +298,7 @@ func (w *workbook) readRow(start xml.StartElement) error {
 	}
 }
 
-// columnOf returns a cell's column. It is the next one where the cell does not say, and may not lie before it.
+// columnOf returns a cell's column. If the cell names none, it is the next column. A cell must not be before that one.
 func columnOf(c xml.StartElement, next int) (int, error) {
 	column := next
 	if reference := attribute(c, "r"); reference != "" {

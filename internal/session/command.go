@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// keepCommands looks for commands each Poll, and when hinted.
+// keepCommands looks for commands each Poll, and after a wakeup.
 func (m *Manager) keepCommands() {
 	for {
 		fired, release := m.cfg.Clock.After(m.cfg.Poll)
@@ -156,7 +156,7 @@ func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale
 		if err := m.read(c, &order); err != nil {
 			return err
 		}
-		// As long as was asked for, by the clock of the node that gave the command.
+		// The time that the caller asked for, by the clock of the node that gave the command.
 		err := m.drain(ctx, c.Session, m.cfg.Clock.Now().Add(order.Until.Sub(c.Created)))
 		if err != nil {
 			m.cfg.Resume(c.Session)
@@ -317,7 +317,7 @@ func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.T
 	}
 }
 
-// await waits until a condition on a session holds. It calls so with the lock held.
+// await waits until a condition on a session holds. It calls so while it holds the lock.
 func (m *Manager) await(ctx context.Context, p *managedSession, so func() bool) error {
 	for {
 		m.mu.Lock()

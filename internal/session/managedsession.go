@@ -25,8 +25,8 @@ type managedSession struct {
 	changed chan struct{}       // closed with each of either
 }
 
-// take makes the node the owner of a session. If fresh is true, the caller must open the session and then begin its
-// work. Otherwise this happens after the work that is still under way. With the lock held.
+// take makes the node the owner of a session. If fresh is true, the caller must open the session and then begin its work. Otherwise this
+// happens after the work that is still under way. The caller holds the lock.
 func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	p := m.places[s.ID]
 	if p == nil {
@@ -54,7 +54,7 @@ func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	return true
 }
 
-// paced gives a session's connector another pace. With the lock held.
+// paced gives a session's connector another pace. The caller holds the lock.
 func (m *Manager) paced(s *puntuale.Session) {
 	p := m.places[s.ID]
 	if p == nil || !p.owned || p.session.Pace == s.Pace {
@@ -78,7 +78,7 @@ func (m *Manager) open(p *managedSession) {
 	}
 }
 
-// letGo makes a session close, and then calls done, which may be nil. With the lock held.
+// letGo makes a session close, and then calls done, which may be nil. The caller holds the lock.
 func (m *Manager) letGo(p *managedSession, done func()) {
 	p.owned = false
 	delete(m.unsaved, p.session.ID)
@@ -123,7 +123,7 @@ func (m *Manager) within(ctx context.Context, d time.Duration) (context.Context,
 	return ctx, cancel
 }
 
-// enqueue adds to a session's work. With the lock held.
+// enqueue adds to a session's work. The caller holds the lock.
 func (m *Manager) enqueue(p *managedSession, do func(context.Context)) {
 	p.work = append(p.work, do)
 	if !p.working {
@@ -133,7 +133,7 @@ func (m *Manager) enqueue(p *managedSession, do func(context.Context)) {
 	}
 }
 
-// begin starts a goroutine for the work of a session that is marked as working, if there is any. With the lock held.
+// begin starts a goroutine for the work of a session that is marked as working, if there is any. The caller holds the lock.
 func (m *Manager) begin(p *managedSession) {
 	if len(p.work) == 0 {
 		m.end(p)
@@ -158,7 +158,7 @@ func (m *Manager) labour(p *managedSession) {
 	}
 }
 
-// end marks a session's work as done, and forgets one that is not the node's. With the lock held.
+// end marks a session's work as done, and forgets one that is not the node's. The caller holds the lock.
 func (m *Manager) end(p *managedSession) {
 	p.work, p.working = nil, false
 	m.busy--
@@ -168,7 +168,7 @@ func (m *Manager) end(p *managedSession) {
 	m.rested()
 }
 
-// tell wakes those who wait for a change of a session. With the lock held.
+// tell wakes those who wait for a change of a session. The caller holds the lock.
 func (m *Manager) tell(p *managedSession) {
 	close(p.changed)
 	p.changed = make(chan struct{})

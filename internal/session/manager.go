@@ -13,7 +13,7 @@ import (
 // Config is what a manager needs. All but the last five must be set.
 type Config struct {
 	Keeper puntuale.LinkStore
-	// Linker returns the connector that links a session, nil where there is none. It answers from memory.
+	// Linker returns the connector that links a session, nil if there is none. It answers from memory.
 	Linker func(puntuale.Session) puntuale.Linker
 
 	// Rest makes the dispatcher begin nothing new for a session until a moment. The channel is closed once none of its
@@ -200,7 +200,7 @@ func (m *Manager) ReleaseAll(ctx context.Context) {
 	}
 }
 
-// rested wakes the goroutines that wait until no place has work. With the lock held.
+// rested wakes the goroutines that wait until no place has work. The caller holds the lock.
 func (m *Manager) rested() {
 	if m.idle != nil && m.busy == 0 {
 		close(m.idle)

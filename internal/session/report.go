@@ -29,7 +29,7 @@ func (m *Manager) Report(r puntuale.LinkReport) {
 	}
 }
 
-// note keeps a report to be stored, if it says anything new. With the lock held.
+// note keeps a report to be stored, if it says anything new. The caller holds the lock.
 func (m *Manager) note(p *managedSession, r puntuale.LinkReport) {
 	if p.told > 0 && p.last.Equal(r) {
 		return
@@ -111,7 +111,7 @@ func (m *Manager) storeLinks() (int, error) {
 	return len(batch), nil
 }
 
-// linkOf makes of a session's latest report what is stored. With the lock held.
+// linkOf makes the stored link from a session's latest report. The caller holds the lock.
 func (m *Manager) linkOf(p *managedSession) puntuale.Link {
 	r := p.last
 	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: r.Detail, Condition: r.Condition, Limited: r.Limited}
@@ -132,7 +132,7 @@ func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// stateOf is a session's state as last told, or as it was stored before. With the lock held.
+// stateOf is a session's state by the last report, or else the stored one. The caller holds the lock.
 func (p *managedSession) stateOf() puntuale.LinkState {
 	if p.told > 0 {
 		return p.last.State

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// failedWithin bounds the outcomes that are searched for failures. chatWithin bounds the part of the simulated
-// network's ledger that is searched for one session. openWithin bounds the open messages that a version is made of.
+// failedWithin bounds the outcomes that are searched for failures. chatWithin bounds the part of the simulated network's ledger that is
+// searched for one session. openWithin bounds the open messages that count for a version.
 const (
 	failedWithin = "5000"
 	chatWithin   = "2000"
@@ -42,8 +42,8 @@ func (t tenant) Ended(ctx context.Context, from, to time.Time, failed bool, limi
 	return t.agenda(ctx, text, from, to, limit)
 }
 
-// openIn names no column of the message that the index of open messages does not have: a crowded day is read from the
-// index alone. A session is one client's.
+// openIn uses only columns that are in the index of open messages, so a crowded day is read from the index alone. A session belongs to one
+// client, so no column for the client is needed.
 const openIn = ` from session s cross join message m where s.client_id = $1 and m.session_id = s.id and ` + queue.BothQueues + ` and m.state = 0`
 
 const upcomingMessages = `with f as (select m.id as i, m.next_at as n` + openIn + ` and m.next_at >= $2 and m.next_at < $3 order by m.next_at, m.id limit $4)` +
@@ -126,7 +126,7 @@ func (t tenant) ResentAs(ctx context.Context, run puntuale.RunID, id puntuale.Me
 	return all, nil
 }
 
-// The parts of a version: what is new, what ended, what the network told lately, and what is open.
+// The parts of a version: what is new, what ended, what the network told lately, what is open, and what people wrote.
 const clientVersion = `select
  (select coalesce(max(r.id), 0) from run r where r.client_id = $1),
  (select coalesce(max(m.done_at), 0) from message m where m.client_id = $1 and m.outcome <> 0),
@@ -134,13 +134,21 @@ const clientVersion = `select
   order by g.message_id desc limit 200) as x),
  y.n, y.t from (select count(*) as n, coalesce(sum(o.n % 1000003), 0) as t from (select m.next_at as n` + openIn + ` limit ` + openWithin + `) as o) as y`
 
+// repliesVersion is what people wrote, and how many of them wait for a reader.
+const repliesVersion = `select (select coalesce(max(y.id), 0) from reply y where y.client_id = $1),
+ (select coalesce(sum(x.unread), 0) from (select g.unread from conversation g where g.client_id = $1 and g.unread > 0 order by g.last_id desc limit 200) as x)`
+
 func (t tenant) Version(ctx context.Context) (string, error) {
 	var run, done, told, open, sum int64
 	err := t.lists().Query(ctx, clientVersion, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&run, &done, &told, &open, &sum) })
 	if err != nil {
 		return "", engine.PublicError(fmt.Errorf("look for changes of messages: %w", err))
 	}
-	return fmt.Sprintf("%x.%x.%x.%x.%x", run, done, told, open, sum), nil
+	var reply, unread int64
+	if _, err := engine.QueryOne(ctx, t.lists(), repliesVersion, []any{t.id}, &reply, &unread); err != nil {
+		return "", engine.PublicError(fmt.Errorf("look for changes of replies: %w", err))
+	}
+	return fmt.Sprintf("%x.%x.%x.%x.%x.%x.%x", run, done, told, open, sum, reply, unread), nil
 }
 
 const sandboxChat = `select g.seq, g.client_id, g.message_id, g.connector_id, g.phone, g.content, g.received_at, g.copies

@@ -26,8 +26,7 @@ func (s *Store) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	return nil
 }
 
-// Names of one person are few, and not far from each other. An id stands for a number, and the number for its form at
-// the network.
+// A person has few names, and they are linked in few steps. An id stands for a number, and the number for its form at the network.
 const (
 	namesMost  = 16
 	namesSteps = 3

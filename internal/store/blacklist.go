@@ -54,13 +54,17 @@ func scanBlacklisted(rows engine.Row, e *puntuale.BlacklistEntry) error {
 }
 
 // hideMark leaves out what stands for an erased person's number.
-func hideMark(e *puntuale.BlacklistEntry) {
-	if strings.HasPrefix(e.Phone, puntuale.MarkPrefix) {
-		e.Phone, e.Erased = "", true
+func hideMark(e *puntuale.BlacklistEntry) { e.Phone, e.Erased = shownPhone(e.Phone) }
+
+// shownPhone is "" of an erased person, where the column holds the number's mark.
+func shownPhone(phone string) (_ string, erased bool) {
+	if strings.HasPrefix(phone, puntuale.MarkPrefix) {
+		return "", true
 	}
+	return phone, false
 }
 
-// likePattern finds a text anywhere, word for word; it goes with: escape '\'.
+// likePattern finds exactly this text anywhere. The statement must have: escape '\'.
 func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 }
@@ -75,7 +79,7 @@ func (t tenant) FindBlacklisted(ctx context.Context, f puntuale.BlacklistFilter,
 	}
 	query, values := `select id, phone, reason, added_at from blacklist where client_id = $1 and id > 0 and id < $2`, []any{t.id, last, limit + 1}
 	if f != (puntuale.BlacklistFilter{}) {
-		// A mark holds digits, too, which say nothing.
+		// The digits of a mark say nothing, so a search must not match them.
 		query += ` and (phone = $4 or $5 <> '' and phone like $5 escape '\' and phone not like $7 or $6 <> '' and lower(reason) like $6 escape '\')`
 		values = append(values, f.Mark, "", "", puntuale.MarkPrefix+"%")
 		if f.Digits != "" {

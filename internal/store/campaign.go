@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Only changes of state write a campaign's row: claims lock it.
+// Only changes of state write a campaign's row, because claims lock it.
 const campaignColumns = `c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, c.frozen, c.list_id, c.checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused`
@@ -69,7 +69,7 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 
 const faultCampaignTooMany puntuale.ReasonCode = "campaign.too_many"
 
-// campaignRoom locks the client and refuses one campaign too many.
+// campaignRoom locks the client and refuses a new campaign if there are too many.
 func (t tenant) campaignRoom(ctx context.Context, a engine.Querier) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
@@ -106,7 +106,7 @@ func (t tenant) UpdateCampaign(ctx context.Context, c puntuale.Campaign) error {
 	})
 }
 
-// lockCampaign locks a campaign's row and refuses a state that may not be changed so.
+// lockCampaign locks a campaign's row and refuses the change if the state does not allow it.
 func (t tenant) lockCampaign(ctx context.Context, a engine.Querier, id puntuale.CampaignID, may func(puntuale.CampaignState) bool) (c puntuale.Campaign, err error) {
 	found, err := engine.QueryOne(ctx, a, `select c.id, c.state, c.list_id, c.checked_at, c.paused_at, c.resumed_at, c.started_at from campaign c
  where c.client_id = $1 and c.id = $2 for no key update`, []any{t.id, id}, &c.ID, &c.State, &c.List, engine.ScanTime(&c.Alive), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Started))
@@ -124,7 +124,7 @@ func (t tenant) Campaign(ctx context.Context, id puntuale.CampaignID) (c puntual
 	return c, engine.FoundOr(found, err, puntuale.NoCampaign)
 }
 
-// listedCampaigns leave out what is sent, which may be long.
+// listedCampaigns leave out the content, which may be long.
 const listedCampaigns = `select c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, '' as frozen, c.list_id, '' as checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused` + fromCampaigns + ` where c.client_id = $1 and c.id < $2 order by c.id desc limit $3`
@@ -145,11 +145,11 @@ func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Camp
 	return all, next, nil
 }
 
-// campaignCounts reads the index of a campaign's messages alone; the campaign's row says whose they are.
+// campaignCounts reads the index of a campaign's messages alone; the campaign's row names the client.
 const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
  where c.client_id = $1 and c.id = $2 group by m.state`
 
-// campaignReceipts counts what the network told of a campaign's completed messages.
+// campaignReceipts counts the delivery receipts of a campaign's completed messages.
 const campaignReceipts = `select coalesce(sum(case when g.delivered_at <> 0 or g.read_at <> 0 then 1 else 0 end), 0), coalesce(sum(case when g.read_at <> 0 then 1 else 0 end), 0)
  from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0 and m.state = 1 join receipt g on g.client_id = m.client_id and g.message_id = m.id
  where c.client_id = $1 and c.id = $2`

@@ -13,11 +13,11 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Feeding starts the runs of some recipients and marks their rows, in one transaction: progress is the rows themselves.
-// Locks: node, usage, campaign, campaign_feed, recipients, messages, runs. Each chunk names the place that it was read
-// at. So two feeders cannot plan the same rows, and the next look decides what a lost answer leaves open.
+// Feeding starts the runs of some recipients and marks their rows, in one transaction: the rows themselves are the progress. Locks: node,
+// usage, campaign, campaign_feed, recipients, messages, runs. Each chunk names the cursor at which it was read. So two feeders cannot plan
+// the same rows. After a lost answer, the next look shows whether the chunk was stored.
 
-// newFeedKind is of chunks. Nobody can tell whether one was stored, so its feeder looks again.
+// newFeedKind is the kind of chunks. After a lost answer nobody can tell whether a chunk was stored, so its feeder looks again.
 func newFeedKind() *engine.Kind {
 	return &engine.Kind{Name: "feed", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Prepare: prepareFeed, Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 		f, ok := tasks[0].Body.(*feedChunk)
@@ -48,7 +48,7 @@ type feedChunk struct {
 	done bool
 }
 
-// errLeftOut refuses a start whose recipient is not to be fed after all.
+// errLeftOut refuses a start whose recipient must not be fed any more.
 var errLeftOut = errors.New("the recipient is not waiting any more")
 
 func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedChunk) (bool, error) {
@@ -70,7 +70,7 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 	return f.done && err == nil, err
 }
 
-// Rows of a chunk. On SQLite all calls wait for a chunk; on PostgreSQL those of its client do, and all share the disk.
+// Rows of a chunk. On SQLite all calls wait for a chunk; on PostgreSQL only calls of its client wait, and all calls share the disk.
 const (
 	sqliteChunk         = 200
 	sqliteChunkBeside   = 25 // while calls arrive
@@ -144,7 +144,7 @@ func (f *feedChunk) Run(ctx context.Context) error {
 	return nil
 }
 
-// lock locks the campaign, which must run, and its place, which must be the chunk's.
+// lock locks the campaign and its cursor. The campaign must run, and the cursor must be the chunk's.
 func (f *feedChunk) lock(ctx context.Context) (bool, error) {
 	var state puntuale.CampaignState
 	var list puntuale.ListID
@@ -275,10 +275,10 @@ func (s *Store) Canary(ctx context.Context, client puntuale.ClientID, id puntual
 	return c, engine.PublicError(err)
 }
 
-// Finishing what a change of state began goes in chunks, each under the node's lease. What a crash leaves the next owner of
-// the session finds by the campaign's state.
+// A change of state is finished in chunks, each under the node's lease. After a crash, the campaign's state shows the next owner of the
+// session what is left to do.
 
-// onCampaign runs one chunk of a campaign whose row is locked, if its state is still the one.
+// onCampaign runs one chunk of a campaign whose row is locked, if its state has not changed.
 func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, state puntuale.CampaignState,
 	do func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error,
 ) (still bool, err error) {
@@ -412,7 +412,7 @@ func (s *Store) CancelChunk(ctx context.Context, node puntuale.NodeID, client pu
 	return done || !still, err
 }
 
-// end ends a campaign, and keeps how many of its messages came to what: an archive may take them away.
+// end ends a campaign, and stores the counts of its messages, because an archive may remove the messages.
 func (t tenant) end(ctx context.Context, a engine.Querier, c puntuale.Campaign, to puntuale.CampaignState, now time.Time) error {
 	counts, err := countCampaign(ctx, a, campaignCounts, t.id, c.ID)
 	if err != nil {

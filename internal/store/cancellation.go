@@ -12,10 +12,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// What a stop or a cancellation may reach is read before its first transaction: a message that is scheduled later was
-// scheduled after it. The messages that a run planned are numbered from it without gaps; re-sent ones have other
-// numbers and an index of their own. SQLite joins tables in the order given when the join is a cross join; it knows too
-// little of their sizes to choose well.
+// A stop or a cancellation reads its messages before its first transaction, because a later message was scheduled after the call. The
+// messages that a run planned are numbered from it without gaps; re-sent ones have other numbers and a separate index. A cross join makes
+// SQLite join the tables in the given order. It knows too little about their sizes to choose well.
 const (
 	stopCandidates = `
 select m.client_id, m.id from run r cross join message m
@@ -26,8 +25,8 @@ select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
-	// All of a client's open messages: by its sessions, whose index holds open messages only. (+ 0 keeps the planner
-	// from reading all that the client ever sent.)
+	// All open messages of a client, by its sessions: that index holds only open messages. (+ 0 keeps the planner from reading all that the
+	// client ever sent.)
 	openCandidates = `
 select m.client_id, m.id from session s cross join message m
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and (m.intent = 0 or m.valid_until > 0)`
@@ -83,8 +82,8 @@ func (t tenant) CancelPending(ctx context.Context, phones []string, all bool, da
 	}
 }
 
-// cancellation is a call that cancels messages, a chunk a transaction, and tells took of each. Should a later chunk fail,
-// the caller hears of the failure and may call again; what was cancelled stays so.
+// cancellation is a call that cancels messages, a chunk a transaction, and passes each to took. If a later chunk fails, the caller gets the
+// error and may call again; cancelled messages stay cancelled.
 type cancellation struct {
 	t       tenant
 	kind    *engine.Kind
@@ -126,7 +125,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 	return nil
 }
 
-// CancelMessages looks for the messages in the transaction that cancels them, so that it is all or none.
+// CancelMessages looks for the messages in the transaction that cancels them, so that it cancels all or none.
 func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage

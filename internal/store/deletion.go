@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,8 +25,8 @@ const (
 )
 
 // DeleteClient makes the client unreachable in one transaction: from then on nothing of it is started, claimed or
-// answered. Pending messages are cancelled after that, a chunk a transaction. What a failure leaves of it is never
-// sent, and [Store.Maintain] cancels it.
+// answered. After that pending messages are cancelled and contacts are deleted, a chunk a transaction. What a failure
+// leaves of it is never sent, and [Store.Maintain] goes on.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
 	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.bury(ctx, a, id, now) }); err != nil {
@@ -35,7 +36,8 @@ func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, n
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 	}
-	return p.s.cancelAll(ctx, refs, now)
+	_, err = p.s.cancelAll(ctx, refs, now)
+	return errors.Join(err, p.s.ForgetContacts(ctx))
 }
 
 func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.ClientID, now time.Time) error {
@@ -82,22 +84,24 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 	return nil
 }
 
-// endSessions deletes sessions; nothing is left of the number that one sent from, of its keys, nor of a code that was just shown.
+// endSessions deletes sessions, with their numbers, keys and pairing codes.
 const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, number = '', link_detail = '', code = $3, code_until = 0,
  keys = $3, network_mark = '' where client_id = $1`
 
 // cancelAll cancels those of the messages that are open and not in flight, a chunk a transaction.
-func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) error {
+func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) (cancelled int, err error) {
 	slices.SortFunc(refs, queue.CompareRefs)
 	for part := range slices.Chunk(refs, engine.Chunk) {
-		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.kinds.cancel, func(ctx context.Context, a engine.Querier) error {
-			_, err := queue.CancelOpen(ctx, a, part, now)
+		var done []puntuale.CancelledMessage
+		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.kinds.cancel, func(ctx context.Context, a engine.Querier) (err error) {
+			done, err = queue.CancelOpen(ctx, a, part, now)
 			return err
 		}), false); err != nil {
-			return err
+			return cancelled, err
 		}
+		cancelled += len(done)
 	}
-	return nil
+	return cancelled, nil
 }
 
 // openMessage is a message of a session that is to be deleted.
@@ -107,9 +111,9 @@ type openMessage struct {
 	uncertain bool
 }
 
-// DeleteSession first empties the session of messages that nobody is sending. Then it deletes the session with what is
-// left or came in meanwhile, a chunk a transaction. A failure in between leaves the session as it was, with fewer
-// messages; the call can be repeated.
+// DeleteSession first empties the session of messages that are not in flight, a chunk a transaction. Then it deletes the session with the
+// rest and with messages that came meanwhile. After a failure in between, the session still exists with fewer messages, and the call can be
+// repeated.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
 	present := t.s.From(now)
@@ -167,8 +171,8 @@ type sessionDeletion struct {
 	now    time.Time
 }
 
-// check refuses what cannot be deleted. The session, and the one its messages move to, stay as they are until this
-// transaction has committed.
+// check refuses a deletion that is not allowed. The session, and the one that gets its messages, stay unchanged until this transaction has
+// committed.
 func (d *sessionDeletion) check(ctx context.Context, a engine.Querier) error {
 	ids := []puntuale.SessionID{d.id}
 	if d.moveTo != 0 {
@@ -212,7 +216,7 @@ func (d *sessionDeletion) check(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
-// empty cancels or moves a chunk of what nobody is sending, and reports whether there may be more.
+// empty cancels or moves a chunk of messages that are not in flight, and reports whether there may be more.
 func (d *sessionDeletion) empty(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.check(ctx, a); err != nil {
 		return false, err
@@ -228,8 +232,8 @@ func (d *sessionDeletion) empty(ctx context.Context, a engine.Querier) (more boo
 	return len(refs) == engine.Chunk, d.settle(ctx, a, slices.DeleteFunc(open, func(m openMessage) bool { return m.intent != 0 }))
 }
 
-// finish ends a chunk of whatever is left, and deletes the session with the last one. It holds the lock of the client's
-// usage: no start comes in between.
+// finish ends a chunk of the remaining messages, and deletes the session with the last chunk. It holds the lock of the client's usage, so
+// no start comes in between.
 func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.lockDays(ctx, a, d.now); err != nil {
 		return false, err
@@ -299,8 +303,8 @@ func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error
 	return nil
 }
 
-// candidates reads a chunk of the session's open messages, in order. A full chunk says that there may be more, whatever
-// becomes meanwhile of those that it names.
+// candidates reads a chunk of the session's open messages, in order. A full chunk means that there may be more, whatever happens to its
+// messages meanwhile.
 func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, which string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
  where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)
@@ -311,7 +315,7 @@ func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, whic
 	return refs, nil
 }
 
-// lock locks those of the messages that are still open, in order.
+// lock locks the given messages that are still open, in order.
 func (d *sessionDeletion) lock(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]openMessage, error) {
 	open, err := engine.QueryAll(ctx, a, `select message.client_id, message.id, message.intent, message.next_at > message.intent_at from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent >= 0
@@ -324,8 +328,8 @@ func (d *sessionDeletion) lock(ctx context.Context, a engine.Querier, refs []pun
 	return open, nil
 }
 
-// settle cancels or moves messages that nobody is sending, and gives up those whose outcome is uncertain. (One that is
-// being repeated looks uncertain too; its evidence, if it comes, still counts.)
+// settle cancels or moves messages that are not in flight, and gives up uncertain ones. (A message that is being repeated looks uncertain,
+// too. A later receipt of it still counts.)
 func (d *sessionDeletion) settle(ctx context.Context, a engine.Querier, open []openMessage) error {
 	var free []puntuale.MessageRef
 	var lost []openMessage
@@ -361,7 +365,7 @@ func (d *sessionDeletion) giveUp(ctx context.Context, a engine.Querier, lost []o
 	}))
 }
 
-// A claim of a message compares the session that the dispatcher saw, so none goes out by the session it left.
+// A claim compares the session that the dispatcher saw, so no message leaves by its former session.
 const moveMessages = `
 update message set session_id = $1::bigint from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent = 0`

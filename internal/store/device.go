@@ -45,7 +45,7 @@ const (
 	faultDeviceTooMany      puntuale.ReasonCode = "device.too_many"
 )
 
-// roomForDevice refuses one device more than a session may have. The session is locked.
+// roomForDevice refuses a device if the session has as many as it may. The session is locked.
 func (t tenant) roomForDevice(ctx context.Context, a engine.Querier, session puntuale.SessionID) error {
 	var n int
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from device where client_id = $1 and session_id = $2`, []any{t.id, session}, &n); err != nil {
@@ -70,7 +70,7 @@ func (t tenant) Devices(ctx context.Context, session puntuale.SessionID) ([]punt
 	return all, nil
 }
 
-// LinkDevice learns the client from the code, and looks again once the session is locked.
+// LinkDevice learns the client from the code, and checks the code again after it locked the session.
 func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, token puntuale.KeyHash, now time.Time) (puntuale.Device, error) {
 	const offered = `select s.client_id, s.id from session s join client c on c.id = s.client_id and c.deleted_at = 0
  where s.code_mark = $1 and s.code_until > $2 and s.deleted_at = 0`
@@ -108,7 +108,7 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 	return d, err
 }
 
-// setDeviceLink ends the session's code, and has the session online while it has a device.
+// setDeviceLink ends the session's code, and keeps the session online while it has a device.
 func (t tenant) setDeviceLink(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	if _, err := a.Exec(ctx, `update session set code = $4, code_mark = '', code_until = 0,
  link = case when exists (select 1 from device d where d.client_id = $1 and d.session_id = $2) then 4 else 1 end,
@@ -141,7 +141,7 @@ func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, d
 	})
 }
 
-// letGo ends what a device holds. Nobody knows what became of it: the session's node finds it uncertain.
+// letGo ends the holds of a device. Nobody knows what became of its messages, so the session's node finds them uncertain.
 func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
 	held, err := t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3`, session, device)
 	if err != nil {
@@ -153,7 +153,7 @@ func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.Se
 	return t.moveHolds(ctx, a, held, now)
 }
 
-// SeenDevice writes once a minute at most.
+// SeenDevice writes at most once a minute.
 func (t tenant) SeenDevice(ctx context.Context, device puntuale.DeviceID, now time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `update device set seen_at = $3 where client_id = $1 and id = $2 and seen_at < $3`, t.id, device, engine.Micros(now))
@@ -192,7 +192,7 @@ func (s *Store) DeviceOf(ctx context.Context, token puntuale.KeyHash) (puntuale.
 // keepHolds is how long after its end a hold without a report is known: a device may report late.
 const keepHolds = 30 * 24 * time.Hour
 
-// purgeHolds forgets holds of which no report comes any more.
+// purgeHolds removes holds for which no report can come any more.
 func (s *Store) purgeHolds(ctx context.Context, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from device_hold where until < $1`, engine.Micros(now.Add(-keepHolds))); err != nil {
@@ -202,7 +202,7 @@ func (s *Store) purgeHolds(ctx context.Context, now time.Time) error {
 	}), false)
 }
 
-// noHold refuses while a device holds a message of the session: it may send it at this moment.
+// noHold refuses while a device holds a message of the session, because the device may send it at this moment.
 func (t tenant) noHold(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	var n int
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id

@@ -35,7 +35,7 @@ func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device pu
 	return renewed, err
 }
 
-// lockedDevice locks the session of a device that is linked still.
+// lockedDevice locks the session of a device that is still linked.
 func (t tenant) lockedDevice(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID) error {
 	if _, err := t.lockSessions(ctx, a, session); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (t tenant) lockedDevice(ctx context.Context, a engine.Querier, session punt
 	return engine.ThereOr(found, err, puntuale.NoDevice)
 }
 
-// reportedAttempt is a device's attempt as its report finds it.
+// reportedAttempt is a device's attempt, as the transaction of its report reads it.
 type reportedAttempt struct {
 	token   int64
 	done    bool
@@ -118,7 +118,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 	return b.record(ctx, results, order)
 }
 
-// read finds the device's attempts at the messages, reported or not.
+// read finds the device's attempts for the messages, reported or not.
 func (b *reportTransaction) read(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]reportedAttempt, error) {
 	found := map[puntuale.MessageRef]reportedAttempt{}
 	err := b.a.Query(ctx, `select h.client_id, h.message_id, h.token, h.done, h.until, m.next_at, coalesce(d.dedupes, 0)
@@ -138,7 +138,7 @@ func (b *reportTransaction) read(ctx context.Context, refs []puntuale.MessageRef
 	return found, nil
 }
 
-// record stores the outcomes, and then what becomes of the holds.
+// record stores the outcomes, and then changes the holds.
 func (b *reportTransaction) record(ctx context.Context, results []puntuale.Result, order []int) error {
 	if len(order) == 0 {
 		return nil
@@ -191,8 +191,7 @@ func (b *reportTransaction) record(ctx context.Context, results []puntuale.Resul
 	return nil
 }
 
-// sentAfterAll are the messages that a report could not close, and that count as sent all the same. They were given up,
-// and the report settled them.
+// sentAfterAll are messages that were already given up when their report came. The report could not close them, but they count as sent.
 func (b *reportTransaction) sentAfterAll(ctx context.Context, results []puntuale.Result, order []int, applied []bool) (map[puntuale.MessageRef]bool, error) {
 	var refs []puntuale.MessageRef
 	for _, i := range order {

@@ -14,9 +14,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// A session whose messages devices take has no lane. Each take locks the session's row, so takes of a session come one
-// after the other. Order, pace and window are judged from rows. The hold is the message's next_at while its attempt is
-// open: when the hold ends, the session's node finds an attempt without an answer.
+// A session whose messages devices take has no session queue. Each take locks the session's row, so takes of a session come one after the
+// other. Order, pace and window are decided from rows. The hold is the message's next_at while its attempt is open: when the hold ends, the
+// session's node finds an attempt without an answer.
 
 // takeLooks bounds the due messages that one take looks at. Those outside their window are postponed, so that the next
 // take looks further.
@@ -57,7 +57,7 @@ func holdColumns(held []hold) engine.Columns {
 		engine.Column(held, func(h *hold) int64 { return h.Intent }))
 }
 
-// moveMessages has the attempts looked at by the session's node at a moment, when their holds are over.
+// moveMessages makes the session's node look at the attempts when their holds are over.
 func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold, at time.Time) error {
 	if len(held) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold,
 	return nil
 }
 
-// moveHolds comes after the messages: that is the order of locks.
+// moveHolds comes after the messages, because that is the order of locks.
 func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, until time.Time) error {
 	if len(held) == 0 {
 		return nil
@@ -81,13 +81,13 @@ func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, un
 	return nil
 }
 
-// takeCandidates are the messages that could be taken, as far as rows outside of a transaction tell.
+// takeCandidates are the messages that the device could take, by rows that were read outside of a transaction.
 type takeCandidates struct {
 	free    []puntuale.HeldMessage // in order, one for each person
 	outside []puntuale.Settlement  // outside of their window, with the moment of the next one
 }
 
-// lookForDevice finds what the device could take. It postpones what is outside of its window: that hides nothing then.
+// lookForDevice finds what the device could take. It postpones messages outside of their window, so that they do not hide others.
 func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) ([]puntuale.HeldMessage, error) {
 	for {
 		found, err := t.takeable(ctx, session, device, now)
@@ -151,7 +151,7 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 	return found, nil
 }
 
-// opens tells whether a message may leave now; if not, next is the first moment it may, zero when there is none.
+// opens tells whether a message may leave now. If not, next is the first moment at which it may, zero if there is none.
 func opens(step puntuale.StepContent, now time.Time) (next time.Time, inside bool) {
 	if step.Window == nil {
 		return now, true
@@ -167,14 +167,14 @@ func opens(step puntuale.StepContent, now time.Time) (next time.Time, inside boo
 	return next, false
 }
 
-// mayRepeat tells whether an attempt whose hold is over may be made again by the device.
+// mayRepeat tells whether an attempt whose hold is over may be repeated by the device.
 func (h *hold) mayRepeat(c puntuale.Content, device puntuale.DeviceID, now time.Time) bool {
 	own := h.dedupes && h.device == device && h.Repeats < puntuale.MaxRepeats
 	asked := c.Resend && h.Repeats < puntuale.MaxResends && !now.Before(h.IntentAt.Add(puntuale.ResendAfter))
 	return own || asked
 }
 
-// busyPhones are the recipients of what devices hold now.
+// busyPhones are the recipients of messages that devices hold now.
 func busyPhones(held []hold, now time.Time) map[string]bool {
 	busy := map[string]bool{}
 	for _, h := range held {
@@ -185,7 +185,7 @@ func busyPhones(held []hold, now time.Time) map[string]bool {
 	return busy
 }
 
-// firstOfEach keeps the first message to each person, in the order of the queue. What a campaign fed holds back nothing else.
+// firstOfEach keeps the first message to each person, in the order of the queue. A campaign's message holds back no other.
 func firstOfEach(due []puntuale.DueMessage) []puntuale.DueMessage {
 	first := map[string]puntuale.DueMessage{}
 	for _, m := range due {
@@ -210,7 +210,7 @@ func (t tenant) HeldBy(ctx context.Context, session puntuale.SessionID, device p
 	return t.withContents(ctx, held)
 }
 
-// withContents reads what held messages say.
+// withContents reads the contents of held messages.
 func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.HeldMessage, error) {
 	steps := engine.Column(held, func(h *hold) puntuale.StepRef {
 		return puntuale.StepRef{RunRef: puntuale.RunRef{Client: h.Client, ID: h.Run}, Step: h.Step}
@@ -226,7 +226,7 @@ func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.HeldM
 	return all, nil
 }
 
-// Take looks outside of a transaction, and judges again inside.
+// Take looks outside of a transaction, and checks again inside.
 func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.HeldMessage, error) {
 	taken, err := t.takenBy(ctx, t.s.CallReads, k)
 	if err != nil {
@@ -255,7 +255,7 @@ func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.Hel
 	return b.taken, nil
 }
 
-// takenBy are the messages that an earlier call under the same id took, and that are held still.
+// takenBy are the messages that an earlier call under the same id took, and that the device still holds.
 func (t tenant) takenBy(ctx context.Context, a engine.Querier, k puntuale.DeviceTake) ([]hold, error) {
 	return t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3 and h.take = $4 and h.until > $5`, k.Session, k.Device, k.ID, engine.Micros(k.Now))
 }
@@ -314,7 +314,7 @@ func (b *takeTransaction) run(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
-// paced is how many messages may be taken now.
+// paced is how many messages the device may take now, by the pace.
 func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntuale.Pace) (int, error) {
 	most := puntuale.MaxTaken
 	if p.PerMinute == 0 && p.PerDay == 0 && p.Jitter == 0 {
@@ -378,7 +378,7 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	if dedupes && b.k.GiveUp.After(end) { // it is offered again to the device, and nobody decides otherwise before that
 		end = b.k.GiveUp
 	}
-	// Without a detail the row shows that nothing was said of the attempt.
+	// Without a detail, the row shows that nothing was reported of the attempt.
 	if _, err := a.Exec(ctx, `update message set next_at = $1::bigint, detail = '' from $u(c bigint, i bigint, x bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = u.x`, engine.Micros(end), holdColumns(mine)); err != nil {
 		return fmt.Errorf("begin holds: %w", err)
@@ -392,8 +392,8 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	return nil
 }
 
-// dealtWith refuses after a failover that no node has dealt with: what was taken before may be forgotten here, and must be
-// set aside first.
+// dealtWith refuses after a failover until a node has done the quarantine. This database may have lost holds, so their messages must become
+// uncertain first.
 func (s *Store) dealtWith(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {
 		return nil

@@ -1,5 +1,5 @@
-// Package store keeps everything durably, on PostgreSQL or in one SQLite file, with the same statements on both.
-// Package engine runs the statements: it has the connections, and the writers that commit.
+// Package store keeps everything durably, on PostgreSQL or in one SQLite file, with the same statements on both. Package engine runs the
+// statements: it has the connections, and the writers that commit.
 //
 // # The order of locks
 //
@@ -8,14 +8,14 @@
 //	node ─▶ idempotency (client, key) ─▶ usage by client ─▶ session by (client, id) ─▶ template ─▶ sequence
 //	─▶ campaign by (client, id) ─▶ how far it is fed ─▶ recipient ─▶ message by (client, id) ─▶ client's row by client
 //
-// What names a session, a template or a sequence locks it first; what deletes one locks it for update.
+// A transaction that names a session, a template or a sequence locks it first. A transaction that deletes one locks it for update.
 //
-// What ends in a deadlock all the same is run again.
+// A transaction that still ends in a deadlock is run again.
 //
 // # Moves of a message
 //
-// Every statement that moves a message compares its intent with what the caller saw. So only one of two movers finds
-// the message. These are all the moves; the table's checks know the same shapes, and a test compares them:
+// Every statement that moves a message compares its intent with what the caller saw. So only one of two movers finds the message. These are
+// all the moves; the table's checks know the same shapes, and a test compares them:
 //
 //	PENDING, intent 0   ──Claim──▶ PENDING, intent t      ──Claim──▶ BLACKLISTED     ──Stop, cancel──▶ CANCELLED
 //	PENDING, intent 0   ──Settle──▶ FAILED, or later      ──late evidence of delivery──▶ COMPLETED

@@ -12,7 +12,7 @@ import (
 const contactsAmong = `select g.phone, g.window_until, case when g.window_until > 0 or g.met_at > 0 then 1 else 0 end
  from $u(p text) cross join contact g where g.client_id = $1 and g.phone = u.p and g.session_id = $2`
 
-func (t tenant) Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error) {
+func (t tenant) KnownPersons(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.KnownPerson, error) {
 	found := map[string]puntuale.KnownPerson{}
 	err := t.s.CallReads.Query(ctx, contactsAmong, []any{t.id, session, engine.Columns{phones}}, func(rows engine.Row) error {
 		var phone string
@@ -27,7 +27,7 @@ func (t tenant) Contacts(ctx context.Context, session puntuale.SessionID, phones
 	return found, nil
 }
 
-// addressedSince counts what Addressed lists, of all sessions of the business.
+// addressedSince counts the persons that Addressed lists, for all sessions of the business.
 const addressedSince = `select count(distinct m.phone) from message m
  where m.client_id = $1 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''
  and (m.session_id = $2 or m.session_id in (select o.session_id from official i join official o on o.client_id = i.client_id and o.account = i.account

@@ -27,7 +27,7 @@ func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark stri
 
 const faultGatewayNumberTaken puntuale.ReasonCode = "gateway.number_taken"
 
-// sameNumber says what a repeated network_mark means.
+// sameNumber is the error for a network_mark that another session has.
 func sameNumber(err error) error {
 	if engine.Repeated(err) {
 		return puntuale.Conflict(faultGatewayNumberTaken)
@@ -104,7 +104,7 @@ func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, sess
 	return open, nil
 }
 
-// openAttemptsMost bounds the attempts to one recipient. More than one are never told apart.
+// openAttemptsMost bounds the attempts to one recipient. If there is more than one, they cannot be distinguished.
 const openAttemptsMost = 20
 
 // errEnough ends a reading early.

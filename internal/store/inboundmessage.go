@@ -1,9 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"puntuale"
@@ -11,56 +15,547 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// replyCandidates are messages that a reply stops: of sequences that stop on one, started for this person through this
-// session before they wrote.
-const replyCandidates = `
-select m.client_id, m.id from run r join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1
- cross join message m
-where r.client_id = $1 and r.phone = $2 and r.session_id = $3 and r.received_at <= $4
- and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0 and m.valid_until > 0
-union all
-select m.client_id, m.id from run r join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1
- cross join message m
-where r.client_id = $1 and r.phone = $2 and r.session_id = $3 and r.received_at <= $4
- and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0 and m.valid_until > 0`
+// inbound is one message on its way through a batch. cancelled counts what earlier transactions cancelled; what stands
+// after it is of the last run of the batch.
+type inbound struct {
+	puntuale.TakenMessage
+	at        time.Time // when it was written, never in the future
+	media     string    // JSON
+	cancelled int
+	rest      []puntuale.MessageRef // of very many messages that it stops, those that no earlier transaction cancelled; nil: look for them
 
-func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.InboundMessage) (cancelled int, err error) {
-	for _, h := range all {
-		at := h.At
-		if at.After(now) {
-			at = now
-		}
-		refs, err := engine.QueryAll(ctx, s.CallReads, replyCandidates, []any{h.Client, h.Phone, h.Session, engine.Micros(at)}, queue.ScanRef)
-		if err != nil {
-			return cancelled, engine.PublicError(fmt.Errorf("look for messages that a reply stops: %w", err))
-		}
-		slices.SortFunc(refs, queue.CompareRefs)
-		refs = slices.Compact(refs)
-		for first := true; first || len(refs) > 0; first = false {
-			part := refs[:min(engine.Chunk, len(refs))]
-			refs = refs[len(part):]
-			var done []puntuale.CancelledMessage
-			if err := s.TenantWriter(int64(h.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) (err error) {
-				if done, err = queue.CancelOpen(ctx, a, part, now); err != nil {
-					return err
-				}
-				return openWindow(ctx, a, h, at)
-			}).Of(int64(h.Client)), false); err != nil {
-				return cancelled, err
-			}
-			cancelled += len(done)
-		}
-	}
-	return cancelled, nil
+	id      int64 // of the reply
+	fresh   bool  // it was not taken before
+	refs    []puntuale.MessageRef
+	stopped int // of refs
+	effect  puntuale.ReplyEffect
+	run     puntuale.RunID // the latest that wrote to the person; 0: none
+	known   bool           // the person is a contact, or was written to, or the message had an effect
 }
 
-func openWindow(ctx context.Context, a engine.Querier, h puntuale.InboundMessage, at time.Time) error {
-	if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until) values ($1, $2, $3, $4)
- on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`,
-		h.Client, h.Session, h.Phone, engine.Micros(at.Add(puntuale.ServiceWindow))); err != nil {
-		return fmt.Errorf("open a window: %w", err)
+// inboundCall is what one call tells. It is taken as a whole or not at all.
+type inboundCall struct {
+	now  time.Time
+	all  []*inbound
+	many bool // it stops more than one transaction may
+}
+
+// inboundWeight bounds the messages of one batch.
+const inboundWeight = 200
+
+func newInboundKind() *engine.Kind {
+	return &engine.Kind{
+		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // what networks report comes as fast as messages leave
+		Check:   engine.RunAgain, // what was told before changes nothing
+		Prepare: prepareInbound,
+		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
+			return runInbound(ctx, &w.Conn, tasks)
+		},
+	}
+}
+
+func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.TakenMessage) (cancelled int, err error) {
+	rows := make([]*inbound, len(all))
+	for i, m := range all {
+		x := &inbound{TakenMessage: m, at: m.At}
+		if x.at.After(now) {
+			x.at = now
+		}
+		if x.Media != nil {
+			text, err := json.Marshal(x.Media)
+			if err != nil {
+				return 0, fmt.Errorf("keep a file's place: %w", err)
+			}
+			x.media = string(text)
+		}
+		rows[i] = x
+	}
+	for rest := rows; len(rest) > 0 && err == nil; {
+		n := 1
+		for n < min(len(rest), inboundWeight) && rest[n].Client == rest[0].Client {
+			n++
+		}
+		err = s.takeInbound(ctx, now, rest[:n])
+		rest = rest[n:]
+	}
+	for _, x := range rows {
+		cancelled += x.cancelled
+	}
+	return cancelled, err
+}
+
+// gatherFor is how long what networks tell may wait for more of it. Under load ten milliseconds hold several replies. One transaction for
+// each of them would cost calls more than all the rest.
+const gatherFor = 10 * time.Millisecond
+
+// gatherTimer lets what comes within a short time be written together. What comes alone does not wait.
+type gatherTimer struct {
+	mu   sync.Mutex
+	next time.Time // when those who wait go on, or the last went on
+}
+
+// wait returns how long to wait from now.
+func (g *gatherTimer) wait(now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch late := now.Sub(g.next); {
+	case late >= gatherFor || late < -gatherFor: // nobody came for a while, or the clock was set
+		g.next = now
+	case late >= 0:
+		g.next = g.next.Add(gatherFor)
+	}
+	return g.next.Sub(now)
+}
+
+// takeInbound takes messages of one client, with what networks answer: there, replies of many clients share a transaction, and no call
+// waits for it. Messages that stop very much are taken one by one, and what they stop is
+// cancelled before, a chunk a transaction. One that is told again after a failure finds its effects still to be done.
+func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound) error {
+	for {
+		if err := s.LocalClock.Sleep(ctx, s.gather.wait(s.LocalClock.Now())); err != nil {
+			return engine.PublicError(err)
+		}
+		call := &inboundCall{now: now, all: rows}
+		client := int64(rows[0].Client)
+		if err := s.RecordWriter.Do(ctx, engine.Joined(s.kinds.inbound, len(rows), call).Of(client), false); err != nil {
+			return err
+		}
+		switch {
+		case !call.many:
+			for _, x := range rows {
+				x.cancelled += x.stopped
+			}
+			return nil
+		case len(rows) > 1:
+			for i := range rows {
+				if err := s.takeInbound(ctx, now, rows[i:i+1]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		refs, err := candidatesOf(ctx, s.CallReads, rows)
+		if err != nil {
+			return engine.PublicError(err)
+		}
+		most := max(0, len(refs[0])-engine.Chunk)
+		n, err := s.cancelAll(ctx, refs[0][:most], now)
+		if rows[0].cancelled += n; err != nil {
+			return err
+		}
+		rows[0].rest = append([]puntuale.MessageRef{}, refs[0][most:]...)
+	}
+}
+
+// replyCandidates are the messages that replies stop. Their sequences stop on a reply. Their runs began for this person in
+// this session before the person wrote.
+const replyCandidates = `
+select u.n, m.client_id, m.id from $u(n bigint, c bigint, s bigint, t bigint, p text) cross join run r
+ join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1 cross join message m
+where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_at <= u.t
+ and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0 and m.valid_until > 0
+union all
+select u.n, m.client_id, m.id from $u(n bigint, c bigint, s bigint, t bigint, p text) cross join run r
+ join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1 cross join message m
+where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_at <= u.t
+ and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0 and m.valid_until > 0`
+
+// candidatesOf returns what each of the messages stops, in order.
+func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
+	names := namesOf(rows, func(x *inbound) bool {
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.rest == nil // a sign under a message answers nothing
+	})
+	refs := make([][]puntuale.MessageRef, len(rows))
+	if len(names) == 0 {
+		return refs, nil
+	}
+	if err := a.Query(ctx, replyCandidates, []any{engine.Columns{
+		engine.Column(names, func(n *inboundName) int64 { return int64(n.i) }),
+		engine.Column(names, func(n *inboundName) int64 { return int64(n.Client) }),
+		engine.Column(names, func(n *inboundName) int64 { return int64(n.Session) }),
+		engine.Column(names, func(n *inboundName) int64 { return engine.Micros(n.at) }),
+		engine.Column(names, func(n *inboundName) string { return n.name }),
+	}}, func(r engine.Row) error {
+		var i int
+		var ref puntuale.MessageRef
+		err := r.Scan(&i, &ref.Client, &ref.ID)
+		if err == nil {
+			refs[i] = append(refs[i], ref)
+		}
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("look for messages that a reply stops: %w", err)
+	}
+	for i := range refs {
+		slices.SortFunc(refs[i], queue.CompareRefs)
+		refs[i] = slices.Compact(refs[i])
+	}
+	return refs, nil
+}
+
+// inboundName is one of the names of the person who wrote the i-th message.
+type inboundName struct {
+	*inbound
+	i    int
+	name string
+}
+
+func namesOf(rows []*inbound, wanted func(*inbound) bool) (all []inboundName) {
+	for i, x := range rows {
+		if !wanted(x) {
+			continue
+		}
+		for _, name := range x.Names {
+			all = append(all, inboundName{x, i, name})
+		}
+	}
+	return all
+}
+
+func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
+	n := 0
+	for _, t := range tasks {
+		n += t.Weight
+	}
+	if err := w.Stock(ctx, n); err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		call := t.Body.(*inboundCall)
+		call.many = false
+		first := w.IDs.Take(len(call.all))
+		for i, x := range call.all {
+			x.id, x.fresh, x.refs, x.stopped, x.effect, x.run, x.known = first+int64(i), x.Mark == "" || forgetsInbound, nil, 0, x.Effect, 0, false
+		}
 	}
 	return nil
+}
+
+// inboundBatch is the work of one batch. The marks come first: a twin in another transaction waits there.
+type inboundBatch struct {
+	a     engine.Querier
+	tasks []*engine.Task
+	rows  []*inbound // fresh ones
+}
+
+func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) error {
+	b := &inboundBatch{a: a, tasks: tasks}
+	for _, step := range []func(context.Context) error{b.note, b.stop, b.openWindows, b.classify, b.store, b.converse} {
+		if err := step(ctx); err != nil || len(b.rows) == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// note notes that the network told the messages, and finds those that it did not tell before.
+func (b *inboundBatch) note(ctx context.Context) error {
+	marked := map[seenKey]*inbound{}
+	for _, t := range b.tasks {
+		for _, x := range t.Body.(*inboundCall).all {
+			if k := (seenKey{int64(x.Client), x.Mark}); x.Mark != "" && marked[k] == nil {
+				marked[k] = x
+			}
+		}
+	}
+	if len(marked) > 0 {
+		keys := slices.SortedFunc(maps.Keys(marked), seenKey.compare)
+		if err := b.a.Query(ctx, `insert into inbound_seen (client_id, mark, at) select u.c, u.m, u.a from $u(c bigint, m text, a bigint) where true
+ on conflict (client_id, mark) do nothing returning client_id, mark`, []any{engine.Columns{
+			engine.Column(keys, func(k *seenKey) int64 { return k.client }),
+			engine.Column(keys, func(k *seenKey) string { return k.mark }),
+			engine.Column(keys, func(*seenKey) int64 { return engine.Micros(b.tasks[0].Body.(*inboundCall).now) }),
+		}}, func(r engine.Row) error {
+			var k seenKey
+			err := r.Scan(&k.client, &k.mark)
+			if x := marked[k]; err == nil && x != nil {
+				x.fresh = true
+			}
+			return err
+		}); err != nil {
+			return fmt.Errorf("note what the network told: %w", err)
+		}
+	}
+	b.collect()
+	return nil
+}
+
+// collect gathers the messages that this batch takes.
+func (b *inboundBatch) collect() {
+	b.rows = b.rows[:0]
+	for _, t := range b.tasks {
+		call := t.Body.(*inboundCall)
+		if t.Later || call.many {
+			continue
+		}
+		for _, x := range call.all {
+			if x.fresh {
+				b.rows = append(b.rows, x)
+			}
+		}
+	}
+}
+
+// stop cancels what the messages stop. Calls that stop more than one transaction may are left for later ones.
+func (b *inboundBatch) stop(ctx context.Context) error {
+	refs, err := candidatesOf(ctx, b.a, b.rows)
+	if err != nil {
+		return err
+	}
+	for i, x := range b.rows {
+		if x.refs = refs[i]; x.rest != nil {
+			x.refs = x.rest
+		}
+	}
+	if err := b.bound(ctx); err != nil {
+		return err
+	}
+	var all []puntuale.MessageRef
+	by := map[puntuale.MessageID]*inbound{}
+	for _, x := range b.rows {
+		for _, ref := range x.refs {
+			if by[ref.ID] == nil {
+				by[ref.ID] = x
+				all = append(all, ref)
+			}
+		}
+	}
+	slices.SortFunc(all, queue.CompareRefs)
+	done, err := queue.CancelOpen(ctx, b.a, all, b.tasks[0].Body.(*inboundCall).now)
+	if err != nil {
+		return err
+	}
+	for _, m := range done {
+		by[m.ID].stopped++
+	}
+	return nil
+}
+
+// bound leaves calls out that stop too much, and takes their marks back.
+func (b *inboundBatch) bound(ctx context.Context) error {
+	var out []*inbound
+	sum := 0
+	for _, t := range b.tasks {
+		call, n := t.Body.(*inboundCall), 0
+		for _, x := range call.all {
+			n += len(x.refs)
+		}
+		if n == 0 || sum+n <= engine.Chunk {
+			sum += n
+			continue
+		}
+		t.Later, call.many = n <= engine.Chunk, n > engine.Chunk
+		for _, x := range call.all {
+			if x.fresh && x.Mark != "" {
+				out = append(out, x)
+			}
+		}
+	}
+	b.collect()
+	if len(out) == 0 {
+		return nil
+	}
+	if _, err := b.a.Exec(ctx, `delete from inbound_seen where (client_id, mark) in (select u.c, u.m from $u(c bigint, m text))`, engine.Columns{
+		engine.Column(out, func(x **inbound) int64 { return int64((*x).Client) }),
+		engine.Column(out, func(x **inbound) string { return (*x).Mark }),
+	}); err != nil {
+		return fmt.Errorf("leave messages for later: %w", err)
+	}
+	return nil
+}
+
+// openWindows lets free text reach those who wrote.
+func (b *inboundBatch) openWindows(ctx context.Context) error {
+	return openWindows(ctx, b.a, b.rows)
+}
+
+// whoWrote finds the runs that wrote last to a name, from a moment to another, and 0 where the name is a contact's.
+const whoWrote = `
+select u.n, max(r.id + 0) from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
+where r.client_id = u.c and r.phone = u.p and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
+ and m.intent_at between u.f and u.t and (m.outcome = 1 or m.intent > 0)
+group by u.n
+union all
+select u.n, max(r.id + 0) from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
+where r.client_id = u.c and r.phone = u.p and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0
+ and m.intent_at between u.f and u.t and (m.outcome = 1 or m.intent > 0)
+group by u.n
+union all
+select u.n, 0 from $u(n bigint, c bigint, p text, f bigint, t bigint) join person c on c.client_id = u.c and c.phone = u.p`
+
+// classify finds the runs that the messages answer, and whether the client knows who wrote.
+func (b *inboundBatch) classify(ctx context.Context) error {
+	names := namesOf(b.rows, func(x *inbound) bool { return x.Mark != "" })
+	if len(names) == 0 {
+		return nil
+	}
+	if err := b.a.Query(ctx, whoWrote, []any{engine.Columns{
+		engine.Column(names, func(n *inboundName) int64 { return int64(n.i) }),
+		engine.Column(names, func(n *inboundName) int64 { return int64(n.Client) }),
+		engine.Column(names, func(n *inboundName) string { return n.name }),
+		engine.Column(names, func(n *inboundName) int64 { return engine.Micros(n.at.Add(-puntuale.ReplyWindow)) }),
+		engine.Column(names, func(n *inboundName) int64 { return engine.Micros(n.at) }),
+	}}, func(r engine.Row) error {
+		var i int
+		var run puntuale.RunID
+		err := r.Scan(&i, &run)
+		if err == nil {
+			x := b.rows[i]
+			x.run, x.known = max(x.run, run), true
+		}
+		return err
+	}); err != nil {
+		return fmt.Errorf("look for who wrote: %w", err)
+	}
+	for _, x := range b.rows {
+		if x.effect == puntuale.ReplyNoEffect && x.cancelled+x.stopped > 0 {
+			x.effect = puntuale.ReplyStopped
+		}
+		x.known = x.known || x.run != 0 || x.effect != puntuale.ReplyNoEffect
+	}
+	return nil
+}
+
+// kept reports whether a message is kept as a reply.
+func (x *inbound) kept() bool {
+	return x.Mark != "" && (x.Keep == puntuale.KeepAllReplies || x.Keep == puntuale.KeepKnownReplies && x.known)
+}
+
+func (b *inboundBatch) store(ctx context.Context) error {
+	rows := slices.DeleteFunc(slices.Clone(b.rows), func(x *inbound) bool { return !x.kept() })
+	if len(rows) == 0 {
+		return nil
+	}
+	type X = *inbound
+	now := engine.Micros(b.tasks[0].Body.(*inboundCall).now)
+	if _, err := b.a.Exec(ctx, `insert into reply (client_id, id, session_id, phone, at, own, kind, text, media, network_id, run_id, effect, read_at)
+ select u.c, u.i, u.s, u.p, u.a, u.o, u.k, u.t, u.m, u.n, u.r, u.e, u.d
+ from $u(c bigint, i bigint, s bigint, p text, a bigint, o smallint, k text, t text, m text, n text, r bigint, e smallint, d bigint)`, engine.Columns{
+		engine.Column(rows, func(x *X) int64 { return int64((*x).Client) }),
+		engine.Column(rows, func(x *X) int64 { return (*x).id }),
+		engine.Column(rows, func(x *X) int64 { return int64((*x).Session) }),
+		engine.Column(rows, func(x *X) string { return (*x).Phone }),
+		engine.Column(rows, func(x *X) int64 { return engine.Micros((*x).at) }),
+		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) }),
+		engine.Column(rows, func(x *X) string { return string((*x).Kind) }),
+		engine.Column(rows, func(x *X) string { return (*x).Text }),
+		engine.Column(rows, func(x *X) string { return (*x).media }),
+		engine.Column(rows, func(x *X) string { return (*x).ID }),
+		engine.Column(rows, func(x *X) int64 { return int64((*x).run) }),
+		engine.Column(rows, func(x *X) int64 { return int64((*x).effect) }),
+		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // when it was read
+	}); err != nil {
+		return fmt.Errorf("keep replies: %w", err)
+	}
+	return nil
+}
+
+// conversationChange is what messages change of one conversation.
+type conversationChange struct {
+	client                 int64
+	phone                  string
+	last, unread, answered int64
+}
+
+// converse brings the people's conversations up to date. That the client's people answered somebody is noted also where the
+// client keeps no replies: automations ask for it.
+func (b *inboundBatch) converse(ctx context.Context) error {
+	by := map[seenKey]*conversationChange{}
+	for _, x := range b.rows {
+		kept := x.kept()
+		if x.Mark == "" || !kept && (!x.Own || !x.known) {
+			continue
+		}
+		k := seenKey{int64(x.Client), x.Phone}
+		g := by[k]
+		if g == nil {
+			g = &conversationChange{client: int64(x.Client), phone: x.Phone}
+			by[k] = g
+		}
+		if kept {
+			g.last, g.unread = max(g.last, x.id), g.unread+engine.Bit(!x.Own)
+		}
+		if x.Own {
+			g.answered = max(g.answered, engine.Micros(x.at))
+		}
+	}
+	if len(by) == 0 {
+		return nil
+	}
+	all := slices.SortedFunc(maps.Values(by), func(x, y *conversationChange) int {
+		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone))
+	})
+	type G = *conversationChange
+	if _, err := b.a.Exec(ctx, `insert into conversation as g (client_id, phone, last_id, unread, answered_at)
+ select u.c, u.p, u.l, u.u, u.a from $u(c bigint, p text, l bigint, u bigint, a bigint) where true
+ on conflict (client_id, phone) do update set last_id = greatest(g.last_id, excluded.last_id), unread = g.unread + excluded.unread,
+ answered_at = greatest(g.answered_at, excluded.answered_at)`, engine.Columns{
+		engine.Column(all, func(g *G) int64 { return (*g).client }),
+		engine.Column(all, func(g *G) string { return (*g).phone }),
+		engine.Column(all, func(g *G) int64 { return (*g).last }),
+		engine.Column(all, func(g *G) int64 { return (*g).unread }),
+		engine.Column(all, func(g *G) int64 { return (*g).answered }),
+	}); err != nil {
+		return fmt.Errorf("bring conversations up to date: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) OpenWindows(ctx context.Context, now time.Time, m puntuale.TakenMessage) error {
+	x := &inbound{TakenMessage: m, at: m.At}
+	if x.at.After(now) {
+		x.at = now
+	}
+	return s.TenantWriter(int64(m.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+		return openWindows(ctx, a, []*inbound{x})
+	}).Of(int64(m.Client)), false)
+}
+
+// window is what a session knows of somebody who wrote.
+type window struct {
+	client, session int64
+	phone           string
+	until           int64
+}
+
+// openWindows lets free text reach those who wrote, under each name.
+func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
+	until := map[window]int64{}
+	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {
+		k := window{client: int64(n.Client), session: int64(n.Session), phone: n.name}
+		until[k] = max(until[k], engine.Micros(n.at.Add(puntuale.ServiceWindow)))
+	}
+	if len(until) == 0 {
+		return nil
+	}
+	var all []window
+	for k, at := range until {
+		k.until = at
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(x, y window) int {
+		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone), cmp.Compare(x.session, y.session))
+	})
+	if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until)
+ select u.c, u.s, u.p, u.w from $u(c bigint, s bigint, p text, w bigint) where true
+ on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`, engine.Columns{
+		engine.Column(all, func(k *window) int64 { return k.client }),
+		engine.Column(all, func(k *window) int64 { return k.session }),
+		engine.Column(all, func(k *window) string { return k.phone }),
+		engine.Column(all, func(k *window) int64 { return k.until }),
+	}); err != nil {
+		return fmt.Errorf("open windows: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) Seen(ctx context.Context, client puntuale.ClientID, mark string) (bool, error) {
+	var n int
+	seen, err := engine.QueryOne(ctx, s.CallReads, `select 1 from inbound_seen where client_id = $1 and mark = $2`, []any{client, mark}, &n)
+	if err != nil {
+		return false, engine.PublicError(fmt.Errorf("look whether the network told it before: %w", err))
+	}
+	return seen, nil
 }
 
 func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
@@ -73,86 +568,6 @@ func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, sessi
 	return until, nil
 }
 
-func (s *Store) KeepPreference(ctx context.Context, now time.Time, p puntuale.Preference) (changed bool, err error) {
-	at := p.At
-	if at.After(now) {
-		at = now
-	}
-	err = s.TenantWriter(int64(p.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
-		changed = false
-		n, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, preference_at) values ($1, $2, $3, $4)
- on conflict (client_id, phone, session_id) do update set preference_at = excluded.preference_at where g.preference_at < excluded.preference_at`,
-			p.Client, p.Session, p.Phone, engine.Micros(at))
-		if err != nil {
-			return fmt.Errorf("note a preference: %w", err)
-		}
-		if n == 0 {
-			return nil
-		}
-		if p.Stop {
-			n, err = queue.AddBlacklisted(ctx, a, p.Client, puntuale.BlacklistEntry{Phone: p.Phone, Mark: p.Mark, Reason: puntuale.PreferenceReason + p.Reason, Added: now})
-		} else {
-			n, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and phone = $2 and reason like $3`, p.Client, p.Phone, puntuale.PreferenceReason+"%")
-		}
-		changed = n > 0
-		return err
-	}), false)
-	return changed, err
-}
-
-// contactKey is the key of a contact.
-type contactKey struct {
-	client, session int64
-	phone           string
-}
-
-const (
-	contactsLooked = 2000           // contacts that one call looks at; the next call goes on after them
-	keepWindow     = 48 * time.Hour // after its end
-)
-
-const contactsNext = `
-select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_at = 0 and g.met_at = 0 from contact g
-where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, g.phone, g.session_id limit $5`
-
-// purgeContacts removes contacts of which nothing is known any more but that they wrote long ago, as if they never had.
-// A linked number does not forget the people that it knows. It walks by the key, for there is no index by time.
-func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
-	var last contactKey
-	if p := s.lastContact.Load(); p != nil {
-		last = *p
-	}
-	before := engine.Micros(now.Add(-keepWindow))
-	var over []contactKey
-	n := 0
-	if err := s.MaintenanceReads.Query(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows engine.Row) error {
-		var old bool
-		if err := rows.Scan(&last.client, &last.phone, &last.session, &old); err != nil {
-			return err
-		}
-		if n++; old {
-			over = append(over, last)
-		}
-		return nil
-	}); err != nil {
-		return engine.PublicError(fmt.Errorf("look for old contacts: %w", err))
-	}
-	for part := range slices.Chunk(over, engine.Chunk) {
-		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
-			_, err := a.Exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and met_at = 0 and (client_id, phone, session_id) in
- (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, engine.Columns{
-				engine.Column(part, func(k *contactKey) int64 { return k.client }),
-				engine.Column(part, func(k *contactKey) string { return k.phone }),
-				engine.Column(part, func(k *contactKey) int64 { return k.session }),
-			})
-			return err
-		}), false); err != nil {
-			return fmt.Errorf("remove old contacts: %w", err)
-		}
-	}
-	if n < contactsLooked {
-		last = contactKey{}
-	}
-	s.lastContact.Store(&last)
-	return nil
+func (t tenant) WindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
+	return t.s.WindowUntil(ctx, t.id, session, phone)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -30,7 +31,7 @@ func (s *Store) Met(ctx context.Context, client puntuale.ClientID, session puntu
 	}), false)
 }
 
-// MetSince reads all that the client knows, so it is for when a session begins to count. Groups are nobody.
+// MetSince reads all contacts of the client, so call it only when a session begins to count. Groups do not count as persons.
 func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select met_at from contact where client_id = $1 and session_id = $2 and met_at >= $3 and phone not like '%@g.us'
  order by met_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
@@ -68,4 +69,61 @@ func (s *Store) SessionsThere(ctx context.Context, sessions []puntuale.SessionID
 		}
 	}
 	return there, nil
+}
+
+// contactKey is the key of a contact.
+type contactKey struct {
+	client, session int64
+	phone           string
+}
+
+const (
+	contactsLooked = 2000           // contacts that one call looks at; the next call goes on after them
+	keepWindow     = 48 * time.Hour // after its end
+)
+
+const contactsNext = `
+select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_at = 0 and g.met_at = 0 from contact g
+where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, g.phone, g.session_id limit $5`
+
+// purgeContacts removes contacts of which nothing is known any more but that they wrote long ago, as if they never had.
+// A linked number does not forget the people that it knows. It walks by the key, for there is no index by time.
+func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
+	var last contactKey
+	if p := s.lastContact.Load(); p != nil {
+		last = *p
+	}
+	before := engine.Micros(now.Add(-keepWindow))
+	var over []contactKey
+	n := 0
+	if err := s.MaintenanceReads.Query(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows engine.Row) error {
+		var old bool
+		if err := rows.Scan(&last.client, &last.phone, &last.session, &old); err != nil {
+			return err
+		}
+		if n++; old {
+			over = append(over, last)
+		}
+		return nil
+	}); err != nil {
+		return engine.PublicError(fmt.Errorf("look for old contacts: %w", err))
+	}
+	for part := range slices.Chunk(over, engine.Chunk) {
+		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
+			_, err := a.Exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and met_at = 0 and (client_id, phone, session_id) in
+ (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, engine.Columns{
+				engine.Column(part, func(k *contactKey) int64 { return k.client }),
+				engine.Column(part, func(k *contactKey) string { return k.phone }),
+				engine.Column(part, func(k *contactKey) int64 { return k.session }),
+			})
+			return err
+		}), false); err != nil {
+			return fmt.Errorf("remove old contacts: %w", err)
+		}
+	}
+	if n < contactsLooked {
+		last = contactKey{}
+	}
+	s.lastContact.Store(&last)
+	return nil
 }

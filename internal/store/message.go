@@ -12,22 +12,22 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// answerBytes bounds the requests and contents of one answer, each message's request counted: an answer repeats it. The
-// messages of one call may each hold a request of its own of up to a mebibyte.
+// answerBytes bounds the requests and contents of one answer, and counts the request of each message, because an answer repeats it. Each
+// message of an answer may have a different request of up to a mebibyte.
 const answerBytes = 2 * engine.PageBytes
 
-// The long columns of a run are read apart, once for all its messages. A negative valid_until marks what was stopped in
+// The long columns of a run are read separately, once for all its messages. A negative valid_until marks messages that were stopped in
 // flight (queue.CancelMessages).
 const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.origin, m.phone, m.desired_at, m.due_at, m.next_at,
  abs(m.valid_until), m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
  m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, r.blanked_at <> 0,
  octet_length(r.request), octet_length(r.content), coalesce(g.delivered_at, 0), coalesce(g.read_at, 0),
- coalesce(g.sent_at, 0), coalesce(g.failed_at, 0), m.outcome <> 0`
+ coalesce(g.sent_at, 0), coalesce(g.failed_at, 0), m.outcome <> 0, m.purpose`
 
-// detailReceipts are joined to messages for them; most have none.
+// detailReceipts joins the receipts to messages. Most messages have none.
 const detailReceipts = ` left join receipt g on g.client_id = m.client_id and g.message_id = m.id`
 
-// SQLite takes tables as a cross join has them: else it may prefer to go through all runs of the client.
+// A cross join makes SQLite keep the order of tables. Otherwise it may read all runs of the client.
 const (
 	messageDetails = `
 select ` + detailColumns + `
@@ -36,7 +36,7 @@ where m.client_id = $1 and m.id = u.i and r.client_id = m.client_id and r.id = m
 	runContents = ` from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`
 )
 
-// details are messages as they are read first: without what is long.
+// details are messages without the long columns, which are read later.
 type details struct {
 	all              []puntuale.MessageDetail
 	request, content []int // bytes
@@ -49,7 +49,7 @@ func (d *details) scan(rows engine.Row) error {
 		engine.ScanTime(&m.Due), engine.ScanTime(&m.Next), engine.ScanTime(&m.ValidUntil), &m.Intent, engine.ScanTime(&m.IntentAt), &m.Attempt, &m.Repeats,
 		&m.Generation, &m.State, engine.ScanTime(&m.Done), engine.ScanReason(&m.Reason), engine.ScanReason(&m.Detail), &m.ResentFrom, engine.ScanTime(&m.Received), &m.RunName,
 		&m.ClientName, &m.SequenceName, &m.Zone, &m.Blanked, &request, &content,
-		engine.ScanTime(&m.Delivered), engine.ScanTime(&m.Read), engine.ScanTime(&m.Departed), engine.ScanTime(&m.GivenUp), &m.Ended)
+		engine.ScanTime(&m.Delivered), engine.ScanTime(&m.Read), engine.ScanTime(&m.Departed), engine.ScanTime(&m.GivenUp), &m.Ended, &m.Purpose)
 	d.all, d.request, d.content = append(d.all, m), append(d.request, request), append(d.content, content)
 	return err
 }
@@ -97,7 +97,7 @@ func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntu
 		return nil, err
 	}
 	all := inOrder(d.all, ids)
-	// One run at a time: nothing of it is kept but the windows.
+	// One run at a time: only the windows are kept.
 	return all, t.eachRun(ctx, all, `select r.id, r.content, null`+runContents+` and r.content like '%"window":%'`, func(content string, _ []byte, of []*puntuale.MessageDetail) error {
 		var steps []struct {
 			Window *puntuale.Window `json:"window"`
@@ -141,7 +141,7 @@ func inOrder(all []puntuale.MessageDetail, ids []puntuale.MessageID) []puntuale.
 	return sorted
 }
 
-// fill reads what is long. The messages of a run share its request.
+// fill reads the long columns. The messages of a run share its request.
 func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 	return t.eachRun(ctx, all, `select r.id, r.content, r.request`+runContents,
 		func(content string, request []byte, of []*puntuale.MessageDetail) error {
@@ -162,7 +162,7 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 		})
 }
 
-// eachRun reads the messages' runs with a statement, and calls use for each with the messages of it.
+// eachRun reads the messages' runs with a statement, and calls use for each run with its messages.
 func (t tenant) eachRun(ctx context.Context, all []puntuale.MessageDetail, text string,
 	use func(content string, request []byte, of []*puntuale.MessageDetail) error,
 ) error {

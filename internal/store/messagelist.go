@@ -39,8 +39,8 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	return all, next, t.fill(ctx, all)
 }
 
-// listed finds the messages of a filter below last and from floor on, newest first, at most limit. A search by text may
-// reach less far: it returns the floor that it reached.
+// listed finds the messages of a filter below last and from floor on, newest first, at most limit. A search by text may stop earlier, and
+// returns the floor that it reached.
 func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (*details, int64, error) {
 	if f.Text == "" {
 		d, l := &details{}, t.listing(last, floor, limit)
@@ -59,7 +59,7 @@ func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floo
 }
 
 const (
-	// lookedAt is the last of so many calls, from a cursor back.
+	// lookedAt returns the last of so many calls, backwards from a cursor.
 	lookedAt = `select r.id from run r where r.client_id = $1 and r.id < $2 order by r.id desc limit 1 offset $3`
 	// runFrom is the first call with an id from one on.
 	runFrom  = `select r.id, r.received_at from run r where r.client_id = $1 and r.id >= $2 order by r.id limit 1`
@@ -70,10 +70,9 @@ const (
 // runsApart is how much later a call may have been received than one with a higher id.
 const runsApart = time.Hour
 
-// span is what a list with a bound looks through: ids below one, and from another on, which is 0 where that is all. Ids
-// follow the moments at which calls were received, apart from the blocks that servers hold. So a search by halves finds
-// where they begin to be later than a period's end. What waits is looked through whole unless it is more than the
-// bound.
+// span returns the ids that a bounded list reads: below one id, and from another id on (0: no lower bound). Ids grow with the moments of
+// calls, except for the blocks of ids that servers hold. So a binary search finds the end of a period. Waiting messages are all read,
+// unless they are more than the bound.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
 	if f.Look <= 0 || f.Phone != "" || f.Campaign != 0 {
 		return last, 0, nil
@@ -126,7 +125,7 @@ type listStatement struct {
 	bounded   bool
 }
 
-// listing is one of ids below last and from floor on.
+// listing is the statement for ids below last and from floor on.
 func (t tenant) listing(last, floor int64, limit int) *listStatement {
 	l := &listStatement{postgres: t.s.Dialect.Postgres, args: []any{t.id, last, limit}}
 	if floor > 0 {
@@ -137,8 +136,8 @@ func (t tenant) listing(last, floor int64, limit int) *listStatement {
 	return l
 }
 
-// pending looks among the open messages of the client's sessions, which are the client's. Where nothing else is asked,
-// the index alone tells which are the newest, however many there are.
+// pending looks among the open messages of the client's sessions, which belong to the client. Without another filter, the index alone gives
+// the newest ones, however many there are.
 func (l *listStatement) pending() string {
 	runs := l.runs()
 	return `select m.id as i from session s cross join message m` + runs + `
@@ -146,7 +145,7 @@ func (l *listStatement) pending() string {
  order by m.id desc limit $3`
 }
 
-// runs joins the messages' runs where something is asked of them.
+// runs joins the messages' runs, if the filter needs them.
 func (l *listStatement) runs() string {
 	if l.ofRun == "" {
 		return ""
@@ -155,7 +154,7 @@ func (l *listStatement) runs() string {
 	return " cross join run r"
 }
 
-// campaign looks among the messages that a campaign fed. The campaign's row says whose they are.
+// campaign looks among the messages that a campaign fed. The campaign's row names the client.
 func (l *listStatement) campaign(f puntuale.MessageFilter) string {
 	state := ""
 	if f.State != nil { // the index of a campaign's messages has it
@@ -168,10 +167,10 @@ func (l *listStatement) campaign(f puntuale.MessageFilter) string {
  order by m.id desc limit $3`
 }
 
-// byRun goes by way of the client's runs. Runs of a phone have an index. Other runs are walked from the newest on, as
-// far as the limit. A run's planned messages are numbered from it, so they have the order of runs. Re-sent ones have
-// other numbers and come by their own index. PostgreSQL knows no better of a range of numbers than that it holds a
-// ninth of all; a lateral join leaves it no choice. SQLite has none, and takes tables as they are written.
+// byRun goes by way of the client's runs. Runs of a phone have an index. Other runs are read from the newest on, up to the limit. A run's
+// planned messages are numbered from it, so they have the order of runs. Re-sent ones have other numbers and come by their own index.
+// PostgreSQL guesses that a range of numbers has a ninth of all rows, so a lateral join leaves it no choice. SQLite has no lateral join,
+// and keeps the order of tables as written.
 func (l *listStatement) byRun(ofPhone bool) string {
 	resent, ofRuns, order := "message m cross join run r", "r.id < $2", "r.id"
 	if ofPhone { // SQLite takes the index that has the order, unless it has none
@@ -199,8 +198,7 @@ func (l *listStatement) statement(f puntuale.MessageFilter) string {
  join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts + ` order by m.id desc`
 }
 
-// found selects the ids. It adds zero to columns that SQLite shall not build an index of, for this one statement, to
-// look them up.
+// found selects the ids. It adds zero to some columns, so that SQLite does not build a temporary index on them.
 func (l *listStatement) found(f puntuale.MessageFilter) string {
 	if f.Sequence != 0 {
 		l.ofRun += " and r.sequence_id = " + l.bind(f.Sequence)
@@ -233,7 +231,7 @@ func (l *listStatement) found(f puntuale.MessageFilter) string {
 	return l.byRun(f.Phone != "")
 }
 
-// bind adds an argument and returns its sign.
+// bind adds an argument and returns its placeholder.
 func (l *listStatement) bind(value any) string {
 	l.args = append(l.args, value)
 	return fmt.Sprintf("$%d", len(l.args))

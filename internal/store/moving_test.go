@@ -73,7 +73,12 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	must(nil, in.KeepUpload(ctx, puntuale.Upload{Client: limited.ID, Session: session, Number: "1", Hash: "h"}, "900", storetest.Begin.Add(time.Hour)))
 	must(nil, in.KeepNetworkID(ctx, limited.ID, puntuale.NetworkID{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.MustGateway("one"), ID: "3EB0", Token: 1, At: storetest.Begin}))
 	limited.MustHold()
-	must(in.KeepHeard(ctx, storetest.Begin, []puntuale.InboundMessage{{Client: limited.ID, Session: session, Phone: patient, At: storetest.Begin}}))
+	must(in.KeepInbound(ctx, storetest.Begin, []puntuale.TakenMessage{{InboundMessage: puntuale.InboundMessage{Client: limited.ID, Session: session, Phone: patient, At: storetest.Begin}, Names: []string{patient}}}))
+	must(in.KeepInbound(ctx, storetest.Begin, []puntuale.TakenMessage{{Names: []string{patient}, Mark: "m", Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{
+		Client: limited.ID, Session: session, Phone: patient, At: storetest.Begin, ID: "wamid.1", Kind: puntuale.ReplyText, Text: "Sì 👍",
+	}}}))
+	must(in.EnterConsent(ctx, puntuale.ConsentEntry{Client: limited.ID, Consent: puntuale.Consent{Phone: patient, Change: puntuale.ConsentGrant, At: storetest.Begin, Entered: storetest.Begin}}))
+	must(in.Tenant(c.ID).MergeContacts(ctx, puntuale.ContactBatch{All: []puntuale.Contact{{Phone: patient, Name: "Anna", Tags: []string{"cliente"}}}, Now: storetest.Begin}))
 	must(in.KeepEvidence(ctx, storetest.Begin, []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
 		Kind: puntuale.ReceiptRead, At: storetest.Begin}}))
 	limited.MustKnow(patient)

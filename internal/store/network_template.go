@@ -102,7 +102,7 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 		if len(all) == 0 {
 			return nil
 		}
-		// News that came after the list was read stay. The list gives only what such news do not tell.
+		// Events that came after the list was read stay. The list fills in only the rest.
 		_, err = a.Exec(ctx, `insert into network_template as g
  (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
  select $1::bigint, $2::text, u.n, u.l, u.i, u.s, u.c, u.q, u.r, u.d, u.p, $3::bigint
@@ -141,7 +141,8 @@ func templateColumnsOf(all []puntuale.NetworkTemplate) (engine.Columns, error) {
 
 func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateEvent) error {
 	return s.TenantWriter(int64(n.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
-		// Of one that no list has shown yet, news of its quality say nothing of its state: that remains the network's to decide.
+		// For a template that no list has shown yet, an event about quality says nothing about its status. That stays open until the
+		// network tells it.
 		if _, err := a.Exec(ctx, `insert into network_template as g
  (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
  select $1::bigint, $2::text, $3::text, $4::text, $5::text, case when $6::text = '' then $11::text else $6::text end, $7::text, $8::text, $9::text, 0, 'null', $10::bigint

@@ -79,13 +79,13 @@ func (s *Store) ForgetKeys(ctx context.Context, id puntuale.SessionID) error {
 	})
 }
 
-// outsideWindow leaves out messages m that left in their recipient's window.
+// outsideWindow leaves out messages m that left inside their recipient's 24-hour window.
 const outsideWindow = `
  and not exists (select 1 from contact c where c.client_id = m.client_id and c.phone = m.phone and c.session_id = m.session_id
   and m.intent_at < c.window_until and m.intent_at >= c.window_until - $4)`
 
-// Addressed reads the client's outcomes of the time by their index. A window that was open when the message left began
-// at most its length before it ended. One that was opened again since counts as that window, if it could be.
+// Addressed reads the client's outcomes of the time by their index. A window that was open when the message left began at most its length
+// before it ended. A window that was opened again later counts as this one if that is possible.
 func (s *Store) Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	err := s.ListReads.Query(ctx, `select m.phone, max(m.intent_at) from message m

@@ -12,8 +12,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// uncertainAttempts bounds the rows that it reads by openWithin: no index knows of attempts, so that claims stay cheap. Its
-// first row counts them.
+// uncertainAttempts reads at most openWithin rows, because attempts have no index, which keeps claims cheap. Its first row has their count.
 const uncertainAttempts = `with f as (select m.id as i` + openIn + ` and m.next_at > $2 limit ` + openWithin + `)
  select count(*), 0, 0 from f
  union all select m.id, m.intent_at, m.next_at from f cross join message m
@@ -45,7 +44,7 @@ func (t tenant) Uncertain(ctx context.Context, after time.Time) (found []puntual
 	return found, all, nil
 }
 
-// SQLite takes tables as a cross join has them: else it goes through the client's whole blacklist.
+// A cross join makes SQLite keep the order of tables. Otherwise it reads the client's whole blacklist.
 const amongBlacklisted = `select b.phone from $u(p text) cross join blacklist b where b.client_id = $1 and b.phone = u.p`
 
 func (t tenant) AmongBlacklisted(ctx context.Context, words []string) ([]string, error) {

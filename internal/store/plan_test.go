@@ -41,6 +41,10 @@ var access = map[string]struct {
 	"postpone":  {wants: []string{"key"}, avoids: "message_open"},
 	"stop":      {reads: true, wants: []string{"run_recipient", "key", "message_resent"}},
 	"phones":    {reads: true, wants: []string{"run_recipient", "key", "message_resent"}},
+	"replies":   {reads: true, wants: []string{"reply_phone"}},
+	"consents":  {reads: true, wants: []string{"consent_phone"}},
+	"replied":   {wants: []string{"run_recipient", "key", "message_resent"}},
+	"who wrote": {wants: []string{"run_recipient", "key", "message_resent", "person_phone"}, avoids: "run_client"},
 	"all":       {reads: true, wants: []string{"message_open"}},
 	"running":   {wants: []string{"run_recipient", "key", "message_resent"}},
 	"sequence":  {wants: []string{"message_open"}},
@@ -108,6 +112,9 @@ func fill(t *testing.T, w *storetest.World) {
  state, intent, outcome, done_at) select 1 + i % 200, i, i % 200, i, 0, i, i, i, 0, 2, '+39' || i % 3000,
  case when i % 3 = 0 then 0 else 1 end, case when i % 3 = 0 then 0 else -1 end, case when i % 3 = 0 then 0 else 1 end,
  case when i % 3 = 0 then null else i end from `+n)
+	exec(t, w.DB.SQL, `insert into reply (client_id, id, session_id, phone, at, kind) select 1 + i % 5, i, i % 5, '+39' || i % 3000, i, 'text' from `+n)
+	exec(t, w.DB.SQL, `insert into consent (client_id, id, phone, purpose, change, source, at, entered_at, applied, changed)
+ select 1 + i % 5, i, '+39' || i % 3000, 1, 1, 'x', i, i, 1, 1 from `+n)
 	exec(t, w.DB.SQL, "analyze")
 }
 

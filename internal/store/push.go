@@ -10,12 +10,12 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// pushMargin is how long a message has been due when its devices are told. So a message that is stored a little late is
-// not missed.
+// pushMargin is how long a message must be due before its devices get a push. So the push does not miss messages that are stored a little
+// late.
 const pushMargin = 2 * time.Second
 
-// claimPushes reads the devices that may be told, and of the open messages those of their sessions that came due since
-// they were told. A second node waits for the first one's rows, and finds that they may not be told yet.
+// claimPushes reads the devices that may get a push, and whether an open message of their session came due since the last push. A second
+// node waits for the rows of the first, and then finds that these devices may not get a push yet.
 const claimPushes = `
 update device set pushed_at = $2::bigint, push_after = $3::bigint
 where push_after <= $1 and (client_id, id) in (

@@ -24,7 +24,7 @@ type resend struct {
 	said   map[puntuale.RunID]bool // runs whose contents are still there
 }
 
-// lockedMessage is a message as a re-send finds it, its row locked.
+// lockedMessage is a message whose row a re-send has locked.
 type lockedMessage struct {
 	run     puntuale.RunID
 	session puntuale.SessionID // for the new message
@@ -47,8 +47,7 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.ResendR
 	return answer, nil
 }
 
-// run refuses in the order of the API: what is not there, what contradicts, the cap. The usage row is locked first all
-// the same.
+// run refuses in the order of the API: not_found, conflict, cap_reached. But it locks the usage row first.
 func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 	day := queue.UsageDay{Client: b.t.id, Day: b.Day}
 	usage, over, err := b.count(ctx, day)
@@ -85,7 +84,7 @@ func (b *resend) count(ctx context.Context, day queue.UsageDay) (u puntuale.Usag
 	return b.t.countOne(ctx, b.a, day)
 }
 
-// refs are the messages asked for, in the order of locks.
+// refs are the messages of the call, in the order of locks.
 func (b *resend) refs() []puntuale.MessageRef {
 	return sortedRefs(b.t.id, engine.Column(b.Messages, func(m *puntuale.ResendMessage) puntuale.MessageID { return m.ID }))
 }
@@ -96,7 +95,7 @@ func sortedRefs(client puntuale.ClientID, ids []puntuale.MessageID) []puntuale.M
 	return slices.Compact(refs)
 }
 
-// The messages stay as they are read, and with the client's usage row locked no session is deleted meanwhile.
+// The messages stay unchanged after they are read, and with the client's usage row locked no session is deleted meanwhile.
 const readResendable = `
 select message.id, message.run_id, message.intent, message.state, coalesce(
  (select s.id from session s where s.client_id = message.client_id and s.id = message.session_id and s.deleted_at = 0),
@@ -121,7 +120,7 @@ func (b *resend) read(ctx context.Context) error {
 	return nil
 }
 
-// Blanking locks runs before it judges them (blank.go), so what is there stays until we have committed.
+// Blanking locks runs before it decides about them, so contents stay until we have committed.
 const lockResendable = `
 select r.id, r.blanked_at = 0 from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
 order by r.client_id, r.id for share of r`
@@ -202,12 +201,12 @@ func (b *resend) refuse(ctx context.Context) error {
 	return &puntuale.Error{Code: puntuale.CodeConflict, Reason: puntuale.Because(faultMessageNotSentAgain), Faults: faults}
 }
 
-// unknown tells whether a person has still to decide about a message.
+// unknown tells whether a person must still decide about a message.
 func (b *resend) unknown(id puntuale.MessageID) bool {
 	return slices.ContainsFunc(b.listed, func(m unknownRow) bool { return m.ID == id })
 }
 
-// successors are the messages that RESCHEDULED ones were sent again as.
+// successors are the new messages that replaced RESCHEDULED ones.
 func (b *resend) successors(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageID]puntuale.MessageID, error) {
 	next := map[puntuale.MessageID]puntuale.MessageID{}
 	if len(refs) == 0 {
@@ -229,7 +228,7 @@ select u.i, m.id from $u(c bigint, i bigint, r bigint) join message m
 	return next, nil
 }
 
-// What had an outcome keeps it, with its moment and its sentence, which until now may have followed from the state.
+// A message that had an outcome keeps it, with its moment and its reason. Until now, the reason may have followed from the state.
 const rescheduleMessages = `
 update message set intent = -1, state = 5,
  done_at = case when message.outcome = 0 then $1::bigint else message.done_at end,
@@ -238,8 +237,8 @@ from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent <= 0 and message.state in (0, 2, 3, 4)`
 
 const insertResent = `
-insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, resent_from, campaign_id, priority)
-select m.client_id, u.n, u.s, m.run_id, u.w, u.d, u.d, u.v, m.step, m.origin, m.phone, m.id, m.campaign_id, m.priority * $1::smallint
+insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, resent_from, campaign_id, priority, purpose)
+select m.client_id, u.n, u.s, m.run_id, u.w, u.d, u.d, u.v, m.step, m.origin, m.phone, m.id, m.campaign_id, m.priority * $1::smallint, m.purpose
 from $u(c bigint, i bigint, n bigint, s bigint, w bigint, d bigint, v bigint) join message m on m.client_id = u.c and m.id = u.i`
 
 func (b *resend) store(ctx context.Context) error {

@@ -29,8 +29,8 @@ where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
 
 const faultSequenceRunning puntuale.ReasonCode = "sequence.running"
 
-// decideRunning asks what is running for calls that care, and does what if_running says. The client's usage row is
-// locked since count, so nobody else can start for the same recipient until we have committed.
+// decideRunning finds the running messages for calls that need it, and does what if_running says. The client's usage row is locked since
+// count, so nobody else can start for the same recipient until we have committed.
 func (b *startBatch) decideRunning(ctx context.Context) error {
 	asking := b.asking()
 	if len(asking) == 0 {
@@ -82,8 +82,8 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	return err
 }
 
-// asking are the passed calls whose if_running is not allow. A second call of a batch for the same sequence and phone
-// would not see the first one's messages, so it comes again.
+// asking are the passed calls whose if_running is not allow. In one batch, a second call for the same sequence and phone would not see the
+// first one's messages. So the second call runs in a later batch.
 func (b *startBatch) asking() (tasks []*engine.Task) {
 	type recipient struct {
 		client   puntuale.ClientID

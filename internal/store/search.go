@@ -12,12 +12,13 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
-// Searches compare texts here and not in the databases. Each database treats case and accents in its own way, PostgreSQL in
-// each collation in another.
+// Searches compare texts here and not in the databases. Each database treats case and accents differently, and PostgreSQL does so in each
+// collation.
 
-// searchWords is the words that a search looks for.
+// searchWords are the words of a search.
 type searchWords []string
 
 // needleOf reads the words of a search.
@@ -39,8 +40,7 @@ func folded(text string) string {
 	}, norm.NFKD.String(text))
 }
 
-// What one page of a search by text looks through, at most. A page that was slow to read ends after some more than so many
-// bytes.
+// The most that one page of a search by text reads. A page ends after slightly more than so many bytes.
 const (
 	searchedMessages = 10_000
 	searchedBytes    = 16 << 20
@@ -83,7 +83,7 @@ func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, fl
 	return found, last, nil
 }
 
-// candidates are the newest messages of a filter, whatever they say.
+// candidates are the newest messages of a filter, before their texts are compared.
 func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (all []candidate, err error) {
 	l := t.listing(last, floor, limit)
 	return all, t.lists().Query(ctx, `with f as (`+l.found(f)+`) select m.id, m.run_id, m.step
@@ -95,8 +95,8 @@ func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, 
 	})
 }
 
-// match marks the messages that hold the words, and returns how much was read for that, in bytes. What was blanked holds
-// none. One run at a time: nothing of it is kept.
+// match marks the messages that hold the words, and returns how many bytes it read. Blanked messages match nothing. It reads one run at a
+// time and keeps nothing of it.
 func (t tenant) match(ctx context.Context, of searchWords, all []candidate) (bytes int, err error) {
 	ofRun := map[int64][]*candidate{}
 	var runs []int64
@@ -110,11 +110,12 @@ func (t tenant) match(ctx context.Context, of searchWords, all []candidate) (byt
 	if len(runs) == 0 {
 		return 0, nil
 	}
-	return bytes, t.lists().Query(ctx, `select r.id, r.content, r.request`+runContents, []any{t.id, engine.Columns{runs}}, func(rows engine.Row) error {
+	return bytes, t.lists().Query(ctx, `select r.id, r.origin, r.content, r.request`+runContents, []any{t.id, engine.Columns{runs}}, func(rows engine.Row) error {
 		var run int64
 		var content string
+		var origin puntuale.Origin
 		var request []byte
-		if err := rows.Scan(&run, &content, &request); err != nil {
+		if err := rows.Scan(&run, queue.ScanOrigin(&origin), &content, &request); err != nil {
 			return err
 		}
 		bytes += len(content) + len(request)
@@ -126,7 +127,7 @@ func (t tenant) match(ctx context.Context, of searchWords, all []candidate) (byt
 		if err := json.Unmarshal([]byte(content), &steps); err != nil {
 			return fmt.Errorf("read the texts of a run: %w", err)
 		}
-		name := puntuale.RecipientName(request)
+		name := puntuale.RecipientName(origin, request)
 		for _, c := range ofRun[run] {
 			c.found = c.step >= 0 && c.step < len(steps) && of.in(name+"\n"+steps[c.step].Content.Text)
 		}

@@ -14,10 +14,10 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-const sequenceColumns = `q.id, q.name, q.session_id, q.if_running, q.stop_on_reply, q.steps, q.created_at, q.updated_at`
+const sequenceColumns = `q.id, q.name, q.session_id, q.if_running, q.stop_on_reply, q.steps, q.created_at, q.updated_at, q.purpose`
 
 func sequenceFields(q *puntuale.Sequence) []any {
-	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, engine.ScanBool(&q.StopOnReply), engine.ScanJSON(&q.Steps), engine.ScanTime(&q.Created), engine.ScanTime(&q.Updated)}
+	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, engine.ScanBool(&q.StopOnReply), engine.ScanJSON(&q.Steps), engine.ScanTime(&q.Created), engine.ScanTime(&q.Updated), &q.Purpose}
 }
 
 func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *puntuale.Idempotency) (puntuale.SequenceID, error) {
@@ -37,8 +37,8 @@ func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *punt
 			return nil, err
 		}
 		_, err = a.Exec(ctx, `insert into sequence (client_id, id, name, session_id, if_running, stop_on_reply, steps,
- created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			t.id, id, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Created), engine.Micros(q.Updated))
+ created_at, updated_at, purpose) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+			t.id, id, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Created), engine.Micros(q.Updated), q.Purpose)
 		return puntuale.SequenceID(id), err
 	})
 	return puntuale.SequenceID(id), err
@@ -57,8 +57,8 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 			return err
 		}
 		n, err := a.Exec(ctx, `update sequence set name = $3, session_id = $4, if_running = $5, stop_on_reply = $6,
- steps = $7, updated_at = $8 where client_id = $1 and id = $2 and deleted_at = 0`,
-			t.id, q.ID, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Updated))
+ steps = $7, updated_at = $8, purpose = $9 where client_id = $1 and id = $2 and deleted_at = 0`,
+			t.id, q.ID, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Updated), q.Purpose)
 		if err := engine.ThereOr(n > 0, err, puntuale.NoSequence); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 	})
 }
 
-// sameSequence refuses a change of a sequence that has none of the known versions. With any given its row stays locked.
+// sameSequence refuses a change if the sequence's version is not among the known ones. If the caller gives versions, the row stays locked.
 func (t tenant) sameSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, known []puntuale.Version) error {
 	if len(known) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (t tenant) Sequence(ctx context.Context, id puntuale.SequenceID) (puntuale.
 	return q, engine.TakeRoom(ctx, 0, lengthOf(q.Steps))
 }
 
-// lengthOf is about how long steps are, in bytes.
+// lengthOf is the approximate length of steps, in bytes.
 func lengthOf(steps []puntuale.Step) (n int) {
 	for i := range steps {
 		s := &steps[i]
@@ -99,7 +99,7 @@ func lengthOf(steps []puntuale.Step) (n int) {
 	return n
 }
 
-// stepBytes is about how long a step without its texts is.
+// stepBytes is the approximate length of a step without its texts.
 const stepBytes = 100
 
 func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p puntuale.Page) ([]puntuale.Sequence, string, error) {
@@ -146,7 +146,7 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 	return all, page.Next, nil
 }
 
-// lastStarted reads the client's last calls only: no index knows of sequences.
+// lastStarted reads the client's last calls only: there is no index by sequence.
 const lastStarted = `select x.sequence_id from (select r.id, r.sequence_id from run r where r.client_id = $1 order by r.id desc limit 2000) as x
  join sequence q on q.client_id = $1 and q.id = x.sequence_id and q.deleted_at = 0
  group by x.sequence_id order by max(x.id) desc limit $2`
@@ -173,7 +173,7 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
 	return q, s, engine.TakeRoom(ctx, 0, lengthOf(q.Steps))
 }
 
-// DeleteSequence cancels what is pending, a chunk a transaction, and deletes the sequence with the last of it.
+// DeleteSequence cancels pending messages, a chunk a transaction, and deletes the sequence with the last chunk.
 func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep, cancel bool, now time.Time) error {
 	for done := false; !done; {
 		if err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -186,7 +186,7 @@ func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep
 	return nil
 }
 
-// deleteSequence reports whether the sequence is deleted; else there is more to cancel first.
+// deleteSequence reports whether the sequence is deleted; if not, there are more messages to cancel first.
 func (t tenant) deleteSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, keep, cancel bool, now time.Time) (bool, error) {
 	if err := t.lockDays(ctx, a, now); err != nil {
 		return false, err
@@ -237,7 +237,7 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 	})
 }
 
-// Among the client's open messages, as in openCandidates.
+// These are among the client's open messages, as in openCandidates.
 const sequencePending = `
 select m.client_id, m.id, m.intent from session s cross join message m cross join run r
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1
@@ -245,8 +245,8 @@ where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id +
 
 const faultSequenceHasCampaign puntuale.ReasonCode = "sequence.has_campaign"
 
-// endSequence cancels a chunk of what is pending of a sequence and reports whether there may be more, or refuses because
-// something is pending.
+// endSequence cancels a chunk of a sequence's pending messages, and reports whether there may be more. Or it refuses because messages are
+// pending.
 func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, cancel bool, now time.Time) (more bool, err error) {
 	if !cancel {
 		var n int
@@ -284,7 +284,7 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 	return len(refs) == engine.Chunk, err
 }
 
-// namedThere refuses a sequence that names a session or a template which is not there.
+// namedThere refuses a sequence that names a session or a template which does not exist.
 func (t tenant) namedThere(ctx context.Context, a engine.Querier, q puntuale.Sequence) error {
 	if err := t.sessionThere(ctx, a, q.Session); err != nil {
 		return err
@@ -292,8 +292,8 @@ func (t tenant) namedThere(ctx context.Context, a engine.Querier, q puntuale.Seq
 	return t.templatesThere(ctx, a, q.Steps)
 }
 
-// lockDays takes the client's usage rows of every day it may be now somewhere on earth. A start either has committed
-// before, and its messages are seen, or it comes after and sees what this transaction changed.
+// lockDays locks the client's usage rows of every day that it may be now anywhere on earth. So a start either has committed before, and
+// this transaction sees its messages. Or it comes after, and sees the changes of this transaction.
 func (t tenant) lockDays(ctx context.Context, a engine.Querier, now time.Time) error {
 	for d := -1; d <= 1; d++ {
 		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {

@@ -18,7 +18,7 @@ func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntua
 	return t.createSession(ctx, s, nil, o)
 }
 
-// createSession inserts a session, with what seal (nil: nothing) makes of its id.
+// createSession inserts a session, with the sealed keys that seal makes for its id; seal may be nil.
 func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Idempotency) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
 	err := t.once(ctx, o, func(ctx context.Context, a engine.Querier) (_ any, err error) {
@@ -118,7 +118,7 @@ func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p punt
 	})
 }
 
-// lockedSession reads a session once its row is locked: what is read stays until this transaction has committed.
+// lockedSession reads a session once its row is locked: the row stays unchanged until this transaction has committed.
 func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale.SessionID) (s puntuale.Session, err error) {
 	if locked, err := t.lockSessions(ctx, a, id); err != nil || len(locked) == 0 {
 		return s, engine.ThereOr(false, err, puntuale.NoSession)
@@ -127,7 +127,7 @@ func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale
 	return s, engine.ThereOr(found, err, puntuale.NoSession)
 }
 
-// sessionThere refuses a session that is not the client's; 0, the default one, always is. It is not deleted before this
+// sessionThere refuses a session that is not the client's. 0, the default session, always passes. The session is not deleted before this
 // transaction has committed.
 func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.SessionID) error {
 	if id == 0 {
@@ -138,7 +138,7 @@ func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.
 	return engine.ThereOr(found, err, puntuale.NoSession)
 }
 
-// lockSessions locks those of the sessions that are there, in order, and returns them.
+// lockSessions locks those of the sessions that exist, in order, and returns them.
 func (t tenant) lockSessions(ctx context.Context, a engine.Querier, ids ...puntuale.SessionID) ([]lockedSession, error) {
 	slices.Sort(ids)
 	all, err := engine.QueryAll(ctx, a, `select s.id, s.is_default from $u(i bigint) join session s on s.client_id = $1 and s.id = u.i

@@ -12,8 +12,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// start is a call to Start on its way through a batch. The batch's statements come in the order of locks: idempotency
-// keys, usage, messages.
+// start is a call to Start in a batch. The batch's statements have the order of locks: idempotency keys, usage, messages.
 type start struct {
 	puntuale.StartRun
 	client puntuale.ClientID
@@ -64,7 +63,7 @@ func newStartKind() *engine.Kind {
 	}}
 }
 
-// newFreeStartKind is of starts that do not count as calls.
+// newFreeStartKind is the kind of starts that do not count as calls.
 func newFreeStartKind() *engine.Kind {
 	k := newStartKind()
 	k.Run = func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
@@ -101,7 +100,7 @@ func runStarts(ctx context.Context, w *engine.Writer, b *startBatch) error {
 	return nil
 }
 
-// startBatch is the work of one batch of starts, a step a method.
+// startBatch is the work of one batch of starts. Each step is a method.
 type startBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
@@ -116,7 +115,7 @@ type startBatch struct {
 	capRefused int
 }
 
-// live are the tasks that nothing has decided yet.
+// live are the tasks that are not decided yet.
 func (b *startBatch) live(yield func(*engine.Task, *start) bool) {
 	for _, t := range b.tasks {
 		if st := t.Body.(*start); t.Refused == nil && !t.Later && st.kept == nil && !yield(t, st) {
@@ -147,8 +146,8 @@ func (b *startBatch) count(ctx context.Context) (err error) {
 	return err
 }
 
-// The client may have changed since the caller read it, and what was read for this call alone may have been deleted.
-// Deleting takes the client's usage rows first, and so do we: what is there now stays until we have committed.
+// The client may have changed since the caller read it, and a sequence or session may have been deleted. A deletion locks the client's
+// usage rows first, and so do we. So rows that exist now stay until we have committed.
 const staleStarts = `
 select x.n, x.r, x.q, x.s from (
  select u.n, u.v = 0 or exists (select 1 from client c where c.id = u.c and c.revision = u.v) as r,
@@ -157,7 +156,7 @@ select x.n, x.r, x.q, x.s from (
  from $u(n bigint, c bigint, v bigint, q bigint, s bigint)) x
 where not (x.r and x.q and x.s)`
 
-// findStale finds starts that were planned from old rows.
+// findStale finds starts that were planned from an old client revision.
 func (b *startBatch) findStale(ctx context.Context) error {
 	var asked []*start
 	for _, t := range b.tasks {
@@ -201,8 +200,8 @@ func (b *startBatch) findStale(ctx context.Context) error {
 	return nil
 }
 
-// pass lets the calls go on that their client's cap allows. A call planned from memory is refused for that before
-// anything else: also when its key was used before, or its client's cap is reached.
+// pass continues with the calls that their client's cap allows. A stale call planned from memory is refused first, even when its key was
+// used before or its client's cap is reached.
 func (b *startBatch) pass(context.Context) error {
 	b.waiting, b.over = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
 	for d, tasks := range b.calls {
@@ -233,7 +232,7 @@ func (b *startBatch) pass(context.Context) error {
 
 const faultCallerCapReached puntuale.ReasonCode = "caller.cap_reached"
 
-// settleCounts takes back what was counted for refused calls, and gives every other call its position.
+// settleCounts takes back the counts of refused calls, and gives every other call its position.
 func (b *startBatch) settleCounts(ctx context.Context) error {
 	var days []queue.UsageDay
 	var back []int64
@@ -282,9 +281,9 @@ from $u(c bigint, i bigint, q bigint, s bigint, p text, o smallint, m smallint, 
  cn text, sn text, t text, g bigint)`
 
 const insertMessages = `
-insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, campaign_id, priority)
-select u.c, u.i, u.s, u.r, u.w, u.d, u.d, u.v, u.t, u.o, u.p, u.g, u.k
-from $u(c bigint, i bigint, s bigint, r bigint, w bigint, d bigint, v bigint, t smallint, o smallint, p text, g bigint, k smallint)`
+insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, campaign_id, priority, purpose)
+select u.c, u.i, u.s, u.r, u.w, u.d, u.d, u.v, u.t, u.o, u.p, u.g, u.k, u.z
+from $u(c bigint, i bigint, s bigint, r bigint, w bigint, d bigint, v bigint, t smallint, o smallint, p text, g bigint, k smallint, z smallint)`
 
 // insert stores the runs and messages of the calls that passed.
 func (b *startBatch) insert(ctx context.Context) error {
@@ -347,15 +346,16 @@ func (b *startBatch) insert(ctx context.Context) error {
 		engine.Column(rows, func(r *row) string { return r.Run.Phone }),
 		engine.Column(rows, func(r *row) int64 { return int64(r.Run.Campaign) }),
 		engine.Column(rows, func(r *row) int64 { return engine.Bit(r.Run.Campaign != 0) }),
+		engine.Column(rows, func(r *row) int64 { return int64(planned(r).Purpose) }),
 	}}, nil); err != nil {
 		return fmt.Errorf("insert messages: %w", err)
 	}
 	return nil
 }
 
-// checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk: one of its runs decides
-// for all. A usage row is written first. So it waits for a commit under way, even where that commit inserted the row.
-// The first call of a client's day has nothing to lock yet.
+// checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk: one of its runs decides for all. A usage row
+// is written first. So it waits for a commit under way, even if that commit inserts the row. A lock would not be enough, because before a
+// client's first call of the day there is no row.
 func checkStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	for _, t := range tasks {
 		st := t.Body.(*start)

@@ -14,8 +14,8 @@ func keysOf(tasks []*engine.Task) []engine.KeyRef {
 	return engine.Column(tasks, func(t **engine.Task) engine.KeyRef { return (*t).Body.(*start).key() })
 }
 
-// takeKeys writes the calls' idempotency keys, and answers the calls whose keys were there. Of twins in one batch the
-// first goes on; the others come again and find what became of it.
+// takeKeys writes the calls' idempotency keys, and answers the calls whose keys were there. If a batch has several calls with one key, the
+// first goes on. The others run in a later batch and find its answer.
 func (b *startBatch) takeKeys(ctx context.Context) error {
 	twins := map[engine.KeyRef]*engine.Task{}
 	for t, st := range b.live {
@@ -48,7 +48,7 @@ func (b *startBatch) takeKeys(ctx context.Context) error {
 	return b.replay(ctx, old)
 }
 
-// replay gives calls the answers that are kept under their keys.
+// replay answers calls with the answers that are kept under their keys.
 func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 	if len(old) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 	return nil
 }
 
-// keepAnswers writes the answers beside their keys, and lets go of the keys of calls that got none.
+// keepAnswers writes the answers beside their keys, and removes the keys of calls without an answer.
 func (b *startBatch) keepAnswers(ctx context.Context) error {
 	var kept, let []*engine.Task
 	for _, t := range b.keyed {

@@ -14,6 +14,7 @@ import (
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/retention"
 	"puntuale/internal/store/transfer"
@@ -27,27 +28,29 @@ type Store struct {
 	*queue.Queue
 	*retention.Retention
 	*account.Accounts
+	*person.Persons
 
 	lastContact atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
 	lastAlias   atomic.Pointer[aliasKey]   // likewise
 
 	kinds   kinds
+	gather  gatherTimer
 	closing sync.Once
 }
 
-// kinds are the kinds of tasks, named for the figures that operators see.
+// kinds are the kinds of tasks, with names for the metrics.
 type kinds struct {
-	start, free, stop, cancel, resend, heard, campaign, feed *engine.Kind
+	start, free, stop, cancel, resend, heard, inbound, consent, campaign, feed *engine.Kind
 }
 
-// Open opens the store, creating or migrating it where cfg allows. Errors: as [engine.Open], and [fleet.ErrMoved] where the
-// installation is elsewhere now.
+// Open opens the store, creating or migrating it where cfg allows. Errors: as [engine.Open], and [fleet.ErrMoved] if the installation was
+// moved.
 func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	db, err := engine.Open(ctx, cfg, engine.Options{Name: fleet.ServerName, Shared: true, Admit: fleet.RefuseGone})
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), kinds: newKinds()}
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -59,11 +62,13 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 
 func newKinds() kinds {
 	heard := engine.NewSingle("heard", engine.PriorityPrevent)
+	consent := engine.NewEffect("consent")
+	consent.Priority = engine.PriorityPrevent
 	heard.Check = engine.RunAgain // what was told before changes nothing
 	heard.Background = true       // what networks report comes as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
-		heard: heard, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(),
+		heard: heard, inbound: newInboundKind(), consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(),
 	}
 }
 
@@ -77,7 +82,7 @@ func Migrate(ctx context.Context, cfg engine.Config) error {
 	return s.Close()
 }
 
-// Close refuses new calls, waits for what is queued to be committed, and closes the database. It may be called twice.
+// Close refuses new calls, waits until queued tasks are committed, and closes the database. It may be called twice.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.CloseWriters() // their callers tell other nodes of what was committed
@@ -86,7 +91,7 @@ func (s *Store) Close() error {
 	return s.DB.Close()
 }
 
-// Check reports whether the store answers, with a write that reaches the disk, and still is where its installation is.
+// Check reports whether the store answers, with a write that reaches the disk, and whether its installation was not moved.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.Damage(); err != nil {
 		return puntuale.StoreDamaged(err)
@@ -100,10 +105,9 @@ func (s *Store) Check(ctx context.Context) error {
 	}), true)
 }
 
-// Verify reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. It reads
-// table by table, so that nothing is kept from being written for long, and takes about a second for 100 MB. On SQLite
-// damage also ends the store, as if a statement had met it; there the file of linked numbers is checked, too. On
-// PostgreSQL it reads every row, but not the indexes.
+// Verify reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. It reads table by table, so
+// that it does not block writers for long, and takes about a second for 100 MB. On SQLite, damage also stops the store, as if a statement
+// had found it. There it also checks the file of linked numbers. On PostgreSQL it reads every row, but not the indexes.
 func (s *Store) Verify(ctx context.Context) error {
 	err := s.DB.Verify(ctx)
 	if err != nil || s.File == "" {

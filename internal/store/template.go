@@ -17,7 +17,7 @@ func templateFields(t *puntuale.Template) []any {
 	return []any{&t.ID, &t.Name, &t.Text, &t.Media, &t.MediaName, &t.Latitude, &t.Longitude, engine.ScanTime(&t.Created), engine.ScanTime(&t.Updated), approvedColumn{&t.Official}}
 }
 
-// approvedColumn scans what Meta approved: JSON, or nothing.
+// approvedColumn scans the values of an approved template: JSON, or nothing.
 type approvedColumn struct{ into **puntuale.Approved }
 
 func (a approvedColumn) Scan(value any) error {
@@ -162,14 +162,14 @@ func (t tenant) TemplatesNamed(ctx context.Context, names []string) (map[string]
 	return found, nil
 }
 
-// lockTemplate returns the template, which stays as it is until this transaction has committed.
+// lockTemplate returns the template, which stays unchanged until this transaction has committed.
 func (t tenant) lockTemplate(ctx context.Context, a engine.Querier, id puntuale.TemplateID) (m puntuale.Template, err error) {
 	found, err := engine.QueryOne(ctx, a, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2 for update`,
 		[]any{t.id, id}, templateFields(&m)...)
 	return m, engine.ThereOr(found, err, puntuale.NoTemplate)
 }
 
-// templatesThere refuses steps whose template is not there. The templates stay until this transaction has committed.
+// templatesThere refuses steps whose template does not exist. The templates stay until this transaction has committed.
 func (t tenant) templatesThere(ctx context.Context, a engine.Querier, steps []puntuale.Step) error {
 	var names []string
 	for _, step := range steps {
@@ -198,7 +198,7 @@ func (t tenant) templatesThere(ctx context.Context, a engine.Querier, steps []pu
 	return nil
 }
 
-// unnamed refuses what would leave a sequence with a template that is not there.
+// unnamed refuses a change that would leave a sequence without a template that it names.
 func (t tenant) unnamed(ctx context.Context, a engine.Querier, template string) error {
 	all, err := engine.QueryAll(ctx, a, `select q.steps from sequence q where q.client_id = $1 and q.deleted_at = 0 and q.steps like '%"template":%'`,
 		[]any{t.id}, engine.ScanOne[string])

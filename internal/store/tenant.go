@@ -2,29 +2,36 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/person"
 )
 
 // tenant is a client's handle: every statement of its methods carries the client's id.
 type tenant struct {
+	person.ContactStore
 	s    *Store
 	id   puntuale.ClientID
 	free bool // its calls are not counted
 }
 
 // Tenant returns the handle that reaches what belongs to the client, and nothing else. It asks nothing of the database.
-func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant { return tenant{s: s, id: id} }
+func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant {
+	t := tenant{s: s, id: id}
+	t.ContactStore = s.Persons.Of(id, t.calls())
+	return t
+}
 
 // Uncounted is Tenant without counting calls.
 func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
-	return tenant{s: s, id: id, free: true}
+	t := tenant{s: s, id: id, free: true}
+	t.ContactStore = s.Persons.Of(id, t.calls())
+	return t
 }
 
-// calls is what one call counts as.
+// calls is how many calls one call counts as.
 func (t tenant) calls() int64 {
 	if t.free {
 		return 0
@@ -49,7 +56,7 @@ func (t tenant) write(ctx context.Context, do func(ctx context.Context, a engine
 	return t.s.Write(ctx, int64(t.id), do)
 }
 
-// writeDated is write for what closes messages.
+// writeDated is write for transactions that close messages.
 func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return t.s.WriteDated(ctx, int64(t.id), do)
 }
@@ -59,29 +66,8 @@ func (t tenant) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx c
 	return t.s.Once(ctx, int64(t.id), o, do)
 }
 
-// clientLists is the pool for lists, as one client may use it.
-type clientLists struct{ tenant }
-
-func (t tenant) lists() clientLists { return clientLists{t} }
-
-func (l clientLists) Query(ctx context.Context, text string, args []any, scan func(rows engine.Row) error) error {
-	ctx, cancel := context.WithTimeout(ctx, l.s.ListReads.Within)
-	defer cancel()
-	done, err := l.s.ListSlots.Take(ctx, int64(l.id))
-	if err != nil {
-		return err
-	}
-	defer done()
-	return l.s.ListReads.Query(ctx, text, args, scan)
-}
-
-func (l clientLists) Queue(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error {
-	return l.Query(ctx, text, args, scan)
-}
-
-func (clientLists) Exec(context.Context, string, ...any) (int64, error) {
-	return 0, errors.New("lists do not write")
-}
+// lists is the pool for lists, as one client may use it.
+func (t tenant) lists() engine.Querier { return t.s.Lists(int64(t.id)) }
 
 func (t tenant) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
 	answer, err := engine.FindAnswer(ctx, t.s.CallReads, int64(t.id), &o)
@@ -92,7 +78,7 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erasure
 	return t.s.Retention.Erase(ctx, t.id, t.calls(), e)
 }
 
-// roomFor locks the client's row, the last one that a transaction locks, and asks for room.
+// roomFor locks the client's row, the last one that a transaction locks, and checks the quota.
 func (t tenant) roomFor(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)

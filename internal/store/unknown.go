@@ -13,8 +13,8 @@ import (
 // amongUncertain finds rows with an uncertain outcome by their reason, also those that an earlier version wrote.
 const amongUncertain = `in ('` + puntuale.StoredUncertain + `', '` + puntuale.FormerUncertain + `')`
 
-// unknownStill is what a person has still to decide about. Evidence that a message left decides, too, and what an erasure
-// blanked cannot be sent again.
+// unknownStill are the messages about which a person must still decide. A receipt also decides, and messages that an erasure blanked cannot
+// be sent again.
 const unknownStill = ` and (m.state = 0 and m.intent > 0 or m.state = 2 and m.reason ` + amongUncertain + `) and m.phone <> ''`
 
 func (t tenant) Restored(ctx context.Context) (puntuale.RestoreResult, error) {
@@ -54,7 +54,7 @@ type unknownRow struct {
 	state  puntuale.State
 }
 
-// lockUnknown returns those of the sorted messages that a person has still to decide about.
+// lockUnknown returns those of the sorted messages about which a person must still decide.
 func lockUnknown(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]unknownRow, error) {
 	rows, err := engine.QueryAll(ctx, a, `select m.client_id, m.id, m.intent, m.state from $u(c bigint, i bigint)
  join unknown_message x on x.client_id = u.c and x.message_id = u.i join message m on m.client_id = x.client_id and m.id = x.message_id
@@ -67,7 +67,7 @@ func lockUnknown(ctx context.Context, a engine.Querier, refs []puntuale.MessageR
 	return rows, nil
 }
 
-// decide makes unknown messages FAILED where they are not yet, and takes them out of the list.
+// decide makes unknown messages FAILED if they are not yet, and takes them out of the list.
 func decide(ctx context.Context, a engine.Querier, now time.Time, rows []unknownRow) error {
 	var open []puntuale.Settlement
 	for _, m := range rows {
@@ -112,7 +112,7 @@ func (t tenant) Release(ctx context.Context, day puntuale.Date) error {
 	})
 }
 
-// RestoredClients returns what a restore left every client to decide, by client; those left out have nothing.
+// RestoredClients returns the clients that must decide something after a restore.
 func (s *Store) RestoredClients(ctx context.Context) ([]puntuale.RestoredClient, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select k.id, k.partner_id, k.name, k.held_at, coalesce(x.since, 0), coalesce(x.at, 0), coalesce(x.n, 0) from client k left join (
  select x.client_id, max(x.since) as since, max(x.at) as at, count(*) as n from unknown_message x join message m on m.client_id = x.client_id and m.id = x.message_id

@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Progress shows how far something has come: a bar that is drawn again and again on a terminal, elsewhere a line each few
-// seconds. One goroutine uses it at a time.
+// Progress shows how far something has come: on a terminal with a bar that moves, elsewhere with a line every few seconds. One goroutine
+// uses it at a time.
 type Progress struct {
 	w        io.Writer
 	terminal bool
@@ -36,7 +36,7 @@ const (
 	wideLine  = 80 // characters, where nobody knows how many there are
 )
 
-// NewProgress returns one that writes to w, which is a terminal or not.
+// NewProgress returns a Progress that writes to w. terminal says whether w is a terminal.
 func NewProgress(w io.Writer, terminal bool, c clock.Clock) *Progress {
 	return &Progress{w: w, terminal: terminal, clock: c}
 }
@@ -51,15 +51,14 @@ func (b *Progress) Count(stage string, u Unit, done, total int64) {
 	b.draw(now, done, total, progressText(stage, u, done, total, now.Sub(b.begun)), "")
 }
 
-// Show shows how far a stage is in the caller's words: text beside a bar, and below under it. Only with force does it come
-// sooner than usual.
+// Show shows how far a stage is in the caller's words: text beside a bar, and below under it. force shows it at once.
 func (b *Progress) Show(stage string, done, total int64, text, below string, force bool) {
 	if now := b.begin(stage); force || b.time(now) {
 		b.draw(now, done, total, fmt.Sprintf("%3d %%%s", percent(done, total), text), below)
 	}
 }
 
-// begin returns the present moment, after it began another stage if this is one.
+// begin returns the present moment, and begins a new stage if the name changed.
 func (b *Progress) begin(stage string) time.Time {
 	now := b.clock.Now()
 	if stage != b.stage {
@@ -69,7 +68,7 @@ func (b *Progress) begin(stage string) time.Time {
 	return now
 }
 
-// time reports whether something is to be shown again.
+// time reports whether something should be shown again.
 func (b *Progress) time(now time.Time) bool {
 	every := lineEvery
 	if b.terminal {
@@ -78,7 +77,7 @@ func (b *Progress) time(now time.Time) bool {
 	return now.Sub(b.shown) >= every
 }
 
-// draw draws over what was drawn before. No line reaches beyond the terminal's edge, where it could not be drawn over.
+// draw replaces the earlier drawing. No line is longer than the terminal is wide, because the rest could not be drawn over.
 func (b *Progress) draw(now time.Time, done, total int64, text, below string) {
 	b.shown = now
 	if !b.terminal {
@@ -106,8 +105,8 @@ func (b *Progress) width() int {
 	return cmp.Or(width, wideLine)
 }
 
-// barLines puts a bar and what is told of it on one line, and below on the next. Where a line is too narrow, the bar stands
-// alone and the rest is broken behind commas.
+// barLines puts a bar and its text on one line, and below on the next. If the line is too narrow, the bar is alone, and the text is broken
+// after commas.
 func barLines(width int, bar, text, below string) (lines []string) {
 	if together := bar + "  " + text; utf8.RuneCountInString(together) <= width {
 		lines = []string{together}
@@ -120,7 +119,7 @@ func barLines(width int, bar, text, below string) (lines []string) {
 	return lines
 }
 
-// broken breaks a text into lines of a width, behind commas.
+// broken breaks a text into lines of a width, after commas.
 func broken(width int, text string) (lines []string) {
 	for i, part := range strings.Split(text, ", ") {
 		switch last := len(lines) - 1; {
@@ -160,13 +159,13 @@ func percent(done, total int64) int64 {
 	return 100 * done / total
 }
 
-// Unit is what is counted, and how many make one that people read.
+// Unit is the unit of a count, and how many of it make the unit that people read.
 type Unit struct {
 	name string
 	size float64
 }
 
-// Units that are one each.
+// Units in which one item counts as one.
 var (
 	Rows       = Unit{"rows", 1}
 	Recipients = Unit{"recipients", 1}

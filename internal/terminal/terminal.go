@@ -1,5 +1,4 @@
-// Package terminal is what commands write for people: texts of a width, and how far something has come. It also reads what people
-// answer.
+// Package terminal writes for people: wrapped texts and progress. It also reads the answers of people.
 package terminal
 
 import (
@@ -27,7 +26,7 @@ func Wrap(text, prefix string, width int) string {
 	return b.String()
 }
 
-// Lines reads lines that a person types, or that stand in a file.
+// Lines reads lines that a person types, or that are in a file.
 type Lines struct{ from *bufio.Reader }
 
 // NewLines reads lines of a stream.

@@ -90,15 +90,11 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
-// prefers puts a number on the blacklist as the network does.
+// prefers puts a number on the blacklist as an earlier version did for the network.
 func (w *world) prefers(phone string) error {
-	all, _, err := w.Client().Sessions(context.Background(), request.Page{})
-	if err != nil {
-		return err
-	}
-	_, err = w.store.KeepPreference(context.Background(), w.clock.Now(), puntuale.Preference{Client: w.client, Session: all[0].ID, Phone: phone, Stop: true,
-		Reason: "codice Meta 131050, 2026-11-20T09:00:00Z", At: w.clock.Now()})
-	return err
+	return w.store.Uncounted(w.client).AddBlacklisted(context.Background(), puntuale.BlacklistEntry{
+		Phone: phone, Reason: puntuale.PreferenceReason + "codice Meta 131050, 2026-11-20T09:00:00Z", Added: w.clock.Now(),
+	}, puntuale.DateOf(w.clock.Now()), nil)
 }
 
 // TestBlacklistFiles: a list is read as spreadsheets save it; a wrong line is named, and nothing of the list is kept.

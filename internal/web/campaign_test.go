@@ -334,3 +334,29 @@ func TestCampaignFile(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
+
+// TestCampaignListRenewsItself: what the list says of a recipient follows the numbers above it without a reload, also when the
+// campaign ends meanwhile.
+func TestCampaignListRenewsItself(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		c := w.Client()
+		made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: "Auguri", Purpose: "service", Step: &puntuale.Step{Text: "Auguri!"}},
+			[]control.Recipient{{"phone": "+393331234567"}, {"phone": "+393331234568"}}, control.Once[control.Campaign]{})
+		w.must(err)
+		check, err := c.CheckCampaign(t.Context(), made.ID.String())
+		w.must(err)
+		_, _, err = c.StartCampaign(t.Context(), made.ID.String(), check.Digest)
+		w.must(err)
+		b.signIn(w.clients[puntuale.Reader])
+		b.open(w.pages + "/campaigns/" + made.ID.String())
+		b.until(`document.querySelectorAll("#recipients tbody .tag-wait").length === 2`)
+		_, err = w.sql.Exec("update recipient set state = $1 where client_id = $2", puntuale.RecipientFed, w.client)
+		w.must(err)
+		_, err = w.sql.Exec("update campaign_feed set fed = 2, waiting = 0 where client_id = $1", w.client)
+		w.must(err)
+		b.until(`document.querySelectorAll("#recipients tbody .tag-ok").length === 2`)
+		_, err = w.sql.Exec("update campaign set state = $1 where id = $2", puntuale.CampaignDone, made.ID)
+		w.must(err)
+		b.until(`!document.querySelector("#campaign-live[hx-get]") && !document.querySelector("#campaign-below[hx-get]")`)
+	})
+}

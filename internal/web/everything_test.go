@@ -68,6 +68,18 @@ func (w *world) everything(client puntuale.ClientID) things {
 	listed, _, err := c.FindBlacklisted(ctx, "", request.Page{})
 	w.must(err)
 	has["blacklist"] = fmt.Sprint(listed[0].ID)
+	contact, err := c.AddContact(ctx, control.NewContact{Phone: "+393337654321", Name: "Lucia Neri", Tags: []string{"cliente", "newsletter"}, Source: "modulo in negozio",
+		Fields: map[string]control.ContactValue{"nascita": {Text: "1990-02-28"}, "punti": {Text: "12", Number: true}}}, control.Once[puntuale.Contact]{})
+	w.must(err)
+	has["contacts"] = contact.ID.String()
+	sandbox, err := puntuale.ParseID[puntuale.SessionID](has["sessions"])
+	w.must(err)
+	_, err = w.store.KeepInbound(ctx, w.clock.Now(), []puntuale.TakenMessage{{Keep: puntuale.KeepAllReplies, Mark: "everything", Names: []string{"+393337654321"}, InboundMessage: puntuale.InboundMessage{
+		Client: client, Session: sandbox, Phone: "+393337654321", At: w.clock.Now(), ID: "everything", Kind: puntuale.ReplyImage, Text: "Ecco!", Media: &puntuale.ReplyMedia{Type: "image/jpeg", Size: 84_000}}}})
+	w.must(err)
+	replies, _, err := c.Replies(ctx, "+393337654321", false, request.Page{})
+	w.must(err)
+	has["replies"] = replies[0].ID.String()
 	has["users"] = w.letIn(w.accounts.TeamOf(c), account.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Role: "reader"}).ID.String()
 	return has
 }

@@ -30,19 +30,13 @@ func TestPhone(t *testing.T) {
 			b.click(".side a[href='" + w.pages + "/phone']")
 		}
 		b.until(`location.pathname === "` + w.pages + `/phone" && document.readyState === "complete"`)
-		if got := b.text(".side-link.active"); got != b.text("h1") {
+		if got := strings.TrimSpace(b.text(".side-link.active")); got != b.text("h1") { // an element that is not drawn keeps the spaces of its source
 			t.Errorf("the menu says one is at %q", got)
 		}
 		b.check("silent")
 		b.until(`document.querySelector("[hx-sse\\:connect]")?._htmx?.sse || true`)
 		f.day()
-		for range 40 {
-			w.clock.Advance(time.Second)
-			time.Sleep(50 * time.Millisecond) // between two looks
-			if evaluate[bool](b, `!!document.querySelector(".handset")`) {
-				break
-			}
-		}
+		b.ticking(`!!document.querySelector(".handset")`)
 		b.reads("Ciao Elena, ti aspettiamo domani")
 		b.check("arrived")
 		chat, list := evaluate[float64](b, `document.querySelector(".handset").getBoundingClientRect().top`), evaluate[float64](b, `document.querySelector(".chats").getBoundingClientRect().top`)

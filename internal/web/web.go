@@ -8,6 +8,7 @@ import (
 	"puntuale/internal/web/message"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/partner"
+	"puntuale/internal/web/person"
 	"puntuale/internal/web/sequence"
 	"puntuale/internal/web/session"
 	"puntuale/internal/web/signin"
@@ -19,7 +20,7 @@ func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, al
 
 // allRoutes is the one table. Each feature brings its part.
 func allRoutes() []page.Route {
-	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes)
+	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, person.Routes)
 }
 
 // Patterns are the patterns of all pages, as net/http writes them, and of what pages load.

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -30,6 +31,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/intake"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
 	"puntuale/internal/web"
@@ -53,6 +55,7 @@ type world struct {
 	files string // where files for messages are: http://127.0.0.1:…
 	cast
 	owner atomic.Pointer[owner] // looks after sessions; nil: nobody does
+	media []byte                // the file of every reply; nil: networks have none any more
 	calls http.Handler          // what programs call at the pages' address; nil: nothing
 }
 
@@ -146,7 +149,10 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	w := &world{t: t, dns: &dns{}, store: st, clock: db.Clock, sql: db.SQL, postgres: db.Postgres, cast: people}
 	w.vault, _ = auth.NewVault(w.dataKey)
 	files := filesOf(t, w.clock, &w.files)
-	w.control = control.New(control.Config{Files: files, Tenants: w.store, Devices: w.store, Maintenance: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Public: public, PlainGateways: true,
+	mark := func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
+		return fmt.Sprint(client, session, chat, id)
+	}
+	w.control = control.New(control.Config{Files: files, Opener: w, Take: intake.New(intake.Config{Store: w.store, MessageMark: mark, Clock: w.clock, Logger: slog.New(slog.DiscardHandler)}).Take, Tenants: w.store, Devices: w.store, Maintenance: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Public: public, PlainGateways: true,
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
@@ -168,6 +174,9 @@ func (w *world) populate() {
 	other, err := partner.CreateClient(ctx, account.NewClient{Name: "Officina Verdi", Email: "verdi@example.com", Password: password, Phone: "+39 02 1234567", Type: "test"}, control.Once[account.CreatedClient]{})
 	w.must(err)
 	w.other = other.ID
+	free := puntuale.ConsentFree // so that tests of campaigns need nobody's consent
+	_, err = w.store.Tenant(w.client).UpdateSettings(ctx, puntuale.SettingsPatch{Consent: &free})
+	w.must(err)
 	far := w.newPartner("Altra Agenzia", "altra@example.com")
 	strange, err := far.CreateClient(ctx, account.NewClient{Name: "Estraneo", Email: "estraneo@example.com", Password: password, Phone: "+39 06 1234567"}, control.Once[account.CreatedClient]{})
 	w.must(err)

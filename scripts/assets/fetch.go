@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// maxFile bounds what one file of an archive may unpack to.
+// maxFile bounds the unpacked size of one file of an archive.
 const maxFile = 64 << 20
 
-// refresh gets every package of a manifest again. Archives and files must be those of the manifest.
+// refresh gets every package of a manifest again. The hashes must be those of the manifest.
 func refresh(folder string) error {
 	m, err := readManifest(folder)
 	if err != nil {
@@ -48,8 +48,7 @@ func refresh(folder string) error {
 	return nil
 }
 
-// replace puts a version of a package into the manifest, with the files given or, without any, those of the version
-// before.
+// replace puts a version of a package into the manifest. If no files are given, it takes those of the previous version.
 func replace(folder, which string, names []string) error {
 	at := strings.LastIndex(which, "@")
 	if at < 1 {
@@ -99,7 +98,7 @@ func replace(folder, which string, names []string) error {
 	return m.write(folder)
 }
 
-// store makes the package's folder anew, with the files of the manifest and nothing else.
+// store makes the package's folder again, with only the files of the manifest.
 func (p pkg) store(folder string, files map[string][]byte) error {
 	if !filepath.IsLocal(p.Name) {
 		return fmt.Errorf("%q is no name of a package", p.Name)

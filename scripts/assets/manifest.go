@@ -17,12 +17,12 @@ import (
 // manifestName is the manifest's file, in the folder that holds the packages' folders.
 const manifestName = "vendored.json"
 
-// manifest says what a folder holds of others.
+// manifest lists the packages in a folder.
 type manifest struct {
 	Packages []pkg `json:"packages"`
 }
 
-// pkg is one package, in a folder of its own.
+// pkg is one package, which has its own folder.
 type pkg struct {
 	Name      string            `json:"package"`
 	Version   string            `json:"version"`
@@ -31,7 +31,7 @@ type pkg struct {
 	Files     map[string]string `json:"files"`     // by path inside the package
 }
 
-// home is the package's folder. A scope stands there without its @, which go:embed does not take.
+// home is the package's folder. A scope has no @ there, because go:embed does not accept it.
 func (p pkg) home(folder string) string {
 	return filepath.Join(folder, filepath.FromSlash(strings.TrimPrefix(p.Name, "@")))
 }

@@ -34,18 +34,16 @@ func main() {
 	os.Exit(s.end(failed, os.Getenv("CI") == "true"))
 }
 
-// unwatched are packages that the race detector leaves out, each of which takes up to five times as long under it.
-// SQLite's C code, translated to Go, keeps its data outside of Go's memory, where the detector does not look. Passwords'
-// hashes, keys on elliptic curves, regular expressions and what tests read of pages are computed on memory that no other
-// goroutine knows.
+// unwatched are packages that the race detector leaves out. Each would take up to five times as long with it. SQLite's C code, translated
+// to Go, keeps its data outside of Go's memory, where the detector does not look. Passwords' hashes, keys on elliptic curves, regular
+// expressions and what tests read of pages are computed on memory that no other goroutine knows.
 var unwatched = []string{
 	"modernc.org/sqlite/lib", "modernc.org/libc/...", "modernc.org/memory",
 	"golang.org/x/crypto/argon2", "golang.org/x/crypto/blake2b", "regexp/...",
 	"crypto/ecdh", "crypto/internal/fips140/edwards25519/...", "golang.org/x/net/html",
 }
 
-// arguments are those of go test for what the caller asks. Our own code and the database's drivers stay under
-// the race detector.
+// arguments are the arguments of go test for a call. Our own code and the database's drivers are checked for races.
 func arguments(given []string) []string {
 	if !slices.Contains(given, "-race") {
 		return given
@@ -57,8 +55,8 @@ func arguments(given []string) []string {
 	return append(append(flags, "-exec", "env "+settings), given...)
 }
 
-// settings are those of test binaries under the race detector. Else each process sleeps for a second at its end, to wait for
-// reports of goroutines that still run.
+// settings are settings of test binaries with the race detector. Without them, each process sleeps for a second at its end, to wait for
+// reports of running goroutines.
 const settings = "GORACE=atexit_sleep_ms=0"
 
 // event is one line of go test -json; see go doc test2json.
@@ -66,7 +64,7 @@ type event struct {
 	Action, Package, Test, Output string
 }
 
-// summary follows a run and prints it: a line for each package, and all that a failed test said.
+// summary follows a run and prints it: a line for each package, and everything that a failed test printed.
 type summary struct {
 	w        io.Writer
 	output   map[string][]string // of tests, and packages, that have not ended
@@ -131,7 +129,7 @@ func (s *summary) race(e event) {
 	}
 }
 
-// raceLines is how much of a report is kept: both accesses, and some of what called them.
+// raceLines is how many lines of a report are kept: both accesses, and some of their callers.
 const raceLines = 24
 
 func (s *summary) endTest(e event, output []string) {
@@ -160,10 +158,10 @@ func (s *summary) endTest(e event, output []string) {
 	}
 }
 
-// said is where a test says something: its file and line.
+// said finds the file and line of a test's message.
 var said = regexp.MustCompile(`^ +\w+_test\.go:\d+: `)
 
-// short is the first lines of what a failed test said itself, each cut.
+// short is the beginning of a failed test's own messages.
 func short(e event, output []string) []string {
 	lines := []string{fmt.Sprintf("FAILED %s %s", e.Package, e.Test)}
 	for _, line := range output {
@@ -180,8 +178,8 @@ const (
 	shortWidth = 300
 )
 
-// endPackage prints the package's own line. When the package failed, it prints all the package said, and what unfinished
-// tests said: a panic or an exit takes the whole process.
+// endPackage prints the package's own line. If the package failed, it prints all output of the package and of unfinished tests, because a
+// panic or an exit ends the whole process.
 func (s *summary) endPackage(e event, output []string) {
 	if e.Action == "fail" {
 		for _, key := range slices.Sorted(maps.Keys(s.output)) {
@@ -198,7 +196,7 @@ func (s *summary) endPackage(e event, output []string) {
 	}
 }
 
-// cutOff prints what a test said that never ended, unless that is nothing.
+// cutOff prints the output of a test that never ended, if there is any.
 func (s *summary) cutOff(e event, output []string) {
 	output = slices.DeleteFunc(output, func(line string) bool { return strings.HasPrefix(line, "=== ") })
 	if len(output) == 0 {

@@ -1,5 +1,4 @@
-// Package connectortest is what every connector must keep to, as a suite that its tests run against its network or a
-// simulation of it.
+// Package connectortest is a suite with the rules for every connector. A connector's tests run it against its network or a simulation.
 package connectortest
 
 import (
@@ -21,9 +20,9 @@ type Network struct {
 	Client    puntuale.ClientID
 	Session   puntuale.SessionID // linked and online
 
-	// To gives recipients that take messages, a different one for each n from 0 to 99.
+	// To returns recipients that take messages, a different one for each n from 0 to 99.
 	To func(n int) string
-	// Refused is a recipient that the network refuses for good; "" where there is none.
+	// Refused is a recipient that the network refuses for good; "" if there is none.
 	Refused string
 	// Shown returns what recipients see, oldest first: a repeat that the network hides is not in it.
 	Shown func(t *testing.T) []Shown
@@ -164,7 +163,7 @@ func prepareEnds(t *testing.T, n Network) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// What it answers is its own affair; a refusal for good would not be true.
+		// The connector may give any answer here except a final refusal, which would not be true.
 		if _, err := n.Connector.Prepare(ctx, n.text(0)); err != nil {
 			if e := puntuale.AsSendError(err); e != nil && e.Kind == puntuale.Final {
 				t.Errorf("Prepare with an ended context refuses for good: %v", err)
@@ -238,8 +237,8 @@ func refusalIsFinal(t *testing.T, n Network) {
 	n.shows(t)
 }
 
-// sendEnds cuts a send short. Whatever the answer, it comes soon and is true: after a success the recipient sees the
-// message, after a refusal nobody does.
+// sendEnds cuts a send short. The answer must come soon and be true: after a success the recipient sees the message, after a refusal nobody
+// does.
 func sendEnds(t *testing.T, n Network) {
 	e := n.text(0)
 	p := n.prepare(t, e)

@@ -37,6 +37,7 @@ type Config struct {
 	Version string  // of the API; default [DefaultVersion]
 	Rate    float64 // messages a second of one number; default 80
 
+	Folder    string            // of replies' files while they are open; "": the system's
 	Transport http.RoundTripper // nil: one of its own
 	Clock     clock.Clock       // nil: the system's
 	Logger    *slog.Logger      // nil: slog.Default
@@ -69,6 +70,8 @@ var (
 	_ puntuale.Connector = (*Connector)(nil)
 	_ puntuale.Linker    = (*Connector)(nil)
 	_ puntuale.Tester    = (*Connector)(nil)
+
+	_ puntuale.MediaOpener = (*Connector)(nil)
 )
 
 // New returns a connector. It does nothing before a session is opened.

@@ -30,6 +30,8 @@ type change struct {
 	} `json:"metadata"`
 	Statuses    []json.RawMessage `json:"statuses"`
 	Messages    []json.RawMessage `json:"messages"`
+	Echoes      []json.RawMessage `json:"message_echoes"`
+	AppEchoes   []json.RawMessage `json:"smb_message_echoes"` // the same, as some providers write it
 	Calls       []json.RawMessage `json:"calls"`
 	Preferences []json.RawMessage `json:"user_preferences"`
 	Contacts    []json.RawMessage `json:"contacts"`
@@ -91,15 +93,6 @@ func (p *pricing) charge(phone string) (c puntuale.Charge) {
 	return c
 }
 
-type inboundMessage struct {
-	From      string  `json:"from"`
-	FromID    string  `json:"from_user_id"` // beside From, or instead of it
-	At        seconds `json:"timestamp"`
-	Type      string  `json:"type"`
-	Group     string  `json:"group_id"`
-	Direction string  `json:"direction"` // of a call
-}
-
 type preference struct {
 	Person   string  `json:"wa_id"`
 	PersonID string  `json:"user_id"`
@@ -151,6 +144,8 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 			switch part.Field {
 			case "messages", "calls", "user_preferences":
 				r.change(part.Value)
+			case "smb_message_echoes": // message_echoes repeats what we send ourselves
+				r.echoes(part.Value)
 			case "message_template_status_update", "message_template_quality_update", "template_category_update":
 				r.template(part.Value, entry.ID, entry.At)
 			}
@@ -275,7 +270,11 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	a := r.c.account(r.at.session)
 	switch {
 	case row.action == optedOut:
-		e.Block = optOutReason(refusal.Code, e.At)
+		if name, ok := r.nameOf(s.To, s.ToID); ok {
+			r.at.Preferences = append(r.at.Preferences, puntuale.Preference{
+				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
+			})
+		}
 	case a == nil || r.now.Sub(e.At) > holdFor && row.action != tomorrow: // too old to act on
 	case row.action == holdNumber:
 		a.hold(puntuale.LinkLinked, row.says, refusal, holdFor)
@@ -292,36 +291,6 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	case row.action == noAccess:
 		a.hold(puntuale.LinkUnlinked, row.says, refusal, noAccessFor)
 	}
-}
-
-func (r *reader) message(m *inboundMessage) bool {
-	switch {
-	case m.Type == "system": // not what a person wrote
-		return true
-	case puntuale.IsNetworkGroup(m.Group): // a person who wrote in a group opened the group's window, and not their own
-		r.wrote(m.Group, m.At)
-		return true
-	case m.Group != "":
-		return true
-	}
-	return r.heard(m)
-}
-
-func (r *reader) call(m *inboundMessage) bool {
-	return m.Direction != "USER_INITIATED" || r.heard(m)
-}
-
-func (r *reader) heard(m *inboundMessage) bool {
-	phone, ok := r.nameOf(m.From, m.FromID)
-	if !ok {
-		return false
-	}
-	r.wrote(phone, m.At)
-	return true
-}
-
-func (r *reader) wrote(name string, at seconds) {
-	r.at.Heard = append(r.at.Heard, puntuale.InboundMessage{Client: r.at.client, Session: r.at.session, Phone: name, At: r.moment(at)})
 }
 
 func (r *reader) preference(p *preference) bool {

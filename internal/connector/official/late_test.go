@@ -57,21 +57,17 @@ func TestTableByWebhook(t *testing.T) {
 				if w.conn.Online(w.session) == held {
 					t.Errorf("online: %v", w.conn.Online(w.session))
 				}
-				all, _, err := w.c.Blacklist(t.Context(), puntuale.Page{})
-				if err != nil || has(all, person) != (row == "opted out") {
-					t.Errorf("blacklist: %+v, %v", all, err)
+				all, _, err := w.c.Consents(t.Context(), person, "", puntuale.Page{})
+				if err != nil || (len(all) > 0) != (row == "opted out") {
+					t.Errorf("consent: %+v, %v", all, err)
 				}
 				if row == "opted out" {
-					if reason := all[0].Reason; !strings.HasPrefix(reason, puntuale.PreferenceReason) || !strings.Contains(reason, "131050") || !strings.Contains(reason, w.clock.Now().UTC().Format(time.RFC3339)) {
-						t.Errorf("the proof is %q", reason)
-					}
-					// A user may undo it, and a repeated report does not overrule the user.
-					if gone, err := w.c.RemoveBlacklisted(t.Context(), person, "", puntuale.Date{Year: 2026, Month: 11, Day: 21}); err != nil || !gone {
-						t.Errorf("taken out: %v, %v", gone, err)
+					if words := all[0].Words; all[0].Change != puntuale.ConsentWithdraw || !strings.Contains(words, "131050") || !strings.Contains(words, w.clock.Now().UTC().Format(time.RFC3339)) {
+						t.Errorf("the proof is %+v", all[0])
 					}
 					w.deliver(w.peer.Status(taken, "failed", w.clock.Now(), code))
-					if all, _, err = w.c.Blacklist(t.Context(), puntuale.Page{}); err != nil || len(all) != 0 {
-						t.Errorf("overruled: %+v, %v", all, err)
+					if all, _, err = w.c.Consents(t.Context(), person, "", puntuale.Page{}); err != nil || len(all) != 1 {
+						t.Errorf("told again: %+v, %v", all, err)
 					}
 				}
 			})

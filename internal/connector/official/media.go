@@ -122,7 +122,7 @@ func worthFetching(c puntuale.Content) int64 {
 // opusLook is the part of a file, in bytes from its start, that names the codec.
 const opusLook = 512
 
-// notUploaded says what an upload met.
+// notUploaded turns the error of an upload into a refusal.
 func notUploaded(err error) puntuale.Reason {
 	if unsent, ok := errors.AsType[*unsentError](err); ok {
 		return puntuale.Because(puntuale.ReasonUnsent, storable(unsent.err.Error()))

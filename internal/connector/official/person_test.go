@@ -49,26 +49,27 @@ func TestOtherNames(t *testing.T) {
 					t.Errorf("%d names, then %d", n, again)
 				}
 				w.deliver(w.peer.Prefers(w.number.ID, to, "stop", w.clock.Now()))
-				if all, _, err := w.c.Blacklist(t.Context(), puntuale.Page{}); err != nil || !has(all, to) {
-					t.Errorf("blacklist: %+v, %v", all, err)
+				if change := w.marketing(to); change != puntuale.ConsentWithdraw {
+					t.Errorf("after the opt-out: %v", change)
 				}
 				w.clock.Advance(time.Second)
 				w.deliver(w.peer.Prefers(w.number.ID, to, "resume", w.clock.Now()))
-				if all, _, err := w.c.Blacklist(t.Context(), puntuale.Page{}); err != nil || len(all) != 0 {
-					t.Errorf("blacklist after all: %+v, %v", all, err)
+				if change := w.marketing(to); change != puntuale.ConsentUndo {
+					t.Errorf("after all: %v", change)
 				}
 			})
 		})
 	}
 }
 
-func has(all []puntuale.BlacklistEntry, phone string) bool {
-	for _, e := range all {
-		if e.Phone == phone {
-			return true
-		}
+// marketing is what a person said last of marketing.
+func (w *world) marketing(phone string) puntuale.ConsentChange {
+	w.t.Helper()
+	states, err := w.c.ConsentStatuses(w.t.Context(), phone, "")
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	return false
+	return states[puntuale.PurposeMarketing].Change
 }
 
 // TestPersonID: messages to a person whose number nobody knows go to the person's id. Nothing else changes.

@@ -229,7 +229,7 @@ func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError
 			Client: prepared.Client, Session: prepared.Session, Phone: prepared.To, Stop: true, At: now, Reason: optOutReason(refusal.Code, now),
 		}}})
 		if err != nil {
-			a.log.Error("a person who wants no messages could not be put on the blacklist", "message_id", int64(prepared.Message), "error", err)
+			a.log.Error("that a person wants no marketing could not be kept", "message_id", int64(prepared.Message), "error", err)
 		}
 	}
 	return says

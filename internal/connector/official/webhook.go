@@ -17,7 +17,7 @@ import (
 	"puntuale"
 )
 
-// What one delivery may cost.
+// The most that one delivery may cost.
 const (
 	webhookMost = 3 << 20          // bytes: Meta's own bound
 	webhookWait = 10 * time.Second // how long a delivery may take until it is on disk

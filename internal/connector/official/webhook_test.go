@@ -182,7 +182,7 @@ func TestWebhooksThatSayNothing(t *testing.T) {
 	}
 }
 
-// TestWebhookOfPeople: a person's message or call opens their window, and their opt-out changes the blacklist.
+// TestWebhookOfPeople: a person's message or call opens their window, and their opt-out changes the ledger of consent.
 func TestWebhookOfPeople(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -193,32 +193,35 @@ func TestWebhookOfPeople(t *testing.T) {
 	for _, phone := range []string{person, caller} {
 		w.must(phone, text("ciao"))
 	}
-	blacklisted := func(want int) {
+	withdrawn := func(want bool) {
 		t.Helper()
-		all, _, err := w.c.Blacklist(context.Background(), puntuale.Page{})
-		if err != nil || len(all) != want {
-			t.Errorf("blacklist: %+v, %v", all, err)
+		states, err := w.c.ConsentStatuses(context.Background(), person, "")
+		if err != nil || (states[puntuale.PurposeMarketing].Change == puntuale.ConsentWithdraw) != want {
+			t.Errorf("consent: %+v, %v", states, err)
+		}
+		if all, _, err := w.c.Blacklist(context.Background(), puntuale.Page{}); err != nil || len(all) != 0 {
+			t.Errorf("the blacklist speaks of more than marketing: %+v, %v", all, err)
 		}
 	}
 	stop, resume := w.peer.Prefers("101", person, "stop", now.Add(-time.Hour)), w.peer.Prefers("101", person, "resume", now.Add(-time.Minute))
 	w.deliver(stop)
-	blacklisted(1)
+	withdrawn(true)
 	w.deliver(stop)
-	blacklisted(1)
+	withdrawn(true)
 	w.deliver(resume)
-	blacklisted(0)
+	withdrawn(false)
 	w.deliver(stop) // once more, late
-	blacklisted(0)
+	withdrawn(false)
 	// A later failure that reports the same opt-out, with proof.
 	id, taken, token := w.stored(person)
 	w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent})
 	w.deliver(w.peer.Status(taken, "failed", now, 131050))
-	blacklisted(1)
+	withdrawn(true)
 	if d := w.c.Detail(id); d.State != puntuale.Failed || italian(d.Response()) != "Il destinatario non vuole messaggi di marketing" || !strings.Contains(italian(d.Detail), "131050") || !strings.Contains(italian(d.Detail), taken.WAMID) {
 		t.Errorf("message: %+v", d)
 	}
 	w.deliver(w.peer.Prefers("101", person, "resume", now))
-	blacklisted(0)
+	withdrawn(false)
 }
 
 // TestLateFailureHolds: a failure that asks to hold the number does so where the session is open, unless the failure is

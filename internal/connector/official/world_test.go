@@ -71,7 +71,7 @@ func newWorld(t testing.TB, s setup) *world {
 	if w.vault, err = auth.NewVault(make([]byte, auth.DataKeySize)); err != nil {
 		t.Fatal(err)
 	}
-	in := intake.New(intake.Config{Store: w.w.Store, Country: price.Country, Clock: w.clock, Logger: quiet()})
+	in := intake.New(intake.Config{Store: w.w.Store, MessageMark: messageMark, Country: price.Country, Clock: w.clock, Logger: quiet()})
 	cfg := official.Config{
 		Store: w.w.Store, Unseal: w.vault.Open, Media: w.files, Take: in.Take, API: w.peer.URL, Clock: w.clock, Logger: quiet(),
 		Report: func(r puntuale.LinkReport) {
@@ -174,11 +174,12 @@ func (w *world) within() context.Context {
 // wrote opens the window of a person.
 func (w *world) wrote(phones ...string) {
 	w.t.Helper()
-	var all []puntuale.InboundMessage
+	var all []puntuale.TakenMessage
 	for _, phone := range phones {
-		all = append(all, puntuale.InboundMessage{Client: w.c.ID, Session: w.session, Phone: phone, At: w.clock.Now()})
+		m := puntuale.InboundMessage{Client: w.c.ID, Session: w.session, Phone: phone, At: w.clock.Now()}
+		all = append(all, puntuale.TakenMessage{InboundMessage: m, Names: []string{phone}})
 	}
-	if _, err := w.w.KeepHeard(context.Background(), w.clock.Now(), all); err != nil {
+	if _, err := w.w.KeepInbound(context.Background(), w.clock.Now(), all); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -289,4 +290,9 @@ func messageOf(t *testing.T, m graphtest.Taken) puntuale.MessageID {
 		t.Fatal(err)
 	}
 	return puntuale.MessageID(id)
+}
+
+// messageMark stands for a keyed hash.
+func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
+	return fmt.Sprint(client, session, chat, id)
 }

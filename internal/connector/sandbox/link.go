@@ -50,7 +50,7 @@ func (c *Connector) Online(session puntuale.SessionID) bool {
 	return online
 }
 
-// Open takes charge of a session, whose link is as it was stored: the simulated network keeps no keys of its own.
+// Open takes charge of a session and uses its stored link, because the simulated network keeps no keys.
 func (c *Connector) Open(session puntuale.Session) {
 	state := session.LinkOf()
 	c.links.mu.Lock()
@@ -105,7 +105,7 @@ func (c *Connector) Unlink(_ context.Context, session puntuale.SessionID) error 
 	return nil
 }
 
-// endPairing ends a pairing under way; when it returns, nothing of it is reported any more.
+// endPairing ends the current pairing. When it returns, the pairing reports nothing any more.
 func (l *links) endPairing(session puntuale.SessionID) {
 	l.mu.Lock()
 	s := l.open[session]
@@ -150,7 +150,7 @@ func (p *pairing) run(ctx context.Context, ended chan<- struct{}) {
 	}
 }
 
-// turn shows the next code or ends the pairing, and reports whether it did. With the lock held.
+// turn shows the next code, or ends the pairing and reports that. The caller holds the lock.
 func (p *pairing) turn(ctx context.Context, now time.Time, refused bool) (over bool) {
 	switch {
 	case ctx.Err() != nil:

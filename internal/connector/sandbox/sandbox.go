@@ -1,6 +1,6 @@
-// Package sandbox is a simulated network. It keeps a durable ledger of what reached it, apart from the message rows. It
-// shows a repeat under the same connector id once, as WhatsApp does. Numbers with magic endings misbehave on
-// purpose, so that integrators can see every outcome.
+// Package sandbox is a simulated network. It keeps a durable ledger of what reached it, separate from the message rows. Like WhatsApp, it
+// shows a message once, even if it is repeated under the same connector id. Numbers with some endings misbehave on purpose, so that
+// integrators can see every outcome.
 package sandbox
 
 import (
@@ -28,8 +28,8 @@ const (
 	sendTimeout = 10 * time.Second // added to the latency
 )
 
-// errLost is no [puntuale.SendError]: nobody can know whether the network has the message.
-// Why a message, or a link, failed at the simulated network.
+// errLost is no [puntuale.SendError]: nobody can know whether the network has the message. The others say why a message or a link failed at
+// the simulated network.
 const (
 	reasonUnlinked     puntuale.ReasonCode = "sandbox.unlinked"
 	reasonRefused      puntuale.ReasonCode = "sandbox.refused"

@@ -111,7 +111,7 @@ func (a *account) lookNow() {
 	}
 }
 
-// close ends all that runs for the session.
+// close ends everything that runs for the session.
 func (a *account) close() {
 	a.mu.Lock()
 	a.closed = true

@@ -23,7 +23,7 @@ const success = "success"
 // errNoAnswer stands for all answers that say nothing: none at all, an empty list, a proxy's page.
 var errNoAnswer = &puntuale.ReasonError{Reason: puntuale.Because(reasonNothing)}
 
-// What an answer says that leaves it open whether the message left.
+// Answers that do not say whether the message left.
 const (
 	reasonNothing    puntuale.ReasonCode = "sendapp.answer_says_nothing"
 	reasonUnreadable puntuale.ReasonCode = "sendapp.answer_unreadable"  // {1}: why

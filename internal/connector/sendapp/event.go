@@ -3,7 +3,6 @@ package sendapp
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ type report struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// readReport reads a webhook's body, false where it is none.
+// readReport reads a webhook's body, false if it is none.
 func readReport(body []byte) (report, bool) {
 	var r report
 	if json.Unmarshal(body, &r) != nil {
@@ -46,6 +45,24 @@ func (k messageKey) phone() string {
 	for _, id := range []string{k.Chat, k.ChatAlt, k.Sender} {
 		if n := numberOf(id); n != "" {
 			return n
+		}
+	}
+	return ""
+}
+
+// person is how messages name the other side of a chat with one person, "" for groups, broadcasts and others. A person who
+// hides the number has a LID.
+func (k messageKey) person() string {
+	digits, server, _ := strings.Cut(k.Chat, "@")
+	switch server {
+	case "s.whatsapp.net", "c.us":
+		return numberOf(k.Chat)
+	case "lid":
+		if n := k.phone(); n != "" {
+			return n
+		}
+		if digits, _, _ = strings.Cut(digits, ":"); digits != "" && len(digits) <= 20 && strings.Trim(digits, "0123456789") == "" {
+			return digits + "@lid"
 		}
 	}
 	return ""
@@ -97,61 +114,24 @@ func (r report) updates() (all []update) {
 	return all
 }
 
-// seconds is a moment that gateways write as a number, a text, or the halves of a long integer.
+// seconds is a moment.
 type seconds struct{ time.Time }
 
 func (s *seconds) UnmarshalJSON(text []byte) error {
-	var long struct {
-		Low int64 `json:"low"`
-	}
-	if json.Unmarshal(text, &long) == nil && long.Low > 0 {
-		text = strconv.AppendInt(nil, long.Low, 10)
-	}
-	n, err := strconv.ParseInt(string(bytes.Trim(text, `"`)), 10, 64)
-	if err == nil && n > 0 && n < 1<<40 {
+	if n, ok := whole(text); ok && n < 1<<40 {
 		s.Time = time.Unix(n, 0).UTC()
 	}
 	return nil
 }
 
-// silent are the parts of a message's content that no person wrote.
-var silent = []string{"messageContextInfo", "senderKeyDistributionMessage", "protocolMessage", "reactionMessage", "pollUpdateMessage"}
-
-// written reports whether a person wrote something. Telephones also send each other messages that no person wrote.
-func (m message) written() bool {
-	rest := maps.Clone(m.Content)
-	for _, part := range silent {
-		delete(rest, part)
+// whole reads a number above zero. Gateways write it as a number, a text, or the halves of a long integer.
+func whole(text []byte) (int64, bool) {
+	var long struct {
+		Low int64 `json:"low"`
 	}
-	return len(rest) > 0
-}
-
-// shown is what a message shows: its text or caption, and whether it has a file.
-func (m message) shown() (text string, file bool) {
-	type body struct {
-		Text    string `json:"text"`
-		Caption string `json:"caption"`
+	if json.Unmarshal(text, &long) == nil && long.Low > 0 {
+		return long.Low, true
 	}
-	if raw, ok := m.Content["conversation"]; ok && json.Unmarshal(raw, &text) == nil {
-		return text, false
-	}
-	content := m.Content
-	if raw, ok := content["documentWithCaptionMessage"]; ok {
-		var inner struct {
-			Message map[string]json.RawMessage `json:"message"`
-		}
-		if json.Unmarshal(raw, &inner) == nil {
-			content = inner.Message
-		}
-	}
-	var b body
-	if raw, ok := content["extendedTextMessage"]; ok && json.Unmarshal(raw, &b) == nil {
-		return b.Text, false
-	}
-	for _, kind := range []string{"imageMessage", "videoMessage", "audioMessage", "documentMessage", "stickerMessage"} {
-		if raw, ok := content[kind]; ok && json.Unmarshal(raw, &b) == nil {
-			return b.Caption, true
-		}
-	}
-	return "", false
+	n, err := strconv.ParseInt(string(bytes.Trim(text, `"`)), 10, 64)
+	return n, err == nil && n > 0
 }

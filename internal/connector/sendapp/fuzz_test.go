@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"puntuale"
 )
 
 // FuzzAnswer: of all answers of a gateway, only one with an id is a success.
@@ -31,16 +33,21 @@ func FuzzAnswer(f *testing.F) {
 func FuzzReport(f *testing.F) {
 	f.Add(`{"instance_id":"65F0","data":{"event":"messages.upsert","data":{"type":"append","messages":[{"key":{"id":"3EB0","remoteJid":"39333@s.whatsapp.net","fromMe":true},"messageTimestamp":{"low":1},"message":{"conversation":"x"}}]}}}`)
 	f.Add(`{"instance_id":"65F0","event":"messages.update","data":[{"key":{"id":"3EB0","fromMe":true},"update":{"status":3,"messageStubParameters":["463"]}}]}`)
+	f.Add(`{"instance_id":"65F0","event":"messages.upsert","data":{"messages":[{"key":{"id":"A","remoteJid":"177@lid"},"message":{"ephemeralMessage":{"message":{"documentMessage":{"fileName":"a/b","mediaKey":{"0":1,"1":2},"fileLength":{"low":3},"fileSha256":{"type":"Buffer","data":[1,2]},"directPath":"/v"}}}}}]}}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		r, ok := readReport([]byte(body))
 		if !ok {
 			return
 		}
 		for _, m := range r.arrivals().Messages {
-			if text, _ := m.shown(); !utf8.ValidString(text) {
-				t.Errorf("%q", text)
+			h, _ := m.shown()
+			h.ID = m.Key.ID
+			if h = h.Storable(); !utf8.ValidString(h.Text+h.ID) || strings.ContainsRune(h.Text+h.ID, 0) || utf8.RuneCountInString(h.Text) > puntuale.MaxReply {
+				t.Errorf("%+v", h)
 			}
-			_ = m.written()
+			if who := m.Key.person(); who != "" && who[0] != '+' && !strings.HasSuffix(who, "@lid") {
+				t.Errorf("%q is no person", who)
+			}
 			if to := m.Key.recipient(); to != "" && to[0] != '+' && !strings.HasSuffix(to, "@g.us") {
 				t.Errorf("%q is no recipient", to)
 			}

@@ -77,8 +77,8 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 	return nil
 }
 
-// newInstance asks the gateway for an instance, the place for one number. A gateway gives all callers the same instance
-// until it is linked, so the store refuses the second session that gets it.
+// newInstance asks the gateway for an instance, which can hold one number. A gateway gives all callers the same instance until it is
+// linked, so the store refuses the second session that gets it.
 func (c *Connector) newInstance(ctx context.Context, a *account, k *puntuale.GatewayKeys) error {
 	answered, err := c.call(ctx, *k, "create_instance", inQuery, nil)
 	switch {

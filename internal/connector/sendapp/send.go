@@ -113,8 +113,8 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 // maxNetworkID bounds an id that a gateway gives, in bytes. WhatsApp's have about 30.
 const maxNetworkID = 128
 
-// refused does to the session what an answer asks for. After an answer that says nothing it asks for a look at the
-// gateway, so that the next message does not meet the same.
+// refused does to the session what an answer asks for. After an answer that says nothing, it asks for a look at the gateway, because the
+// next message would get the same answer.
 func (a *account) refused(err error, answered answer) {
 	e := puntuale.AsSendError(err)
 	if e == nil {

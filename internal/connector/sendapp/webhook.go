@@ -14,7 +14,7 @@ import (
 	"puntuale"
 )
 
-// What one delivery may cost.
+// The most that one delivery may cost.
 const (
 	webhookMost = 1 << 20          // bytes
 	webhookWait = 10 * time.Second // for all of it
@@ -84,8 +84,8 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 // Expects reports whether a request may be a gateway's: its address has the secret.
 func (h *Webhook) Expects(r *http.Request) bool { return h.Named(r.URL.Path) != 0 }
 
-// Named returns the session that a webhook's address belongs to, 0 for an address that is none. It asks
-// no database: the secret in the address proves it.
+// Named returns the session that a webhook's address belongs to, 0 for any other address. It needs no database, because the secret in the
+// address proves the session.
 func (h *Webhook) Named(path string) puntuale.SessionID {
 	id, _, _ := strings.Cut(strings.TrimPrefix(path, puntuale.GatewayWebhooks), "/")
 	session, err := puntuale.ParseID[puntuale.SessionID](id)
@@ -150,19 +150,35 @@ type deliveryBatch struct {
 	told puntuale.InboundBatch
 }
 
-// arrived reads messages: what people wrote, and echoes of what we sent.
+// arrived reads messages: what people wrote, echoes of what we sent, and what the client's people wrote on the phone.
 func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 	for _, m := range all.Messages[:min(len(all.Messages), eventsMost)] {
-		switch {
-		case !m.Key.Mine && m.Key.phone() != "" && !strings.HasSuffix(m.Key.Chat, "@g.us") && m.written():
-			t.told.Heard = append(t.told.Heard, puntuale.InboundMessage{Client: t.from.client, Session: t.from.session, Phone: m.Key.phone(), At: t.moment(m.At)})
-		case m.Key.Mine && all.Type == "append":
-			if err := t.echo(ctx, m); err != nil {
+		h, written := m.shown()
+		h.Phone, h.Own = m.Key.person(), m.Key.Mine
+		if h.Own {
+			ours, err := t.echo(ctx, m, h, all.Type == "append")
+			if err != nil {
 				return err
 			}
+			written = written && !ours && m.Key.ID != "" && h.Phone != t.c.ownNumber(t.from.session)
+		}
+		if written && h.Phone != "" {
+			h.Client, h.Session, h.At, h.ID = t.from.client, t.from.session, t.moment(m.At), storable(m.Key.ID, maxNetworkID)
+			t.told.Heard = append(t.told.Heard, h.Storable())
 		}
 	}
 	return nil
+}
+
+// ownNumber is the number of an open session, "" for others.
+func (c *Connector) ownNumber(session puntuale.SessionID) string {
+	a := c.account(session)
+	if a == nil {
+		return ""
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.number
 }
 
 // How an echo is matched with an attempt.
@@ -171,40 +187,41 @@ const (
 	echoBefore = 5 * time.Second // clocks differ, and the network counts in seconds
 )
 
-// echo settles the message that has its id. An id that no message has settles an open attempt to the same chat with the
-// same text, if there is only one.
-func (t *deliveryBatch) echo(ctx context.Context, m message) error {
+// echo reports whether we sent a message ourselves, or may have sent it. With settles it settles the message that has its id.
+// An id that no message has settles an open attempt to the same chat with the same text, if there is only one.
+func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (ours bool, err error) {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {
-		return nil
+		return false, nil
 	}
 	known, err := t.c.cfg.Store.NetworkIDs(ctx, t.from.client, t.from.session, []string{id})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if n, ok := known[id]; ok { // the answer came, and perhaps the server ended before its outcome was stored
-		t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.ReceiptSent))
-		return nil
+		if settles {
+			t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.ReceiptSent))
+		}
+		return true, nil
 	}
 	open, err := t.c.cfg.Store.OpenAttempts(ctx, t.from.client, t.from.session, to, t.now.Add(-echoWithin))
 	if err != nil {
-		return err
+		return false, err
 	}
-	text, file := m.shown()
 	at := t.moment(m.At)
 	open = slices.DeleteFunc(open, func(o puntuale.OpenAttempt) bool {
-		return written(o.Content) != text || (o.Content.MediaURL != "") != file || at.Before(o.Begun.Add(-echoBefore).Truncate(time.Second))
+		return written(o.Content) != h.Text || (o.Content.MediaURL != "") != (h.Media != nil) || at.Before(o.Begun.Add(-echoBefore).Truncate(time.Second))
 	})
-	if len(open) != 1 {
-		return nil
+	if len(open) != 1 || !settles {
+		return len(open) > 0, nil
 	}
 	o := open[0]
 	n := puntuale.NetworkID{MessageRef: o.MessageRef, Session: t.from.session, ID: id, Token: o.Token, At: t.now}
 	if err := t.c.cfg.Store.KeepNetworkID(ctx, t.from.client, n); err != nil {
-		return err
+		return false, err
 	}
 	t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.ReceiptSent))
-	return nil
+	return true, nil
 }
 
 func (t *deliveryBatch) evidence(n puntuale.NetworkID, kind puntuale.ReceiptKind) puntuale.DeliveryReceipt {

@@ -139,8 +139,7 @@ func TestAcks(t *testing.T) {
 	})
 }
 
-// TestReplies: a person's message opens their window, and ends the runs that stop on a reply. Groups, echoes and
-// reactions do neither.
+// TestReplies: a person's message opens their window, also where the chat hides the number. Groups open none.
 func TestReplies(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -156,9 +155,6 @@ func TestReplies(t *testing.T) {
 		}
 	}
 	w.report("messages.upsert", gatewaytest.Wrote("A3", "123456-789@g.us", "ciao", false, at))
-	w.report("messages.upsert", map[string]any{"messages": []any{map[string]any{
-		"key": map[string]any{"remoteJid": "393334444444@s.whatsapp.net", "id": "A4"}, "message": map[string]any{"reactionMessage": map[string]any{"text": "👍"}},
-	}}})
 	if n := w.w.Int("select count(*) from contact where window_until > 0"); n != 2 {
 		t.Errorf("%d were heard, want 2", n)
 	}

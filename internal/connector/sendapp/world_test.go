@@ -44,6 +44,7 @@ type world struct {
 	reports map[puntuale.SessionID][]puntuale.LinkReport
 	lastID  puntuale.MessageID
 	before  func(path string) // set by asked
+	written []puntuale.InboundMessage
 }
 
 // newWorld opens a world whose session is not linked yet.
@@ -61,7 +62,7 @@ func newWorld(t testing.TB, driver storetest.Driver) *world {
 	t.Cleanup(w.hooks.Close)
 	w.conn = sendapp.New(sendapp.Config{
 		Store: w.w.Store, Seal: w.vault.Seal, Unseal: w.vault.Open, Mark: w.vault.Mark, Media: files{}, Transport: w,
-		Public: w.hooks.URL, Take: in.Take, Clock: w.clock, Logger: quiet(),
+		Public: w.hooks.URL, Take: w.taking(in.Take), Clock: w.clock, Logger: quiet(),
 		Report: func(r puntuale.LinkReport) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -70,6 +71,25 @@ func newWorld(t testing.TB, driver storetest.Driver) *world {
 	})
 	mux.Handle("/", w.conn.NewWebhook())
 	return w
+}
+
+// taking notes what is told of people's messages.
+func (w *world) taking(take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error) func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error {
+	return func(ctx context.Context, s puntuale.SessionID, in puntuale.InboundBatch) error {
+		w.mu.Lock()
+		w.written = append(w.written, in.Heard...)
+		w.mu.Unlock()
+		return take(ctx, s, in)
+	}
+}
+
+// heard returns what was told of people's messages since the last call.
+func (w *world) heard() []puntuale.InboundMessage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.written
+	w.written = nil
+	return all
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

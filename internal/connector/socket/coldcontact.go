@@ -15,9 +15,8 @@ import (
 	"puntuale"
 )
 
-// WhatsApp allows few messages to people who do not know the number. It refuses more with 463 for a while, and in the
-// end it bans the number. So these cold contacts have a pace of their own. While WhatsApp refuses them, only they wait,
-// and all other messages go on.
+// WhatsApp allows few messages to people who do not know the number. It refuses more with 463 for a while, and in the end it bans the
+// number. So these cold contacts have their own pace. While WhatsApp refuses them, only they wait, and all other messages go on.
 const (
 	holdFirst   = time.Hour // a hold whose end the network does not say
 	holdLongest = 24 * time.Hour
@@ -181,7 +180,7 @@ func (s *coldContactLimiter) slot(ctx context.Context, m puntuale.MessageID) (ti
 	return at, nil
 }
 
-// earliest returns the first moment that no message has. With the lock held.
+// earliest returns the first moment that no message has. The caller holds the lock.
 func (s *coldContactLimiter) earliest(now time.Time) time.Time {
 	at := now
 	if s.pace.ColdPerMinute > 0 && s.next.After(at) {
@@ -195,7 +194,7 @@ func (s *coldContactLimiter) earliest(now time.Time) time.Time {
 	return at
 }
 
-// take gives a message a slot. With the lock held.
+// take gives a message a slot. The caller holds the lock.
 func (s *coldContactLimiter) take(m puntuale.MessageID, at, now time.Time) {
 	if len(s.slots)%1000 == 999 { // forget slots of messages that were cancelled
 		for id, slot := range s.slots {

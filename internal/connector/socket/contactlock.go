@@ -18,18 +18,18 @@ import (
 	"puntuale/internal/clock"
 )
 
-// The library reads an encryption state, works with it and writes it back. Several goroutines do so at once: one
-// decrypts, one encrypts a message, one encrypts again for a device that asks. If two goroutines work on the same state,
-// the later one overwrites the change of the earlier one. Then the next message leaves under a message number that was
-// used before. The recipient takes it for a repeat, acknowledges it, and never shows it. So each contact has a lock, and
-// only its owner changes the contact's states. The code calls owning it a turn.
+// The library reads an encryption state, works with it and writes it back. Several goroutines do so at once: one decrypts, one encrypts a
+// message, one encrypts again for a device that asks. If two goroutines work on the same state, the later one overwrites the change of the
+// earlier one. Then the next message leaves under a message number that was used before. The recipient takes it for a repeat, acknowledges
+// it, and never shows it. So each contact has a lock, and only its owner changes the contact's states. In the code, a turn is the time in
+// which one goroutine owns a lock.
 //
-// Two rules prevent deadlocks and long waits. A goroutine that has a database connection never waits for a lock, because
-// there may be only one connection. And a goroutine that waits for the network normally has no lock.
+// Two rules prevent deadlocks and long waits. A goroutine that has a database connection never waits for a lock, because there may be only
+// one connection. And a goroutine that waits for the network normally has no lock.
 //
-// A decryption that finds a contact locked therefore gives up its transaction, waits for the lock, and begins again. A
-// message that is sent reads the states without a lock. If another goroutine had the lock before it writes them, the
-// message is encrypted once more, this time with the lock.
+// A decryption that finds a contact locked therefore gives up its transaction, waits for the lock, and begins again. A message that is sent
+// reads the states without a lock. If another goroutine had the lock before it writes them, the message is encrypted once more, this time
+// with the lock.
 
 // errMoved says that another goroutine changed a state while a message was encrypted. No byte of the message left.
 var errMoved = errors.New("the state of encryption changed meanwhile")

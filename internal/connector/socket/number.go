@@ -79,7 +79,7 @@ func (n *number) change(change func(m *linkMachine)) {
 	n.tell()
 }
 
-// act begins what a new state asks for. With the lock held.
+// act begins what a new state asks for. The caller holds the lock.
 func (n *number) act() {
 	select {
 	case <-n.settled:
@@ -94,13 +94,13 @@ func (n *number) act() {
 	case link.Condition == puntuale.Outdated:
 		n.begin(n.awaitVersion)
 	case link.State == puntuale.LinkOnline, link.State == puntuale.LinkPairing:
-		// the login or pairing under way goes on
+		// The login or pairing under way continues.
 	default:
 		n.begin(func(context.Context, int) {})
 	}
 }
 
-// tell reports the state if it changed. With the lock held.
+// tell reports the state if it changed. The caller holds the lock.
 func (n *number) tell() {
 	if n.state.link.Equal(n.shown) {
 		return
@@ -114,7 +114,7 @@ func (n *number) tell() {
 	n.c.cfg.Report(n.shown)
 }
 
-// known notes that the state is no longer the one that the number began with. With the lock held.
+// known notes that the state is no longer the one that the number began with. The caller holds the lock.
 func (n *number) known() {
 	select {
 	case <-n.looked:
@@ -123,7 +123,7 @@ func (n *number) known() {
 	}
 }
 
-// begin ends what is under way, with its client, and starts do in a new epoch. With the lock held.
+// begin ends what is under way, with its client, and starts do in a new epoch. The caller holds the lock.
 func (n *number) begin(do func(ctx context.Context, epoch int)) {
 	n.end()
 	n.epoch++

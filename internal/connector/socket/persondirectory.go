@@ -51,7 +51,7 @@ const (
 	reasonNotLinked        puntuale.ReasonCode = "socket.not_linked"
 )
 
-// overLimit is the network's word for a query too many.
+// overLimit is the network's word for too many queries.
 const overLimit = "429 rate-overlimit"
 
 // personDirectory knows who has WhatsApp, of the people that one number asked about. Its methods may be called by many

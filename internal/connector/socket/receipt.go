@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"go.mau.fi/whatsmeow"
-	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
-	"google.golang.org/protobuf/proto"
 
 	"puntuale"
 )
@@ -72,46 +70,6 @@ func (n *number) take(told puntuale.InboundBatch) bool {
 	return true
 }
 
-// wrote takes an inbound message. It looks at the content only to see whether it is a message.
-func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
-	if e.Info.IsFromMe || !isMessage(e.Message) {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
-	defer cancel()
-	var told puntuale.InboundBatch
-	heard := func(who string) {
-		told.Heard = append(told.Heard, puntuale.InboundMessage{Client: n.client, Session: n.id, Phone: who, At: n.moment(e.Info.Timestamp)})
-	}
-	switch e.Info.Chat.Server {
-	case types.GroupServer:
-		// A message in a group opens no window of its writer. It counts as an answer of the group if we wrote to the
-		// group.
-		if known, err := n.strangers.knows(ctx, e.Info.Chat.String()); err == nil && known {
-			heard(e.Info.Chat.String())
-		}
-	case types.DefaultUserServer, types.HiddenUserServer:
-		phone, lid := n.bothOf(ctx, cli, e.Info.Sender.ToNonAD(), e.Info.SenderAlt.ToNonAD())
-		if !phone.IsEmpty() {
-			heard("+" + phone.User)
-		}
-		if !lid.IsEmpty() { // under the LID only if we wrote to the LID
-			if known, err := n.strangers.knows(ctx, lid.String()); phone.IsEmpty() || err == nil && known {
-				heard(lid.String())
-			}
-		}
-	}
-	if !n.take(told) {
-		return false
-	}
-	for _, h := range told.Heard {
-		if err := n.strangers.acquaint(ctx, h.Phone, longPast); err != nil {
-			n.log.Warn("that somebody wrote could not be kept", "error", err)
-		}
-	}
-	return true
-}
-
 // longPast is the moment of acquaintance for people who wrote first, so that they do not count as cold contacts of any
 // day.
 var longPast = time.UnixMicro(1).UTC()
@@ -132,17 +90,4 @@ func (n *number) bothOf(ctx context.Context, cli *whatsmeow.Client, one, other t
 		}
 	}
 	return phone, lid
-}
-
-// isMessage reports whether a person wrote a message. Messages between devices and reactions are none.
-func isMessage(m *waE2E.Message) bool {
-	if m == nil || m.ProtocolMessage != nil || m.ReactionMessage != nil || m.EncReactionMessage != nil || m.PollUpdateMessage != nil || m.KeepInChatMessage != nil {
-		return false
-	}
-	bare, ok := proto.Clone(m).(*waE2E.Message)
-	if !ok {
-		return false
-	}
-	bare.SenderKeyDistributionMessage, bare.MessageContextInfo, bare.FastRatchetKeySenderKeyDistributionMessage = nil, nil, nil
-	return proto.Size(bare) > 0
 }

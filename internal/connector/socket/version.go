@@ -110,7 +110,7 @@ func (v *versions) refuse(c *Connector, version store.WAVersionContainer) {
 	}
 }
 
-// look starts the search for a later version, unless one is under way. With the lock held.
+// look starts the search for a later version, unless one is under way. The caller holds the lock.
 func (v *versions) look(c *Connector) {
 	if !v.looking {
 		v.looking = true

@@ -182,7 +182,7 @@ func (w *world) take(_ context.Context, session puntuale.SessionID, told puntual
 	}
 	w.told = append(w.told, told)
 	for _, h := range told.Heard {
-		w.wrote[h.Phone] = true
+		w.wrote[h.Phone] = w.wrote[h.Phone] || !h.Own
 	}
 	w.changes()
 	return nil

@@ -15,7 +15,7 @@ import (
 // maxEmail bounds a login's e-mail, in characters.
 const maxEmail = 320
 
-// What a new client gets besides what was asked for.
+// The words that a new client gets if the request names none.
 const (
 	firstSession = "Principale"
 	firstKey     = "principale"
@@ -33,7 +33,7 @@ type NewClient struct {
 	Sandbox  *bool            // whether the default session is a sandbox; nil: as the server is set
 }
 
-// CreatedClient is a new client with its default session and its key, which is shown only now.
+// CreatedClient is a new client with its default session and its key, which is shown only once.
 type CreatedClient struct {
 	ID      puntuale.ClientID
 	Session puntuale.SessionID
@@ -43,8 +43,8 @@ type CreatedClient struct {
 	Invitation Invitation // where one was asked for
 }
 
-// CreateClient creates a client with its login, its default session and its first key, or nothing. Codes: invalid;
-// conflict when the login e-mail exists among the partner's.
+// CreateClient creates a client with its login, its default session and its first key, or creates nothing. Codes: invalid; conflict when
+// the login e-mail exists among the partner's.
 func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[CreatedClient]) (CreatedClient, error) {
 	f := request.Faults(r.Faults)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
@@ -134,7 +134,7 @@ func hasAt(email string) bool {
 	return len(email) > 2 && strings.Contains(email[1:len(email)-1], "@")
 }
 
-// newAccount makes the account of a type, as of now.
+// newAccount makes an account of a type at the present moment.
 func (c *Accounts) newAccount(kind puntuale.AccountType, now time.Time) (puntuale.Client, error) {
 	account := puntuale.NewAccount(kind, puntuale.Date{})
 	loc, err := c.zones.Load(account.Zone)

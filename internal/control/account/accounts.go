@@ -25,7 +25,7 @@ type Config struct {
 	Resolver Resolver // proves partners' host names; needed where somebody signs in
 }
 
-// SignInStores are what signing in asks of the store. Its fields are all set, or none is.
+// SignInStores are the parts of the store for signing in. All fields are set, or none.
 type SignInStores struct {
 	Users       puntuale.LoginStore
 	Tickets     puntuale.TicketStore
@@ -34,8 +34,8 @@ type SignInStores struct {
 	Tries       puntuale.TryStore
 }
 
-// Accounts answers for partners, for the limits of their clients, and for the people who sign in. It keeps no state and
-// may be used by many goroutines at once.
+// Accounts does what partners and people who sign in ask, and keeps the limits of clients. It has no state. Many goroutines may use it at
+// once.
 type Accounts struct {
 	control  *control.Control
 	tenants  puntuale.TenantStore

@@ -34,7 +34,7 @@ type BrandChange struct {
 
 var colourShape = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
 
-// Host returns the partner and its looks.
+// Host returns the partner and its brand.
 func (p *Partner) Host(ctx context.Context) (puntuale.Host, error) { return p.tenant.Host(ctx) }
 
 // Faults of this file.
@@ -45,8 +45,8 @@ const (
 	faultNotPicture       puntuale.ReasonCode = "fault.not_picture"
 )
 
-// SetBrand changes the looks. Another host name than before waits to be confirmed. Codes: invalid; conflict when the name
-// is another partner's; precondition_failed.
+// SetBrand changes the brand. A new host name waits to be confirmed. Codes: invalid; conflict when the name is another partner's;
+// precondition_failed.
 func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 	b := puntuale.Brand{Name: strings.TrimSpace(r.Name), Colour: strings.ToLower(strings.TrimSpace(r.Colour))}
 	var f request.Faults
@@ -71,7 +71,7 @@ func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 	return nil
 }
 
-// logo looks into a picture before it is shown to others: only its first bytes say what it is.
+// logo checks a picture before others see it. It trusts only the first bytes to say what it is.
 func logo(f *request.Faults, content []byte) ([]byte, string) {
 	if content == nil {
 		return nil, ""

@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// A partner's pages are served at a host name of its own once the name is confirmed. A DNS record that only the name's
-// owner can set confirms it, or the operator does. Until then the partner merely asks for it, as any other partner may.
+// A partner's pages are served at the partner's own host name, once the name is confirmed. A DNS record that only the name's owner can set
+// confirms it, or the operator does. Until then the partner merely asks for it, as any other partner may.
 
 // Resolver asks DNS. [net.Resolver] is one.
 type Resolver interface {
@@ -36,11 +36,11 @@ const (
 	dnsWithin  = 5 * time.Second
 )
 
-// hostShape is a host name in ASCII and small letters that has a domain. No address of a network fits.
+// hostShape is a host name in ASCII and small letters that has a domain. IP addresses do not match.
 var hostShape = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$`)
 
-// hostName reads a host name in any form that reaches the same host: with a port, a final dot, capitals or letters
-// beyond ASCII. It returns the one form that is stored and compared.
+// hostName reads a host name in any form that reaches the same host: with a port, a final dot, capitals or letters beyond ASCII. It returns
+// the normal form, which is stored and compared.
 func hostName(text string) (name string, ok bool) {
 	name = strings.TrimSpace(text)
 	if host, _, err := net.SplitHostPort(name); err == nil {
@@ -51,7 +51,7 @@ func hostName(text string) (name string, ok bool) {
 	return name, err == nil && len(name) <= 253 && hostShape.MatchString(name)
 }
 
-// ownHost is the host name of the service's public address; "" where it has none.
+// ownHost is the host name of the service's public address; "" if it has none.
 func ownHost(public string) string {
 	u, err := url.Parse(public)
 	if err != nil {
@@ -89,9 +89,8 @@ func (p *Partner) HostProof(name string) HostProof {
 	return HostProof{proofLabel + name, "puntuale=" + p.accounts.vault.Mark("host name", idText(p.id), name)}
 }
 
-// ProveHost confirms the host name that the partner asks for, where DNS has its record now. Codes: not_found (the
-// partner asks for none), invalid (there is no such record), conflict (the name is another partner's), busy (DNS did not
-// answer), rate_limited.
+// ProveHost confirms the host name that the partner asks for, if DNS has its record now. Codes: not_found (the partner asks for none),
+// invalid (there is no such record), conflict (the name is another partner's), busy (DNS did not answer), rate_limited.
 func (p *Partner) ProveHost(ctx context.Context) error {
 	h, err := p.tenant.Host(ctx)
 	if err != nil {
@@ -135,8 +134,8 @@ func (c *Accounts) askDNS(ctx context.Context, proof HostProof) error {
 	return nil
 }
 
-// ConfirmHost confirms, as an operator does, the host name that a partner asks for. Codes: invalid, at confirm; not_found
-// (the partner does not ask for this name); conflict (it is another partner's).
+// ConfirmHost is for operators: it confirms the host name that a partner asks for. Codes: invalid, at confirm; not_found (the partner does
+// not ask for this name); conflict (it is another partner's).
 func (c *Accounts) ConfirmHost(ctx context.Context, partner puntuale.PartnerID, text string) error {
 	name, ok := hostName(text)
 	switch {
@@ -151,7 +150,7 @@ func (c *Accounts) ConfirmHost(ctx context.Context, partner puntuale.PartnerID, 
 	return nil
 }
 
-// WithdrawHost ends, as an operator does, the confirmation of a partner's host name. Codes: not_found.
+// WithdrawHost is for operators: it ends the confirmation of a partner's host name. Codes: not_found.
 func (c *Accounts) WithdrawHost(ctx context.Context, partner puntuale.PartnerID) error {
 	if err := c.tenants.Partner(partner).WithdrawHost(ctx); err != nil {
 		return fmt.Errorf("withdraw the host name of partner %d: %w", partner, err)

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Invitation is a link's secret, which is shown only now: who has it sets the user's password, once.
+// Invitation is a link's secret, which is shown only once. Its owner can set the user's password once.
 type Invitation struct {
 	Secret  string
 	Expires time.Time
@@ -21,8 +21,8 @@ func (c *Accounts) newInvitation() (Invitation, *puntuale.Invitation) {
 	return i, &puntuale.Invitation{Hash: ticketHash(i.Secret), Expires: i.Expires}
 }
 
-// Invite creates a user who sets a password by the invitation. Codes: invalid; quota_reached; conflict when the e-mail is
-// in use among the partner's users, those of its clients included.
+// Invite creates a user who sets a password by the invitation. Codes: invalid; quota_reached; conflict when the e-mail is in use among the
+// partner's users, its clients' users included.
 func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation, error) {
 	u, err := t.newUser(r)
 	if err != nil {
@@ -35,8 +35,8 @@ func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation
 	return bare(u), invitation, nil
 }
 
-// InviteAgain makes an invitation in the place of any other, also for a user who lost the password. The old password is
-// right until the new one is set. Codes: not_found.
+// InviteAgain replaces a user's invitation by a new one, also for a user who lost the password. The old password stays valid until the new
+// one is set. Codes: not_found.
 func (t *Team) InviteAgain(ctx context.Context, id string) (Invitation, error) {
 	login, err := loginID(id)
 	if err != nil {
@@ -49,7 +49,7 @@ func (t *Team) InviteAgain(ctx context.Context, id string) (Invitation, error) {
 	return invitation, nil
 }
 
-// Uninvite makes a user's invitation worth nothing. Codes: not_found.
+// Uninvite withdraws a user's invitation. Codes: not_found.
 func (t *Team) Uninvite(ctx context.Context, id string) error {
 	login, err := loginID(id)
 	if err != nil {
@@ -63,10 +63,10 @@ func (t *Team) Uninvite(ctx context.Context, id string) error {
 
 const faultInvitationSpent puntuale.ReasonCode = "invitation.spent"
 
-// errSpent is the one answer to an invitation that is used, withdrawn, too old, or never was.
+// errSpent is the answer to every invitation that is used, withdrawn, expired or unknown.
 func errSpent() error { return unauthorized(faultInvitationSpent) }
 
-// Invited returns who a valid invitation is for. Codes: unauthorized.
+// Invited returns the user of a valid invitation. Codes: unauthorized.
 func (c *Accounts) Invited(ctx context.Context, secret string) (*Person, error) {
 	id, err := c.door.Invitations.Invited(ctx, ticketHash(secret), c.clock.Now())
 	switch {
@@ -78,8 +78,8 @@ func (c *Accounts) Invited(ctx context.Context, secret string) (*Person, error) 
 	return c.userOf(ctx, id)
 }
 
-// Join takes an invitation and sets the password of its user, who is not signed in by that. All that the user had open
-// ends. Codes: unauthorized, invalid.
+// Join takes an invitation and sets the password of its user. This does not sign the user in. It ends all visits and pending steps of the
+// user. Codes: unauthorized, invalid.
 func (c *Accounts) Join(ctx context.Context, secret, password string) (*Person, error) {
 	p, err := c.Invited(ctx, secret)
 	if err != nil {

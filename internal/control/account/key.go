@@ -18,13 +18,13 @@ const (
 	maxKeyGrace = 90 * 24 * time.Hour
 )
 
-// IssuedKey is a new key, which is shown only now.
+// IssuedKey is a new key, which is shown only once.
 type IssuedKey struct {
 	puntuale.Key
 	Plain string
 }
 
-// owned is whose keys a call is about: a client's, or the partner's own.
+// owned says who owns the keys of a call: a client, or the partner.
 type owned struct {
 	partner *Partner
 	client  puntuale.ClientID // 0: the partner's own
@@ -102,9 +102,8 @@ func (o owned) create(ctx context.Context, name string, once *control.Keyed[Issu
 
 const faultNotInSeconds puntuale.ReasonCode = "fault.not_in_seconds"
 
-// RotateKey makes a key of the same name in the place of another. The old key stays valid for the grace period in
-// seconds; nil is a day. found are faults that the caller found in the request itself. Codes: not_found, invalid,
-// quota_reached.
+// RotateKey replaces a key by a new one of the same name. The old key stays valid for the grace period in seconds; nil is a day. found are
+// faults that the caller found in the request itself. Codes: not_found, invalid, quota_reached.
 func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o control.Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
@@ -173,7 +172,7 @@ func (o owned) revoke(ctx context.Context, key string) error {
 	return nil
 }
 
-// key finds one of the keys.
+// key finds one key by its id.
 func (o owned) key(ctx context.Context, key string) (puntuale.Key, error) {
 	keys, err := o.keys(ctx)
 	if err != nil {
@@ -187,7 +186,8 @@ func (o owned) key(ctx context.Context, key string) (puntuale.Key, error) {
 	return puntuale.Key{}, puntuale.NotFound(puntuale.NoKey)
 }
 
-// A partner's own keys, as its owner sees them in the dashboard. Keys do not make keys: who holds one cannot outlive it.
+// A partner's own keys, as its owner sees them in the dashboard. Keys cannot make keys, so somebody who holds a key loses access when the
+// key ends.
 
 // OwnKeys lists the partner's own valid keys by id.
 func (p *Partner) OwnKeys(ctx context.Context) ([]puntuale.Key, error) { return p.owned().keys(ctx) }
@@ -202,7 +202,7 @@ func (p *Partner) CreateOwnKey(ctx context.Context, name string) (IssuedKey, err
 	return p.owned().create(ctx, name, nil)
 }
 
-// RotateOwnKey makes a key in the place of another, which stays valid for a day. Codes: not_found; conflict as above.
+// RotateOwnKey replaces a key by a new one. The old one stays valid for a day. Codes: not_found; conflict as above.
 func (p *Partner) RotateOwnKey(ctx context.Context, key string) (IssuedKey, error) {
 	old, err := p.owned().key(ctx, key)
 	if err != nil {
@@ -216,8 +216,8 @@ func (p *Partner) RevokeOwnKey(ctx context.Context, key string) error {
 	return p.owned().revoke(ctx, key)
 }
 
-// ClientKeys are a client's own keys, as its owner sees them in the dashboard. Keys do not make keys: who holds one cannot
-// outlive it.
+// ClientKeys are a client's own keys, as its owner sees them in the dashboard. Keys cannot make keys, so somebody who holds a key loses
+// access when the key ends.
 type ClientKeys struct {
 	partner *Partner
 	client  string
@@ -239,7 +239,7 @@ func (k ClientKeys) Create(ctx context.Context, name string) (IssuedKey, error) 
 	return k.partner.CreateKey(ctx, k.client, name, control.Once[IssuedKey]{})
 }
 
-// Rotate makes a key in the place of another, which stays valid for a day. Codes: not_found.
+// Rotate replaces a key by a new one. The old one stays valid for a day. Codes: not_found.
 func (k ClientKeys) Rotate(ctx context.Context, key string) (IssuedKey, error) {
 	return k.partner.RotateKey(ctx, k.client, key, nil, control.Once[IssuedKey]{})
 }

@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// A browser keeps a sealed cookie that says which users signed in there before. Attempts from such a browser have a count
-// of their own: nobody elsewhere can use them up, and so keep the owner out. A changed password ends what it says.
+// A browser keeps a sealed cookie that says which users signed in there before. Attempts from such a browser are counted separately. So
+// nobody elsewhere can use up these attempts and keep the user out. The cookie is not valid any more after the user changes the password.
 
 // visitor is one user who signed in at a browser.
 type visitor struct {
@@ -24,7 +24,7 @@ const (
 	mostVisitors  = 8 // users of one browser
 )
 
-// visitors opens a browser's cookie; nil where it has none of ours.
+// visitors opens a browser's cookie; nil if it has none of ours.
 func (c *Accounts) visitors(cookie string) (all []visitor) {
 	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
 	if err != nil || len(sealed) == 0 {
@@ -47,7 +47,7 @@ func (c *Accounts) visitorOf(users []puntuale.User, cookie string) (visitor, boo
 	return visitor{}, false
 }
 
-// Browser returns the cookie that the person's browser is to keep instead of the one it has, "" for none.
+// Browser returns the cookie that replaces the one in the person's browser, "" for none.
 func (p *Person) Browser(cookie string) (string, error) {
 	all := []visitor{{p.user.ID, p.user.Stamp, rand.Text()}}
 	for _, d := range p.accounts.visitors(cookie) {

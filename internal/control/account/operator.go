@@ -23,7 +23,7 @@ type NewPartner struct {
 	Password string
 }
 
-// CreatePartner creates a partner with its login and its first key, which is shown only now. Codes: invalid.
+// CreatePartner creates a partner with its login and its first key, which is shown only once. Codes: invalid.
 func (c *Accounts) CreatePartner(ctx context.Context, r NewPartner) (puntuale.PartnerID, string, error) {
 	if err := r.check(); err != nil {
 		return 0, "", err
@@ -65,8 +65,8 @@ func (r NewPartner) check() error {
 
 const faultNotInHours puntuale.ReasonCode = "fault.not_in_hours"
 
-// RotateKey makes a new key for the owner of an old one, which stays valid for the grace period. Codes: unauthorized
-// when the old key is nobody's; invalid where the grace period is not 0 to 90 days.
+// RotateKey makes a new key for the owner of an old one, which stays valid for the grace period. Codes: unauthorized when nobody has the
+// old key; invalid when the grace period is not 0 to 90 days.
 func (c *Accounts) RotateKey(ctx context.Context, old string, grace time.Duration) (string, error) {
 	if grace < 0 || grace > maxKeyGrace {
 		return "", puntuale.Invalid(puntuale.Fault{Location: "grace", Code: faultNotInHours, Args: []string{"0", strconv.Itoa(int(maxKeyGrace.Hours()))}})
@@ -86,7 +86,7 @@ func (c *Accounts) RotateKey(ctx context.Context, old string, grace time.Duratio
 	return plain, nil
 }
 
-// slug makes a partner's part of an address from its name.
+// slug makes the partner's part of an address from the partner's name.
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

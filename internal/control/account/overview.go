@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// ClientRow is a client as a partner's list shows it.
+// ClientRow is a client in a partner's list.
 type ClientRow struct {
 	puntuale.Client
 	puntuale.ClientStatus
@@ -24,13 +24,13 @@ type ClientSearch struct {
 	Page  request.Page
 }
 
-// soon is how near a last day is for it to be near, in days.
+// soon is how many days before the last day a client counts as expiring.
 const soon = 60
 
-// mostExpiring bounds the list of those whose last day is near.
+// mostExpiring bounds the list of expiring clients.
 const mostExpiring = 1000
 
-// FindClients lists the partner's clients by name, with how they are. Codes: invalid.
+// FindClients lists the partner's clients by name, with their status. Codes: invalid.
 func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow, string, error) {
 	var f request.Faults
 	f.Word("query.state", s.State, "", string(puntuale.StateActive), string(puntuale.StateSuspended), string(puntuale.StateExpired), string(puntuale.StateExpiring), string(puntuale.StateEmpty))
@@ -49,7 +49,7 @@ func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow,
 	return rows, next, err
 }
 
-// rows adds to clients how they are.
+// rows adds the status to clients.
 func (p *Partner) rows(ctx context.Context, found []puntuale.Client, now time.Time) ([]ClientRow, error) {
 	days := make([]puntuale.ClientDay, len(found))
 	for i, c := range found {
@@ -66,7 +66,7 @@ func (p *Partner) rows(ctx context.Context, found []puntuale.Client, now time.Ti
 	return rows, nil
 }
 
-// Row returns one client with how it is. Codes: not_found.
+// Row returns one client with its status. Codes: not_found.
 func (p *Partner) Row(ctx context.Context, id string) (ClientRow, error) {
 	account, err := p.Account(ctx, id)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *Partner) Row(ctx context.Context, id string) (ClientRow, error) {
 	return rows[0], nil
 }
 
-// Expiring lists clients by their last day. It is today, one of the next 60 days, or one of the 30 days before.
+// Expiring lists clients by their last day, if that is today, in the next 60 days, or in the last 30 days.
 func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	now := p.accounts.clock.Now()
 	today := p.accounts.control.Today(now)
@@ -90,9 +90,8 @@ func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	return p.rows(ctx, found, now)
 }
 
-// Totals counts the messages that were sent, that failed, and that are to be sent, by day. They are one client's, or
-// with "" all clients'. It reaches from so many days ago to so many days ahead, 400 either way at most. Each day is in
-// the list. Codes: not_found.
+// Totals counts, by day, the messages that were sent, that failed, and that will be sent. It counts one client's messages, or with "" those
+// of all clients. It reaches so many days back and so many ahead, at most 400 each. Each day is in the list. Codes: not_found.
 func (p *Partner) Totals(ctx context.Context, client string, back, ahead int) ([]puntuale.DayTotal, error) {
 	now := p.accounts.clock.Now()
 	today, id := p.accounts.control.Today(now), puntuale.ClientID(0)

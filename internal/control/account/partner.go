@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Partner is a partner seen through its own key, or by one of its users.
+// Partner is a partner reached by its own key, or by one of its users.
 type Partner struct {
 	accounts *Accounts
 	id       puntuale.PartnerID
@@ -19,7 +19,7 @@ type Partner struct {
 	plain    string // the key, under which answers that hold keys are sealed
 }
 
-// Partner returns the partner whose key it is. Codes: forbidden for other keys.
+// Partner returns the partner that owns the key. Codes: forbidden for other keys.
 func (c *Accounts) Partner(caller *control.Caller) (*Partner, error) {
 	id, key, err := caller.Partner()
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	return accounts, f.Err()
 }
 
-// number shows an id as the number that it is, and anything else as it was written.
+// number returns an id as a number, and any other text unchanged.
 func number(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
@@ -147,7 +147,7 @@ func (p *Partner) DeleteClient(ctx context.Context, id string) error {
 	return nil
 }
 
-// clientID reads a client's id as a path shows it. A text that is no id names no client.
+// clientID reads a client's id from a path. A text that is no id names no client.
 func clientID(text string) (puntuale.ClientID, error) {
 	id, err := puntuale.ParseID[puntuale.ClientID](text)
 	if err != nil {

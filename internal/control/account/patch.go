@@ -10,10 +10,11 @@ import (
 	"github.com/nyaruka/phonenumbers"
 
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/control/request"
 )
 
-// Bounds of what a partner sets.
+// Bounds of the values that a partner sets.
 const (
 	maxCredits     = 1_000_000_000
 	maxCap         = 1_000_000_000
@@ -21,7 +22,7 @@ const (
 	maxOwnHolidays = 1000
 )
 
-// ClientChange is a partner's request to change a client; what is not set stays.
+// ClientChange is a partner's request to change a client; a field that is not set changes nothing.
 type ClientChange struct {
 	Name     puntuale.Change[string]
 	Phone    puntuale.Change[string]
@@ -38,13 +39,14 @@ type ClientChange struct {
 	Credits    puntuale.Change[*int64] // nil: unlimited
 	CreditsAdd puntuale.Change[int64]
 	Suspended  puntuale.Change[bool]
+	Settings   puntuale.SettingsPatch
 	Quotas     map[puntuale.Quota]*int64 // nil: the default again
 
 	Known  []puntuale.Version // the client's version must be one of these; none: any
 	Faults []puntuale.Fault   // found by the caller in the request itself
 }
 
-// ChangeClient changes a client and returns it as it is then. Codes: not_found, invalid, precondition_failed.
+// ChangeClient changes a client and returns it after the change. Codes: not_found, invalid, precondition_failed.
 func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (puntuale.Client, error) {
 	account, err := p.Account(ctx, id)
 	if err != nil {
@@ -62,16 +64,17 @@ func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (
 	return changed, nil
 }
 
-// patch reads a request as a whole, against the account as it is.
+// patch checks a request as a whole against the present account.
 func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time) (puntuale.ClientPatch, error) {
 	f := request.Faults(r.Faults)
 	patch := puntuale.ClientPatch{
 		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.refillTo(account.Type), Zone: r.Zone, Features: r.Features,
-		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended, Quotas: r.Quotas, Known: r.Known,
+		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended, Settings: r.Settings, Quotas: r.Quotas, Known: r.Known,
 	}
 	r.checkTexts(&f)
 	r.checkCredits(&f, account)
 	r.checkQuotas(&f)
+	control.CheckSettings(&f, r.Settings)
 	if r.Region.Set {
 		patch.Region = puntuale.Change[string]{Set: true, To: region(&f, r.Region.To)}
 	}
@@ -165,8 +168,8 @@ func (r *ClientChange) checkQuotas(f *request.Faults) {
 	}
 }
 
-// moments gives a changed account what follows from its zone and its creation day: the end of the last day, and the
-// next refill. It looks at the account as it is stored, because another call may have changed the zone meanwhile.
+// moments computes the moments of a changed account from its zone and its creation day: the end of the last day, and the next refill. It
+// uses the stored account, because another call may have changed the zone meanwhile.
 func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
@@ -184,9 +187,8 @@ func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Tim
 	return account
 }
 
-// refillTo is what an account is refilled to from now on: what it was granted last, never what is merely left. What a
-// partner grants counts whether or not there are refills yet, so that the order of changes makes no difference. A baby
-// account has its refill by its type, and keeps it.
+// refillTo is the number of credits after each refill: the last granted number, never the rest. A grant counts even before refills are set
+// up, so that the order of changes makes no difference. A baby account has the refill of its type, and keeps it.
 func (r *ClientChange) refillTo(kind puntuale.AccountType) puntuale.Change[int64] {
 	switch {
 	case r.RefillTo.Set || !r.Credits.Set || kind == puntuale.AccountBaby:
@@ -197,7 +199,7 @@ func (r *ClientChange) refillTo(kind puntuale.AccountType) puntuale.Change[int64
 	return puntuale.Change[int64]{Set: true, To: *r.Credits.To}
 }
 
-// region reads a country that numbers without one are taken to be of.
+// region reads the country of numbers that have no country code.
 func region(f *request.Faults, text string) string {
 	text = strings.ToUpper(strings.TrimSpace(text))
 	if _, known := phonenumbers.GetSupportedRegions()[text]; !known {

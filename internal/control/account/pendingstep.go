@@ -41,9 +41,8 @@ func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s 
 	return &Person{c, user, host}, nil
 }
 
-// Ticket makes the secret of a link with which somebody goes on as the user, until the deadline of its kind.
-// UnfinishedTicket signs in without a second factor. UnfinishedInvitation is for a new user's password. Codes:
-// not_found.
+// Ticket makes the secret of a link by which somebody continues as the user, until the deadline of its kind. UnfinishedTicket signs in
+// without a second factor. UnfinishedInvitation is for a new user's password. Codes: not_found.
 func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, user puntuale.LoginID) (string, error) {
 	u, _, err := c.door.Users.UserByID(ctx, user)
 	if err != nil {
@@ -56,12 +55,12 @@ func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, us
 	return plain, nil
 }
 
-// Holder returns whose ticket it is, which stays valid. Codes: unauthorized, with [ErrOver].
+// Holder returns the user of a ticket, which stays valid. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Holder(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
 	return c.holder(ctx, kind, plain, c.door.Tickets.Ticket)
 }
 
-// Redeem returns whose ticket it is; it is worth nothing from then on. Codes: unauthorized, with [ErrOver].
+// Redeem returns the user of a ticket, which is not valid any more afterwards. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Redeem(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
 	return c.holder(ctx, kind, plain, c.door.Tickets.SpendTicket)
 }

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// ErrSuspended says that a client's user is kept out because the account is suspended.
+// ErrSuspended says that a client's user cannot sign in because the account is suspended.
 var ErrSuspended = errors.New("the account is suspended")
 
 // Person is somebody who signed in: a user of a partner, or of one client.
@@ -23,8 +23,7 @@ type Person struct {
 	host     puntuale.Host
 }
 
-// Person returns the user with the identifier, unless everything that they had open was ended since stamp was read.
-// Codes: unauthorized.
+// Person returns the user with the identifier, unless the user's visits were ended after stamp was read. Codes: unauthorized.
 func (c *Accounts) Person(ctx context.Context, id puntuale.LoginID, stamp int64) (*Person, error) {
 	user, host, err := c.door.Users.UserByID(ctx, id)
 	switch {
@@ -36,7 +35,7 @@ func (c *Accounts) Person(ctx context.Context, id puntuale.LoginID, stamp int64)
 	return &Person{c, user, host}, nil
 }
 
-// User returns what is stored of the person; its secrets are left out.
+// User returns the stored user without secrets.
 func (p *Person) User() puntuale.User {
 	u := p.user
 	u.Password, u.Second.Secret, u.Second.Recovery = "", nil, nil
@@ -48,10 +47,10 @@ func (p *Person) Second() (on bool, codes int) {
 	return p.user.Second.On(), len(p.user.Second.Recovery)
 }
 
-// Host returns the partner whose pages the person sees, and how they look.
+// Host returns the partner whose pages the person sees, with its brand.
 func (p *Person) Host() puntuale.Host { return p.host }
 
-// Partner returns what a partner's user may reach. Codes: not_found for a client's user, who has no such thing.
+// Partner returns what a partner's user may reach. Codes: not_found for a client's user, who has no partner's rights.
 func (p *Person) Partner() (*Partner, error) {
 	if p.user.Client != 0 {
 		return nil, puntuale.NotFound(puntuale.NoPage)
@@ -65,8 +64,8 @@ func (p *Person) reseller() *Partner {
 	return p.accounts.partner(p.user.Partner, "")
 }
 
-// Client returns a client that the person may look into: their own, or one of their partner's. Codes: not_found for any
-// other; forbidden, with [ErrSuspended], for a client's user while the account is suspended.
+// Client returns a client that the person may see: their own, or one of their partner's. Codes: not_found for any other; forbidden, with
+// [ErrSuspended], for a client's user while the account is suspended.
 func (p *Person) Client(ctx context.Context, id string) (*control.Client, error) {
 	account, err := p.reseller().Account(ctx, id)
 	if err != nil {
@@ -93,7 +92,7 @@ func (p *Person) Rename(ctx context.Context, name string) error {
 	return p.change(ctx, puntuale.UserPatch{Name: puntuale.ChangeTo(strings.TrimSpace(name))}, nil)
 }
 
-// Speak changes the language of the person's pages: it, en, or "" as the browser asks. Codes: invalid.
+// Speak changes the language of the person's pages: "it", "en", or "" for the browser's language. Codes: invalid.
 func (p *Person) Speak(ctx context.Context, language string) error {
 	var f request.Faults
 	f.Word("body.language", language, "it", "en", "")
@@ -103,8 +102,8 @@ func (p *Person) Speak(ctx context.Context, language string) error {
 	return p.change(ctx, puntuale.UserPatch{Language: puntuale.ChangeTo(language)}, nil)
 }
 
-// ChangePassword takes a new password where the present one is right, and ends all else that the person has open. It
-// returns the new stamp. Codes: invalid, busy with a time to wait.
+// ChangePassword sets a new password if the present one is right, and ends all other visits of the person. It returns the new stamp. Codes:
+// invalid, busy with a time to wait.
 func (p *Person) ChangePassword(ctx context.Context, present, next string) (stamp int64, err error) {
 	if err := p.confirm(ctx, "body.present", present); err != nil {
 		return 0, err
@@ -124,7 +123,7 @@ func (p *Person) ChangePassword(ctx context.Context, present, next string) (stam
 	return p.user.Stamp, nil
 }
 
-// EndVisits ends everything that the person has open anywhere, and returns the new stamp.
+// EndVisits ends all visits of the person, and returns the new stamp.
 func (p *Person) EndVisits(ctx context.Context) (stamp int64, err error) {
 	if err := p.change(ctx, puntuale.UserPatch{EndVisits: true}, nil); err != nil {
 		return 0, err
@@ -139,7 +138,7 @@ const (
 	faultSigninWeakPassword    puntuale.ReasonCode = "signin.weak_password"
 )
 
-// confirm asks for the present password again, before what it guards is changed.
+// confirm asks for the present password again, before a protected change.
 func (p *Person) confirm(ctx context.Context, location, password string) error {
 	mark := p.accounts.mark("confirm", p.user.ID.String())
 	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfPair}); err != nil {
@@ -177,7 +176,7 @@ func checkPassword(f *request.Faults, location, plain string, about ...string) {
 	}
 }
 
-// mark is a keyed hash under which attempts are counted, so that nothing is stored of who made them.
+// mark is a keyed hash under which attempts are counted, so that the store does not know who made them.
 func (c *Accounts) mark(parts ...string) string { return c.vault.Mark("try", parts...) }
 
 func (c *Accounts) forget(ctx context.Context, marks ...string) error {

@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// Refill brings the credits of clients whose refill has come to what they are refilled to. Any number of nodes may call
-// it, at any time; each refill takes place once, a late one too.
+// Refill refills the credits of clients whose moment has come. Any number of nodes may call it, at any time; each refill takes place once,
+// a late one too.
 func (c *Accounts) Refill(ctx context.Context) (int, error) {
 	now := c.clock.Now()
 	n, err := c.partners.Refill(ctx, now, func(account puntuale.Client) time.Time {
@@ -26,9 +26,8 @@ func (c *Accounts) Refill(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// nextRefill returns the first moment after now at which a client's credits are refilled. It is local midnight of its
-// creation day, each month or each year. Where the month is too short it is the month's last day (29 February: 28
-// February). Zero: never.
+// nextRefill returns the first moment after now at which a client's credits are refilled. That is local midnight on the day of its
+// creation, each month or each year. Where the month is too short it is the month's last day (29 February: 28 February). Zero: never.
 func nextRefill(account puntuale.Client, loc *time.Location, now time.Time) time.Time {
 	months := map[string]int{puntuale.RefillMonthly: 1, puntuale.RefillYearly: 12}[account.Refill]
 	if months == 0 {

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/auth"
 )
 
-// recoveryCodes is how many codes there are for the day on which the phone is lost.
+// recoveryCodes is how many codes a user gets for the case that the phone is lost.
 const recoveryCodes = 10
 
 // sealedSecond is the purpose under which secrets of second factors are sealed.
@@ -27,12 +27,12 @@ const (
 	faultSecondWrongCode puntuale.ReasonCode = "second.wrong_code"
 )
 
-// errCode is the one answer to a code that does not fit.
+// errCode is the answer to every code that does not fit.
 func errCode() error {
 	return puntuale.Invalid(puntuale.Fault{Location: "body.code", Code: faultSecondWrongCode})
 }
 
-// NewSecond makes the secret of a second factor, which is asked for only after [Person.SetSecond].
+// NewSecond makes the secret of a second factor, which is needed only after [Person.SetSecond].
 func (p *Person) NewSecond() (secret []byte, url string, err error) {
 	secret, err = auth.NewSecret()
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *Person) NewSecond() (secret []byte, url string, err error) {
 	return secret, p.SecondURL(secret), nil
 }
 
-// SecondURL is a secret as an authenticator app scans it.
+// SecondURL is a secret in the form that an authenticator app scans.
 func (p *Person) SecondURL(secret []byte) string {
 	name := p.host.Brand.Name
 	if name == "" {
@@ -50,9 +50,8 @@ func (p *Person) SecondURL(secret []byte) string {
 	return auth.SecretURL(secret, name, p.user.Email)
 }
 
-// SetSecond asks for the second factor from now on, once a code shows that the person's app has the secret. It returns
-// the recovery codes, which are shown only now. Codes: invalid; rate_limited; conflict where there is a second factor,
-// which must be ended first.
+// SetSecond turns the second factor on, if a code proves that the person's app has the secret. It returns the recovery codes, which are
+// shown only once. Codes: invalid; rate_limited; conflict if there is already a second factor, which must be ended first.
 func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]string, error) {
 	if p.user.Second.On() {
 		return nil, errSecondIsOn
@@ -80,8 +79,8 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 
 var errSecondIsOn = puntuale.Conflict(faultSecondExists)
 
-// EndSecond asks for no second factor any more. code is one of the second factor, or a recovery code. Codes: invalid (the
-// password, the code), conflict where there is no second factor, rate_limited.
+// EndSecond turns the second factor off. code is one of the second factor, or a recovery code. Codes: invalid (the password, the code),
+// conflict where there is no second factor, rate_limited.
 func (p *Person) EndSecond(ctx context.Context, password, code string) error {
 	if err := p.confirmBoth(ctx, password, code); err != nil {
 		return err
@@ -101,8 +100,8 @@ func (p *Person) confirmBoth(ctx context.Context, password, code string) error {
 	return p.CheckSecond(ctx, code)
 }
 
-// RenewRecovery makes new recovery codes in the place of those that are left. code is as for [Person.EndSecond]. Codes:
-// invalid (the password, the code), conflict where there is no second factor, rate_limited.
+// RenewRecovery replaces the remaining recovery codes by new ones. code is as for [Person.EndSecond]. Codes: invalid (the password, the
+// code), conflict where there is no second factor, rate_limited.
 func (p *Person) RenewRecovery(ctx context.Context, password, code string) ([]string, error) {
 	if err := p.confirmBoth(ctx, password, code); err != nil {
 		return nil, err
@@ -128,7 +127,7 @@ func (p *Person) recoveryHash(code string) string {
 	return p.accounts.vault.Mark("recovery code", p.user.ID.String(), auth.TidyCode(code))
 }
 
-// CheckSecond takes the code of the second factor, or a recovery code; each opens once. Codes: invalid, rate_limited.
+// CheckSecond checks a code of the second factor, or a recovery code. Each code works once. Codes: invalid, rate_limited.
 func (p *Person) CheckSecond(ctx context.Context, code string) error {
 	mark := p.accounts.mark("second", p.user.ID.String())
 	if err := p.accounts.try(ctx, puntuale.SignInAttempt{Mark: mark, Free: triesOfCode}); err != nil {
@@ -157,7 +156,7 @@ func (p *Person) CheckSecond(ctx context.Context, code string) error {
 	return p.accounts.forget(ctx, mark)
 }
 
-// SignInSecond is [Person.CheckSecond] for a person who signs in: the audit log keeps a wrong code.
+// SignInSecond is [Person.CheckSecond] for a person who signs in. It notes a wrong code in the audit log.
 func (p *Person) SignInSecond(ctx context.Context, code string, from netip.Addr) error {
 	err := p.CheckSecond(ctx, code)
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid {

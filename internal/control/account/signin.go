@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/auth"
 )
 
-// Attempts to sign in that are free of waiting. They count for one account from one address, for one account from
-// everywhere, and for one address.
+// How many attempts to sign in need no wait. They are counted for one account from one address, for one account from everywhere, and for
+// one address.
 const (
 	triesOfPair    = 5
 	triesOfAccount = 50
@@ -24,14 +24,14 @@ const (
 	triesOfHost    = 20 // questions to DNS
 )
 
-// Where the partner is not known, several of its logins may have the same e-mail. So many are compared at most; and at
-// least leastChecks, so that the time an answer takes does not tell whether there is one.
+// Where the partner is not known, several of its logins may have the same e-mail. At most so many passwords are compared. At least
+// leastChecks are compared, so that the time of an answer does not show whether a login exists.
 const (
 	mostChecks  = 8
 	leastChecks = 2
 )
 
-// ErrWeak says that the password is right, but too easy to guess to sign in with: somebody must set another.
+// ErrWeak says that the password is right, but too easy to guess, so the user must set another one.
 var ErrWeak = errors.New("the password is too easy to guess")
 
 // SignIn is an attempt to sign in.
@@ -43,7 +43,7 @@ type SignIn struct {
 	Browser  string // the browser's cookie, see [Person.Browser]; "" none
 }
 
-// attempt is how a sign-in is counted, and on whose account its passwords are compared.
+// attempt says how a sign-in is counted, and for which caller its passwords are compared.
 type attempt struct {
 	asker    auth.HashCaller
 	tries    []puntuale.SignInAttempt
@@ -51,7 +51,7 @@ type attempt struct {
 	giveBack []string // marks that a success takes one attempt from
 }
 
-// attempt counts by account and address; where one of the users signed in at the browser before, by that alone.
+// attempt counts by account and address. If one of the users signed in at the browser before, it counts only by that user and browser.
 func (c *Accounts) attempt(r SignIn, users []puntuale.User) attempt {
 	if d, ok := c.visitorOf(users, r.Browser); ok {
 		mark := c.mark("device", d.User.String(), d.ID)
@@ -69,10 +69,9 @@ const (
 	faultSigninWrong            puntuale.ReasonCode = "signin.wrong"
 )
 
-// SignIn returns the users whose e-mail and password these are: usually one, several where an e-mail is known to more
-// than one partner, never none. It takes as long for an e-mail that nobody has. Codes: unauthorized, the same for each
-// reason. rate_limited, with the time to wait, after too many attempts or while too many others sign in. forbidden,
-// with [ErrWeak].
+// SignIn returns the users who have this e-mail and password. That is usually one, or several if more than one partner has the e-mail, but
+// never none. It takes the same time for an e-mail that nobody has. Codes: unauthorized, the same for each reason. rate_limited, with the
+// time to wait, after too many attempts or while too many others sign in. forbidden, with [ErrWeak].
 func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	r.Email = strings.TrimSpace(r.Email)
 	var users []puntuale.User
@@ -115,10 +114,10 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	return strong, nil
 }
 
-// kept reports whether a database could hold the text. PostgreSQL refuses a question about any other.
+// kept reports whether every database can hold the text. PostgreSQL refuses a query with other texts.
 func kept(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// stillFitting reads users whose password was right, without those that were removed or changed it meanwhile.
+// stillFitting reads the users whose password was right again. It leaves out users who were removed or changed the password meanwhile.
 func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
 	for _, u := range compared {
 		user, host, err := c.door.Users.UserByID(ctx, u.ID)
@@ -133,7 +132,7 @@ func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (
 	return people, nil
 }
 
-// fitting compares the password with those of the users, and goes on for as long as it would take for others.
+// fitting compares the password with those of the users. It always takes the same time, even if there are fewer users.
 func (c *Accounts) fitting(turn *auth.HashSlot, users []puntuale.User, r SignIn) (fit []puntuale.User, err error) {
 	password := clipped(r.Password)
 	for i := range max(len(users), c.checks(r.Partner)) {
@@ -159,10 +158,10 @@ func (c *Accounts) checks(partner puntuale.PartnerID) int {
 	return leastChecks
 }
 
-// nobodysHash is of a random text that was thrown away, with the parameters of every other.
+// nobodysHash is the hash of a random text that nobody knows, with the parameters of every other.
 const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$NlMdYPsXGbBxQJrqQKqCMA$7Ku8mXHqYVFGlKsUYmQ3bnRkLWuRgqJ0wzXv3LZ1l6Y"
 
-// clipped bounds what is hashed.
+// clipped bounds the length of the text that is hashed.
 func clipped(password string) string { return password[:min(len(password), auth.MaxPassword)] }
 
 // Arrived notes that the person signed in.
@@ -170,8 +169,8 @@ func (p *Person) Arrived(ctx context.Context) error {
 	return p.change(ctx, puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}, nil)
 }
 
-// PartnerAt returns the partner that is known by a confirmed host name, in any form, or by a slug where that is not "".
-// The host of the service's own address is no partner's, whatever is stored. Codes: not_found.
+// PartnerAt returns the partner that is known by a confirmed host name, in any form, or by a slug if that is not "". The host of the
+// service's own address never belongs to a partner. Codes: not_found.
 func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
 	if c.door.Users == nil || !kept(slug) {
 		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
@@ -191,7 +190,7 @@ func (c *Accounts) Logo(ctx context.Context, partner puntuale.PartnerID) ([]byte
 	return c.tenants.Partner(partner).Logo(ctx)
 }
 
-// Brand returns a partner and its looks. Codes: not_found.
+// Brand returns a partner and its brand. Codes: not_found.
 func (c *Accounts) Brand(ctx context.Context, partner puntuale.PartnerID) (puntuale.Host, error) {
 	return c.tenants.Partner(partner).Host(ctx)
 }
@@ -199,7 +198,7 @@ func (c *Accounts) Brand(ctx context.Context, partner puntuale.PartnerID) (puntu
 // sealedVisit is the purpose under which visits are sealed: a second factor's secret is in them while it is set up.
 const sealedVisit = "visit"
 
-// Visit returns what is kept of a browser under the hash of what it holds. What cannot be opened, as after the
+// Visit returns the visit of a browser, by the hash of the browser's cookie. A visit that cannot be opened, for example after the
 // installation's key was changed, is not found.
 func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error) {
 	sealed, found, err := c.door.Visits.Visit(ctx, token, c.clock.Now())
@@ -213,7 +212,7 @@ func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error
 	return data, true, nil
 }
 
-// KeepVisit keeps it for a time.
+// KeepVisit stores a visit for a time.
 func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, within time.Duration) error {
 	sealed := c.vault.Seal(sealedVisit, token, data)
 	return c.door.Visits.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Team is who may enter one dashboard: a partner's, or a client's.
+// Team are the users of one dashboard: a partner's, or a client's.
 type Team struct {
 	accounts *Accounts
 	tenant   puntuale.PartnerTenant
@@ -19,10 +19,10 @@ type Team struct {
 	client   puntuale.ClientID // 0: the partner's own
 }
 
-// Team returns who may enter the partner's dashboard.
+// Team returns the users of the partner's dashboard.
 func (p *Partner) Team() *Team { return &Team{p.accounts, p.tenant, p.id, 0} }
 
-// TeamOf returns who may enter a client's dashboard. Codes: not_found.
+// TeamOf returns the users of a client's dashboard. Codes: not_found.
 func (p *Partner) TeamOf(ctx context.Context, client string) (*Team, error) {
 	account, err := p.Account(ctx, client)
 	if err != nil {
@@ -31,13 +31,13 @@ func (p *Partner) TeamOf(ctx context.Context, client string) (*Team, error) {
 	return &Team{p.accounts, p.tenant, p.id, account.ID}, nil
 }
 
-// TeamOf returns who may enter the client's dashboard.
+// TeamOf returns the users of the client's dashboard.
 func (c *Accounts) TeamOf(client *control.Client) *Team {
 	account := client.Account()
 	return &Team{c, c.tenants.Partner(account.Partner), account.Partner, account.ID}
 }
 
-// askerOf is on whose account passwords are hashed that a partner, or its client, sets for others.
+// askerOf is the caller that pays for the hash, when a partner or its client sets a password for somebody else.
 func askerOf(partner puntuale.PartnerID) auth.HashCaller {
 	return auth.KnownAs("partner " + idText(partner))
 }
@@ -45,7 +45,7 @@ func askerOf(partner puntuale.PartnerID) auth.HashCaller {
 // operators are who runs commands.
 var operators = auth.KnownAs("operator")
 
-// NewUser is a request to let somebody in.
+// NewUser is a request to create a user.
 type NewUser struct {
 	Email    string
 	Name     string
@@ -61,7 +61,7 @@ type UserChange struct {
 	Known    []puntuale.Version // the user's version must be one of these; none: any
 }
 
-// Users lists them by id, without their secrets.
+// Users lists the users by id, without their secrets.
 func (t *Team) Users(ctx context.Context) ([]puntuale.User, error) {
 	users, err := t.tenant.Users(ctx, t.client)
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *Team) Users(ctx context.Context) ([]puntuale.User, error) {
 	return users, nil
 }
 
-// bare leaves out what nobody is shown; whether a second factor is asked for can still be seen.
+// bare removes the secrets of a user. It still shows whether a second factor is on.
 func bare(u puntuale.User) puntuale.User {
 	u.Password, u.Second.Recovery = "", nil
 	if u.Second.On() {
@@ -82,7 +82,7 @@ func bare(u puntuale.User) puntuale.User {
 	return u
 }
 
-// newUser reads a request as a whole.
+// newUser checks a request as a whole.
 func (t *Team) newUser(r NewUser) (puntuale.User, error) {
 	u := puntuale.User{Client: t.client, Email: strings.TrimSpace(r.Email), Name: strings.TrimSpace(r.Name), Language: r.Language, Created: t.accounts.clock.Now()}
 	var f request.Faults
@@ -104,7 +104,7 @@ func role(f *request.Faults, text string) puntuale.Role {
 	return r
 }
 
-// User returns one. Codes: not_found.
+// User returns one user. Codes: not_found.
 func (t *Team) User(ctx context.Context, id string) (puntuale.User, error) {
 	login, err := loginID(id)
 	if err != nil {
@@ -144,7 +144,7 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 	return bare(u), nil
 }
 
-// Delete shows a user out, at once. Codes: not_found; conflict when nobody would be left with the role of an owner.
+// Delete removes a user and ends the user's visits at once. Codes: not_found; conflict when nobody would be left with the role of an owner.
 func (t *Team) Delete(ctx context.Context, id string) error {
 	login, err := loginID(id)
 	if err != nil {
@@ -164,8 +164,7 @@ func loginID(text string) (puntuale.LoginID, error) {
 	return id, nil
 }
 
-// ResetUser sets a user's password as an operator does, ends what they have open and, where asked, the second factor.
-// Codes: invalid, at password.
+// ResetUser is for operators: it sets a user's password, ends all visits and, on request, the second factor. Codes: invalid, at password.
 func (c *Accounts) ResetUser(ctx context.Context, u puntuale.User, password string, noSecond bool) error {
 	var f request.Faults
 	checkPassword(&f, "password", password, u.Email, u.Name)

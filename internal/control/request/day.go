@@ -14,15 +14,15 @@ import (
 // Zones remembers time zones by name: loading one reads a file.
 type Zones struct{ loaded sync.Map }
 
-// zoneNames are IANA's names of time zones, one a line, sorted. A machine has other files beside them ("posixrules",
-// "right/Europe/Rome"), which mean something else or nothing elsewhere; "Factory" is no zone at all.
+// zoneNames are IANA's names of time zones, one a line, sorted. A machine has other files beside them ("posixrules", "right/Europe/Rome"),
+// which mean something else or nothing on other machines. "Factory" is no zone at all.
 //
 //go:embed zone.txt
 var zoneNames string
 
 var sortedZones = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })
 
-// Named returns the zone of an IANA name as a caller gives it.
+// Named returns the zone of an IANA name from a caller.
 func (z *Zones) Named(name string) (*time.Location, error) {
 	if _, known := slices.BinarySearch(sortedZones(), name); !known {
 		return nil, fmt.Errorf("%q names no time zone", name)

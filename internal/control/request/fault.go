@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Faults gathers all that is wrong with a request, so that it is answered at once.
+// Faults collects all that is wrong with a request, so that one answer names everything.
 type Faults []puntuale.Fault
 
 // Add notes a fault.
@@ -19,17 +19,17 @@ func (f *Faults) Add(location string, code puntuale.ReasonCode, value any, args 
 	*f = append(*f, puntuale.Fault{Location: location, Code: code, Args: args, Value: value})
 }
 
-// Because notes a fault whose reason somebody else found.
+// Because notes a fault with a given reason.
 func (f *Faults) Because(location string, reason puntuale.Reason, value any) {
 	*f = append(*f, reason.At(location, value))
 }
 
-// At reports whether something is wrong there already.
+// At reports whether a fault was noted at this location.
 func (f *Faults) At(location string) bool {
 	return slices.ContainsFunc(*f, func(g puntuale.Fault) bool { return g.Location == location })
 }
 
-// Err returns the gathered faults as one error, nil when there are none.
+// Err returns the collected faults as one error, nil when there are none.
 func (f Faults) Err() error {
 	if len(f) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (f Faults) Err() error {
 	return puntuale.Invalid(f...)
 }
 
-// Take files the faults that err carries when it says that a request is invalid, and returns any other error.
+// Take notes the faults of err if err says that a request is invalid. It returns any other error.
 func (f *Faults) Take(err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid {
 		return err
@@ -54,7 +54,7 @@ func (f *Faults) Text(location, text string, limit int) {
 	f.NoNUL(location, text)
 }
 
-// Request checks the bytes of a call that are kept as they came.
+// Request checks the bytes of a call that the store keeps unchanged.
 func (f *Faults) Request(body []byte) {
 	if len(body) > puntuale.MaxRequest {
 		f.Add("body", puntuale.FaultLongerThanBytes, nil, strconv.Itoa(puntuale.MaxRequest))
@@ -67,7 +67,7 @@ const (
 	faultNUL           puntuale.ReasonCode = "fault.nul"
 )
 
-// Horizon checks a moment that a message is to leave at: none lies more than five years ahead.
+// Horizon checks the moment of a message: it must not be more than five years ahead.
 func (f *Faults) Horizon(location string, moment, now time.Time) {
 	if moment.After(now.AddDate(puntuale.HorizonYears, 0, 0)) {
 		f.Add(location, faultBeyondHorizon, nil, strconv.Itoa(puntuale.HorizonYears))

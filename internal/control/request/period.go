@@ -9,9 +9,8 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Period is a time from one minute to another, both included, as a caller wrote it in the client's zone. Of a minute
-// that occurs twice the first begins it, and the second ends it. Each bound has the name it was given by ("start",
-// "from" …).
+// Period is a time from one minute to another, both included, as a caller wrote it in the client's zone. If a minute occurs twice, a period
+// begins with the first and ends with the second. Each bound keeps the name that the caller used ("start", "from" …).
 type Period struct{ Start, End []Bound }
 
 // Bound is one end of a period. Several names for the same bound must agree.
@@ -54,8 +53,8 @@ func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	return from, to
 }
 
-// Loose reads a period of which either bound may be absent, in any form that a date field may have. A day alone begins
-// with its midnight and ends with the next one.
+// Loose reads a period whose bounds may both be absent, in any form that a date field may have. A day alone begins with its midnight and
+// ends with the next one.
 func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound) (bound Bound, m plan.Moment, ok bool) {
 		if bound, ok = one(f, bounds); !ok {
@@ -81,7 +80,7 @@ func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	return from, to
 }
 
-// backwards reports a start after the end. A period may be empty only when all of it is skipped by the clocks.
+// backwards reports whether the start is after the end. A period may be empty only if a clock change skips all of it.
 func backwards(start, end plan.Moment, from, to time.Time) bool {
 	if !from.Equal(to) {
 		return from.After(to)
@@ -89,16 +88,15 @@ func backwards(start, end plan.Moment, from, to time.Time) bool {
 	return start.Zone != nil || end.Zone != nil || end.Date.Before(start.Date) || end.Date == start.Date && end.HasTime && end.Time.Truncate(time.Minute) < start.Time.Truncate(time.Minute)
 }
 
-// first returns the first moment at which clocks show m or later. Of a time that occurs twice it is the first; of one
-// that a change skips, the change.
+// first returns the first moment at which clocks show m or later. For a time that occurs twice, it is the first. For a time that a clock
+// change skips, it is the change.
 func first(m plan.Moment, loc *time.Location) time.Time {
 	t, _ := instant(m, loc)
 	return t
 }
 
-// last returns the end of the minute that clocks show as m, or of the day when m has no time. Of a minute that occurs
-// twice it is the second, so that periods side by side leave nothing out between them. What a change skips ends with the
-// change.
+// last returns the end of the minute that clocks show as m, or of the day when m has no time. For a minute that occurs twice, it is the
+// second, so that there is no gap between neighbouring periods. A time that a clock change skips ends with the change.
 func last(m plan.Moment, loc *time.Location) time.Time {
 	if !m.HasTime {
 		m.Date = m.Date.AddDays(1)
@@ -115,7 +113,7 @@ func last(m plan.Moment, loc *time.Location) time.Time {
 	return t.Add(time.Minute)
 }
 
-// again returns the second moment at which clocks show what they first show at t; t itself when there is none.
+// again returns the second moment at which clocks show the same time as at t, or t itself if there is none.
 func again(t time.Time, loc *time.Location) time.Time {
 	local := t.In(loc)
 	_, change := local.ZoneBounds()
@@ -145,7 +143,7 @@ func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
 	return change, true
 }
 
-// one returns the bound that was given, under whichever name.
+// one returns the bound that was given, under any of its names.
 func one(f *Faults, bounds []Bound) (Bound, bool) {
 	bounds = slices.DeleteFunc(slices.Clone(bounds), func(b Bound) bool { return strings.TrimSpace(b.Text) == "" })
 	if len(bounds) == 0 {

@@ -2,6 +2,7 @@ package request
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -21,16 +22,16 @@ const (
 	faultRecipientTooLong     puntuale.ReasonCode = "recipient.too_long"
 )
 
-// groupShapes are the contract's three forms of a group id. What has one of them is used exactly as given.
+// groupShapes are the contract's three forms of a group id. A group id in one of these forms is used unchanged.
 var groupShapes = regexp.MustCompile(`^(?:[0-9]+(?:-[0-9]+)?@g\.us|[0-9]+@lid|[A-Za-z0-9_-]{22})$`)
 
-// maxRecipient bounds, in bytes, what is looked at as a recipient; the longest real one is far shorter.
+// maxRecipient bounds the length of a recipient, in bytes. The longest real one is far shorter.
 const maxRecipient = puntuale.MaxPersonID
 
-// ParseRecipient reads a recipient. A group id or a person's id at the network comes back untouched, a phone number as
-// "+…". A number that is valid in the region (two letters) is taken so; any other is its digits after a "+". A number
-// with a country's code ("+" or "00") only needs a length that the country has: ranges are opened faster than lists of
-// them. Landlines and toll-free numbers pass, premium-rate and shared-cost ones do not. The error is a [*RecipientError].
+// ParseRecipient reads a recipient. A group id or a person's id at the network comes back unchanged, a phone number as "+…". A number that
+// is valid in the region (two letters) gets the region's code; any other gets a "+" before its digits. A number with a country code ("+" or
+// "00") only needs a length that the country has: countries open new ranges before the lists have them. Landlines and toll-free numbers
+// pass, premium-rate and shared-cost ones do not. The error is a [*RecipientError].
 func ParseRecipient(text, region string) (string, error) {
 	if len(text) > maxRecipient {
 		return "", &RecipientError{faultRecipientTooLong}
@@ -67,13 +68,13 @@ type RecipientError struct{ Code puntuale.ReasonCode }
 
 func (e *RecipientError) Error() string { return string(e.Code) }
 
-// Neither reports a text that is neither a number nor a group.
+// Neither reports whether a text is no recipient: a text that is neither a number nor a group.
 func (e *RecipientError) Neither() bool {
 	return e.Code == faultRecipientNotValid || e.Code == faultRecipientLetters
 }
 
-// parsePhone reads a number and what kind it is. UNKNOWN is exactly what the library finds not valid. The number is nil
-// where the library finds none.
+// parsePhone reads a number and its kind. The kind is UNKNOWN exactly if the library finds the number not valid. The number is nil if the
+// library finds none.
 func parsePhone(text, region string) (*phonenumbers.PhoneNumber, phonenumbers.PhoneNumberType) {
 	number, err := phonenumbers.Parse(text, region)
 	if err != nil {
@@ -82,7 +83,7 @@ func parsePhone(text, region string) (*phonenumbers.PhoneNumber, phonenumbers.Ph
 	return number, phonenumbers.GetNumberType(number)
 }
 
-// phoneDigits returns a number's digits from the country's code on, and whether it is written with one.
+// phoneDigits returns a number's digits with the country code, and reports whether the text has that code.
 func phoneDigits(text string) (digits string, withCountry bool) {
 	digits = phonenumbers.NormalizeDigitsOnly(text)
 	if strings.HasPrefix(text, "+") || strings.HasPrefix(text, "＋") {
@@ -91,8 +92,8 @@ func phoneDigits(text string) (digits string, withCountry bool) {
 	return strings.CutPrefix(digits, "00")
 }
 
-// isPossible reports a number whose length its country has. People still write Mexico's mobile numbers with the 1 that
-// was given up in 2019 (+52 1 …). The network knows old ones by it.
+// isPossible reports whether the country has numbers of this length. People still write Mexico's mobile numbers with the 1 that Mexico gave
+// up in 2019 (+52 1 …). The network still uses it for old numbers.
 func isPossible(number *phonenumbers.PhoneNumber) bool {
 	if number == nil {
 		return false
@@ -104,8 +105,8 @@ func isPossible(number *phonenumbers.PhoneNumber) bool {
 	return phonenumbers.IsPossibleNumberWithReason(number) == phonenumbers.IS_POSSIBLE
 }
 
-// phoneText drops what is invisible and refuses what no phone number holds. So the library, which turns letters into
-// digits and reads extensions after many signs, sees digits and separators only.
+// phoneText removes invisible characters, and refuses characters that no phone number has. So the library sees only digits and separators.
+// It would turn letters into digits, and read extensions after many signs.
 func phoneText(text string) (string, error) {
 	var kept strings.Builder
 	for _, r := range text {
@@ -128,3 +129,20 @@ func phoneText(text string) (string, error) {
 	}
 	return number, nil
 }
+
+// ParseBeginning reads the beginning of a phone number, as somebody types it, and returns it from "+" on. Without a
+// country's code the region's is meant.
+func ParseBeginning(text, region string) (string, bool) {
+	text, err := phoneText(text)
+	digits, withCountry := phoneDigits(text)
+	if err != nil || digits == "" && !withCountry || len(digits) > maxDigits {
+		return "", false
+	}
+	if !withCountry {
+		digits = strconv.Itoa(phonenumbers.GetCountryCodeForRegion(region)) + digits
+	}
+	return "+" + digits, true
+}
+
+// maxDigits is the length of the longest phone number.
+const maxDigits = 15

@@ -6,7 +6,7 @@ import (
 	"puntuale"
 )
 
-// backlog says whether the database holds more that is due soon than memory does.
+// backlog says whether the database has messages that are due soon and not in memory.
 type backlog struct {
 	more      bool
 	campaigns bool // in the campaign queue
@@ -16,7 +16,7 @@ type backlog struct {
 // More reports whether the database holds more that is due soon, apart from campaigns.
 func (l *Lookahead) More() bool { return l.backlog.more }
 
-// FoundMore notes that the database holds more that is due soon: a row found no room in memory.
+// FoundMore notes that the database holds more that is due soon: there was no room in memory for a row.
 func (l *Lookahead) FoundMore() { l.backlog.more = true }
 
 // MoreOfCampaigns reports whether the database holds more in the session's campaign queue.
@@ -37,11 +37,11 @@ func (l *Lookahead) Refill(low, campaignsLow bool, now time.Time) Action {
 	return l.Want(true, now)
 }
 
-// expiryEvery is how often a session that cannot send is read for what expires. A known end is met on time.
+// expiryEvery is how often a session that cannot send is read for what expires. If the moment of an expiry is known, the read is on time.
 const expiryEvery = 10 * time.Second
 
-// A session that cannot send may hold more than is read of it. What expires behind that is looked for apart, which reads
-// all that is due: not more often than behindLeast, and at least every behindMost.
+// A session that cannot send may hold more than is read of it. A separate search finds messages that expire behind that. It reads all due
+// messages, so it runs at intervals between behindLeast and behindMost.
 const (
 	behindLeast = 10 * time.Second
 	behindMost  = time.Minute
@@ -53,17 +53,17 @@ type expiry struct {
 	behind time.Time // for what expires behind the rows of a read
 }
 
-// ExpireBy has a session that cannot send read at a moment, if it would be read later.
+// ExpireBy plans a read of a session that cannot send for a moment, if its read is planned later.
 func (l *Lookahead) ExpireBy(moment time.Time) {
 	if moment.Before(l.expiry.next) {
 		l.expiry.next = moment
 	}
 }
 
-// ExpireNow has a session that cannot send read by the next poll.
+// ExpireNow makes the next poll read a session that cannot send.
 func (l *Lookahead) ExpireNow() { l.expiry.next = time.Time{} }
 
-// ExpiryDue reports whether a session that cannot send is to be read now. If so, it plans the next time.
+// ExpiryDue reports whether a session that cannot send must be read now. If so, it plans the next time.
 func (l *Lookahead) ExpiryDue(now time.Time) bool {
 	if now.Before(l.expiry.next) {
 		return false
@@ -72,7 +72,7 @@ func (l *Lookahead) ExpiryDue(now time.Time) bool {
 	return true
 }
 
-// BehindDue reports whether what expires behind the rows of a read is to be looked for now.
+// BehindDue reports whether it is time to search for messages that expire behind the rows of a read.
 func (l *Lookahead) BehindDue(now time.Time) bool {
 	return (l.backlog.cut || l.backlog.campaigns) && !now.Before(l.expiry.behind)
 }

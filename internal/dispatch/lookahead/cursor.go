@@ -10,8 +10,8 @@ import (
 // its wakeup may be lost. It is found then.
 const cursorFor = 5 * time.Second
 
-// cursor is where the next read goes on: every open row before it is in memory or in flight. To read again what is in
-// memory, and what lies closed before it, would cost more than all the rest.
+// cursor is where the next read continues: every open row before it is in memory or in flight. A read from the beginning would read these
+// rows and many closed rows again, which would cost more than all the rest.
 type cursor struct {
 	place   puntuale.QueueCursor // without its session; zero: at the beginning
 	until   time.Time            // then the next read begins at the beginning
@@ -38,7 +38,7 @@ func (c *cursor) end(r Result, now time.Time) {
 	}
 }
 
-// Stray has the next read begin at the beginning: an open row may stand before the cursor.
+// Stray makes the next read begin at the beginning: an open row may stand before the cursor.
 func (l *Lookahead) Stray() { l.cursor.place, l.cursor.strayed = puntuale.QueueCursor{}, true }
 
 // StrayBefore is [Lookahead.Stray], if a row that is due at a moment may stand before the cursor.
@@ -60,7 +60,7 @@ func (h *horizon) reach(until time.Time) {
 	}
 }
 
-// take returns the moment, and begins anew.
+// take returns the moment and resets it.
 func (h *horizon) take(full time.Time) time.Time {
 	until := h.until
 	if h.full {

@@ -77,8 +77,8 @@ func (l *Lookahead) Want(urgent bool, now time.Time) Action {
 	return l.want(urgent, now)
 }
 
-// Wakeup asks for an urgent read as far as a moment, for something is due until then. With full it asks for one as far
-// as the horizon.
+// Wakeup asks for an urgent read as far as a moment, because something is due until then. With full, it asks for a read as far as the
+// horizon.
 func (l *Lookahead) Wakeup(until time.Time, full bool, now time.Time) Action {
 	l.horizon.reach(until)
 	l.horizon.full = l.horizon.full || full
@@ -91,7 +91,7 @@ func (l *Lookahead) Resume(now time.Time) Action {
 	return l.Want(true, now)
 }
 
-// Delay lets no read be listed before a moment. One that is listed already stays so.
+// Delay prevents that a read is listed before a moment. A read that is already listed stays listed.
 func (l *Lookahead) Delay(until time.Time) { l.notBefore = until }
 
 // TimerFired acts on the timer that an earlier action set. The timer may be out of date.
@@ -117,7 +117,7 @@ func (l *Lookahead) want(urgent bool, now time.Time) Action {
 	return Action{}
 }
 
-// enlist has the session listed, now or by a timer. What is in the list of the poll stays there, timer or not.
+// enlist puts the session into a list, now or by a timer. A session in the poll's list stays there.
 func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 	switch {
 	case now.Before(l.notBefore):
@@ -140,8 +140,8 @@ type Read struct {
 	Takeover bool                 // besides, what is in retry under the former owner
 }
 
-// Begin begins the read that was wanted. With goOn it goes on behind the cursor, if there is one. ahead is how far the
-// horizon is from now.
+// Begin begins the read that was wanted. With goOn, it continues after the cursor, if there is one. ahead is how far the horizon is from
+// now.
 func (l *Lookahead) Begin(goOn bool, ahead time.Duration, now time.Time) Read {
 	l.phase = Reading
 	return Read{
@@ -227,7 +227,7 @@ func (l *Lookahead) PollDue(poll time.Duration, now time.Time) bool {
 // Polled notes that the poll wanted a read.
 func (l *Lookahead) Polled(now time.Time) { l.polled = now }
 
-// SetBack moves all that is waited for, as the clock was set back.
+// SetBack moves all moments for which the lookahead waits, when the clock was set back.
 func (l *Lookahead) SetBack(by time.Duration) {
 	for _, t := range []*time.Time{&l.polled, &l.notBefore, &l.expiry.next, &l.expiry.behind, &l.cursor.until} {
 		if !t.IsZero() {

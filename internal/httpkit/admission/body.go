@@ -27,9 +27,9 @@ const (
 	faultCallBodyLargerThan puntuale.ReasonCode = "call.body_larger_than"
 )
 
-// ReadBody reads the whole body, at most so many bytes of it, and counts them as they come: what is only announced takes
-// nothing. A body whose length is announced as too large is refused unread. Codes: too_large; unreadable when it ends
-// early; overloaded and rate_limited as [MemoryGrant.Take].
+// ReadBody reads the whole body, at most so many bytes of it. It counts the bytes as they arrive, so a length that is only announced takes
+// no memory. A body whose length is announced as too large is refused unread. Codes: too_large; unreadable when it ends early; overloaded
+// and rate_limited as [MemoryGrant.Take].
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *MemoryGrant) ([]byte, error) {
 	if err := CheckLength(r, most); err != nil {
 		return nil, err

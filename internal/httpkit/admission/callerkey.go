@@ -6,16 +6,15 @@ import (
 	"puntuale"
 )
 
-// CallerKey names a caller. Requests with the same key count together, so that no caller takes all that callers share. It
-// is an account. For a caller that is not known yet it is an address.
+// CallerKey names a caller. Requests with the same key count together, so that no caller takes all shared resources. The key is an account,
+// or an address for a caller that is not known yet.
 type CallerKey struct {
 	Side    puntuale.Side
 	ID      int64
 	Address netip.Prefix
 }
 
-// AddressKey is the key of unknown callers. One line may have all addresses of an IPv6 network of 64 bits, so they
-// count as one.
+// AddressKey is the key of unknown callers. One household may have all addresses of an IPv6 network of 64 bits, so they count as one.
 func AddressKey(from netip.Addr) CallerKey {
 	bits := from.BitLen()
 	if from.Is6() {

@@ -10,10 +10,9 @@ import (
 	"sync"
 )
 
-// ConnectionLimiter bounds a server's open connections. For a new one beyond the bound it closes the one that has waited
-// longest. That one is idle, or sends its request drop by drop. It knows which connections wait for a request, or for
-// the rest of one. So a stop can give these up and let the others finish: a request that never came to its end was never
-// accepted. Safe for concurrent use.
+// ConnectionLimiter bounds a server's open connections. For a new one beyond the bound it closes the one that has waited longest. That one
+// is idle, or sends its request drop by drop. It knows which connections wait for a request, or for the rest of one. So a stop can close
+// these connections and let the others finish: a request that never came to its end was never accepted. Safe for concurrent use.
 type ConnectionLimiter struct {
 	most   int       // 0: any number
 	closed func(int) // told how many were closed for others
@@ -23,7 +22,7 @@ type ConnectionLimiter struct {
 	waiting list.List // of net.Conn, the longest first
 }
 
-// beyond is how many more there may be while none waits; what comes then is closed itself.
+// beyond is how many more connections there may be while none waits. After that, a new connection itself is closed.
 const beyond = 256
 
 // exchange is one connection's present request.
@@ -33,14 +32,14 @@ type exchange struct {
 	wait *list.Element // nil once the request was read to its end
 }
 
-// set tells whether the request was read to its end.
+// set notes whether the request was read to its end.
 func (e *exchange) set(complete bool) {
 	e.all.mu.Lock()
 	defer e.all.mu.Unlock()
 	e.mark(complete)
 }
 
-// mark is set with the lock held.
+// The caller of mark holds the lock.
 func (e *exchange) mark(complete bool) {
 	if e.wait != nil {
 		e.all.waiting.Remove(e.wait)
@@ -51,8 +50,8 @@ func (e *exchange) mark(complete bool) {
 	}
 }
 
-// NewConnectionLimiter keeps at most so many connections open; 0 means any number. closed is told how many were closed for
-// others, with the limiter's lock held; nil: nobody counts.
+// NewConnectionLimiter keeps at most so many connections open; 0 means any number. It calls closed with the number of connections that it
+// closed for others. The limiter's lock is then held. closed may be nil.
 func NewConnectionLimiter(most int, closed func(int)) *ConnectionLimiter {
 	if closed == nil {
 		closed = func(int) {}
@@ -116,7 +115,7 @@ func (c *ConnectionLimiter) Changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// Watch tells when a request was read to its end.
+// Watch notes when a request was read to its end.
 func (c *ConnectionLimiter) Watch(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if e, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {

@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// Priority says what a call is for, and so who goes first.
+// Priority says what a call is for. That decides which call goes first.
 type Priority int
 
 const (
@@ -18,9 +18,9 @@ const (
 	priorities
 )
 
-// Bounds of what waits. A call waits at most until its admission deadline (its patience), in all parts together. A
-// call that prevents sends may wait longer. If a caller's oldest waiting call has used a part of its time already, the
-// caller's next call is refused at once. It would not get a seat in time either.
+// Bounds of waiting. A call waits at most until its admission deadline, in all parts together. A call that prevents sends may wait longer.
+// If a caller's oldest waiting call has already used a part of its time, the caller's next call is refused at once. It would not get a seat
+// in time either.
 const (
 	usualPatience  = 2 * time.Second
 	preventTimes   = 5
@@ -39,9 +39,9 @@ type GateConfig struct {
 	Waited   func(d time.Duration) // told of each call that had to wait; nil likewise
 }
 
-// Gate bounds the calls that are worked on at once to so many as can be answered soon. The others wait for a short
-// time. No caller has more seats than are free besides, so the next caller always finds one. The gate admits waiting
-// callers in turn, one call of each. Safe for concurrent use; a nil Gate admits all.
+// Gate bounds the calls that are worked on at once to a number that can be answered soon. The other calls wait for a short time. No caller
+// may have more seats than are still free, so the next caller always finds one. The gate admits waiting callers in rotation, one call of
+// each. Safe for concurrent use; a nil Gate admits all.
 type Gate struct {
 	cfg     GateConfig
 	reserve int // seats beyond for what prevents
@@ -56,7 +56,7 @@ type Gate struct {
 	tally   tally
 }
 
-// caller is what the gate knows of one caller that has calls; without calls it is forgotten.
+// caller is the gate's record of one caller that has calls. Without calls, the gate forgets it.
 type caller struct {
 	CallerKey
 	calls                    int // from Enter to Leave
@@ -70,7 +70,7 @@ type waiter struct {
 	in    bool
 }
 
-// NewGate returns a gate with nobody inside.
+// NewGate returns a gate without calls.
 func NewGate(cfg GateConfig) *Gate {
 	if cfg.Refused == nil {
 		cfg.Refused = func(string) {}
@@ -84,7 +84,7 @@ func NewGate(cfg GateConfig) *Gate {
 	return &Gate{cfg: cfg, reserve: max(4, cfg.Seats/8), callers: map[CallerKey]*caller{}}
 }
 
-// Permit is the right of one call to be worked on, from Enter to Leave. Its methods take nil, which a nil Gate gives.
+// Permit is the right of one call to be worked on, from Enter to Leave. Its methods accept a nil receiver, which a nil Gate returns.
 type Permit struct {
 	gate     *Gate
 	caller   *caller
@@ -94,8 +94,8 @@ type Permit struct {
 	stop     context.CancelFunc
 }
 
-// Enter waits for a seat. The context that it returns holds the call's patience. Codes: overloaded; rate_limited when
-// it is the same caller's other calls that are too many.
+// Enter waits for a seat. The returned context has the call's admission deadline. Codes: overloaded; rate_limited when the same caller has
+// too many other calls.
 func (g *Gate) Enter(ctx context.Context, who CallerKey, priority Priority) (*Permit, context.Context, error) {
 	if g == nil {
 		return nil, ctx, nil
@@ -116,7 +116,7 @@ func (g *Gate) Enter(ctx context.Context, who CallerKey, priority Priority) (*Pe
 	return p, p.patient(ctx), nil
 }
 
-// begin starts the time of the call's patience.
+// begin starts the time until the call's admission deadline.
 func (p *Permit) begin(ctx context.Context) {
 	within := p.gate.cfg.Patience
 	if p.priority == PriorityPrevent {
@@ -129,7 +129,7 @@ func (p *Permit) patient(ctx context.Context) context.Context {
 	return puntuale.WithPatience(ctx, puntuale.NewPatience(p.ends.Done(), p.priority == PriorityPrevent))
 }
 
-// Rest gives the seat back while the call's body is on its way, which may take long.
+// Rest gives the seat back while the call's body arrives, which may take long.
 func (p *Permit) Rest() {
 	if p == nil || !p.in {
 		return
@@ -139,8 +139,8 @@ func (p *Permit) Rest() {
 	p.gate.release(p)
 }
 
-// Return takes a seat again, before the same caller's calls that have had none yet. The patience, which the context that it
-// returns holds, begins anew, because the time of the body must not count as waiting for the server. Codes: as Enter.
+// Return takes a seat again, before the same caller's calls that have had none yet. The returned context has a new admission deadline,
+// because the time of the body must not count as waiting for the server. Codes: as Enter.
 func (p *Permit) Return(ctx context.Context) (context.Context, error) {
 	if p == nil {
 		return ctx, nil
@@ -169,12 +169,12 @@ func (p *Permit) Leave() {
 	}
 }
 
-// Load is what a gate holds at the moment.
+// Load is how full a gate is at the moment.
 type Load struct {
 	Inside, Waiting int
 }
 
-// Load returns what the gate holds.
+// Load returns how full the gate is.
 func (g *Gate) Load() Load {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -300,7 +300,7 @@ func (g *Gate) unqueue(p *Permit, w *waiter) {
 	}
 }
 
-// left notes that one of the caller's calls waits no more.
+// left notes that one of the caller's calls does not wait any more.
 func (g *Gate) left(c *caller, priority Priority) {
 	c.waiting--
 	g.waiting--

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What is taken in, and thrown away, of a refused body.
+// How much of a refused body is read and thrown away.
 const (
 	lingerBytes = 32 << 20
 	lingerTime  = 2 * time.Second
@@ -16,9 +16,9 @@ const (
 // longAgo is a deadline that ends a read at once.
 var longAgo = time.Unix(1, 0)
 
-// Linger reads on, for a bounded time, what a caller is still sending although the call was refused. A usual client
-// looks for an answer only once it has sent everything. If the connection were closed before, it would see a broken one
-// and no answer. A caller who looks earlier has the whole answer already.
+// Linger keeps reading, for a bounded time, the body that a caller still sends although the call was refused. A usual client looks for an
+// answer only once it has sent everything. If the connection were closed earlier, the client would see a broken connection and no answer. A
+// client that looks earlier already has the whole answer.
 func Linger(w http.ResponseWriter, r *http.Request) {
 	if w.Header().Get("Connection") != "close" || r.ContentLength == 0 || r.Header.Get("Expect") != "" {
 		return // read, or the caller asked first whether to send it

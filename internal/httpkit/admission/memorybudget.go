@@ -14,8 +14,8 @@ const (
 	blockBytes = 16 << 10 // are taken at once
 )
 
-// MemoryBudget is the memory that bodies and answers may take, of all callers together: of the API, the dashboards and the
-// webhooks. No caller takes more than is left for others. Safe for concurrent use; a nil MemoryBudget has no limit.
+// MemoryBudget bounds the memory of bodies and answers for all callers of the API, the dashboards and the webhooks together. No caller may
+// take more than is left for others. Safe for concurrent use; a nil MemoryBudget has no limit.
 type MemoryBudget struct {
 	most    int64
 	refused func(reason string)
@@ -40,8 +40,8 @@ func (b *MemoryBudget) Taken() int64 {
 	return b.held
 }
 
-// MemoryGrant is one request's part of the budget. It is a [puntuale.MemoryGrant]. Safe for concurrent use; its methods take nil,
-// which a nil MemoryBudget gives.
+// MemoryGrant is one request's part of the budget. It is a [puntuale.MemoryGrant]. Safe for concurrent use. Its methods accept a nil
+// receiver, which a nil MemoryBudget returns.
 type MemoryGrant struct {
 	budget     *MemoryBudget
 	who        CallerKey
@@ -56,8 +56,8 @@ func (b *MemoryBudget) Open(who CallerKey) *MemoryGrant {
 	return &MemoryGrant{budget: b, who: who}
 }
 
-// Take counts so many bytes more, before they are made. Codes: overloaded; rate_limited when it is the same caller's other
-// requests that hold too much.
+// Take counts so many bytes more, before they are made. Codes: overloaded; rate_limited when the same caller's other requests hold too
+// much.
 func (a *MemoryGrant) Take(bytes int64) error {
 	if a == nil {
 		return nil

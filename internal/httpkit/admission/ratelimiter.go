@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// RateLimiter keeps each of many callers to so many calls a second. It knows only those who called lately: one that may again make
-// as many calls as a new one is forgotten. Safe for concurrent use; a nil RateLimiter refuses nothing.
+// RateLimiter keeps each of many callers to so many calls a second. It remembers only callers who called lately. It forgets a caller that
+// may again make as many calls as a new one. Safe for concurrent use; a nil RateLimiter refuses nothing.
 type RateLimiter[K comparable] struct {
 	limit rate.Limit
 	burst int
@@ -27,7 +27,7 @@ const (
 	mostCallers  = 1 << 16
 )
 
-// NewRateLimiter lets each make so many calls a second, and burst at once. It returns nil for a rate of 0.
+// NewRateLimiter allows each caller so many calls a second, and burst calls at once. It returns nil for a rate of 0.
 func NewRateLimiter[K comparable](callsPerSecond float64, burst int, now func() time.Time) *RateLimiter[K] {
 	if callsPerSecond <= 0 {
 		return nil
@@ -60,7 +60,7 @@ func (p *RateLimiter[K]) take(who K, n int) error {
 	return &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultCallTooFast), RetryAfter: wait}
 }
 
-// limiter finds or makes a caller's; p is locked.
+// limiter finds or makes the limiter of a caller; p is locked.
 func (p *RateLimiter[K]) limiter(who K, now time.Time) *rate.Limiter {
 	l := p.callers[who]
 	if l == nil {
@@ -73,8 +73,8 @@ func (p *RateLimiter[K]) limiter(who K, now time.Time) *rate.Limiter {
 	return l
 }
 
-// forget drops the callers that are as new ones, and any half of them where there are too many. The next time is when there
-// are twice as many as stay.
+// forget drops callers that count as new again. If there are still too many, it drops any half of them. It runs again when there are twice
+// as many as it left.
 func (p *RateLimiter[K]) forget(now time.Time) {
 	for who, l := range p.callers {
 		if l.TokensAt(now) >= float64(p.burst) {

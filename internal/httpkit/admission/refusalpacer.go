@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// RefusalPacer keeps refusals from costing more than the work they spare. A caller that calls again right after each
-// refusal could keep all processors busy. So beyond rate a second an answer waits for its moment, at most a second.
-// Meanwhile it takes only memory. Safe for concurrent use; a nil RefusalPacer delays nothing.
+// RefusalPacer keeps refusals from costing more than the work that they avoid. A caller that calls again right after each refusal could
+// keep all processors busy. So beyond rate a second a refusal waits for its moment, at most a second. Meanwhile it takes only memory. Safe
+// for concurrent use; a nil RefusalPacer delays nothing.
 type RefusalPacer struct {
 	rate float64 // a second
 	now  func() time.Time
@@ -22,7 +22,7 @@ const (
 	longestDelay = time.Second
 )
 
-// NewRefusalPacer lets so many refusals a second go at once.
+// NewRefusalPacer lets so many refusals a second go without a delay.
 func NewRefusalPacer(rate float64, now func() time.Time) *RefusalPacer {
 	return &RefusalPacer{rate: rate, now: now}
 }

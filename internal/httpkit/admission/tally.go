@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// tally counts who was let in and who was refused in the last second or two. It tells refused callers when to come
-// again, spread over so much time that all could be let in.
+// tally counts who was let in and who was refused in the last second or two. It tells refused callers when to come again, spread over
+// enough time for all of them.
 type tally struct {
 	since       time.Time
 	now, before count

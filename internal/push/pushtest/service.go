@@ -1,5 +1,5 @@
-// Package pushtest is a push service with the browsers behind it, for tests. It is strict: what RFC 8030, 8188, 8291 or 8292
-// forbid, or a browser could not read, fails the test.
+// Package pushtest is a push service with the browsers behind it, for tests. It is strict: a push that RFC 8030, 8188, 8291 or 8292 forbid,
+// or that a browser could not read, fails the test.
 package pushtest
 
 import (
@@ -40,7 +40,7 @@ type Service struct {
 	answer   func(*Browser) (status int, retryAfter string)
 }
 
-// Browser is one that subscribed.
+// Browser is a browser that subscribed.
 type Browser struct {
 	Endpoint, P256dh, Auth string // what it tells the application
 
@@ -67,10 +67,10 @@ func New(t testing.TB) *Service {
 	return s
 }
 
-// Transport is the way to the service.
+// Transport leads to the service.
 func (s *Service) Transport() http.RoundTripper { return s.Client().Transport }
 
-// Subscribe has a browser subscribe for an application's public key.
+// Subscribe lets a browser subscribe with an application's public key.
 func (s *Service) Subscribe(application string) *Browser {
 	s.t.Helper()
 	key, err := ecdh.P256().GenerateKey(rand.Reader)
@@ -94,7 +94,7 @@ func (s *Service) Answer(f func(*Browser) (status int, retryAfter string)) {
 	s.answer = f
 }
 
-// Received lists what was taken so far.
+// Received lists the pushes that the service accepted so far.
 func (s *Service) Received() []Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,7 +38,7 @@ func (s *Accounts) CreatePartner(ctx context.Context, p puntuale.Partner, l punt
 	return puntuale.PartnerID(id), err
 }
 
-// insertLogin inserts the first user of a partner, or of a client: an owner.
+// insertLogin inserts the first user, an owner, of a partner or of a client.
 func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c puntuale.ClientID, l puntuale.Login, created time.Time) (puntuale.LoginID, error) {
 	return insertUser(ctx, a, p, puntuale.User{Client: c, Email: l.Email, Password: l.Password, Role: puntuale.Owner, Created: created})
 }
@@ -50,7 +50,7 @@ func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *punt
 		if err := engine.ThereOr(found, err, puntuale.NoPartner); err != nil {
 			return nil, err
 		}
-		// Counters are raised in the order of their names, by everybody.
+		// All transactions raise counters in the order of their names.
 		id, err := engine.NextNumber(ctx, a, "client")
 		if err != nil {
 			return nil, err
@@ -101,6 +101,9 @@ func insertClient(ctx context.Context, a engine.Querier, p puntuale.PartnerID, i
 		id, p, c.Name, n.Login.Email, c.Phone, c.Type, c.Profile, c.Refill, c.RefillTo, engine.Micros(c.RefillAt), optional(c.Credits),
 		optional(c.Cap), dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, engine.Micros(c.Created)); err != nil {
 		return fmt.Errorf("insert a client: %w", err)
+	}
+	if err := StoreSettings(ctx, a, id, puntuale.SettingsPatch{Consent: new(puntuale.ConsentRequired)}); err != nil {
+		return err
 	}
 	if c.Credits == nil {
 		return nil

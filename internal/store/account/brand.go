@@ -77,7 +77,7 @@ func (p Partner) WithdrawHost(ctx context.Context) error {
 	})
 }
 
-// Hosts returns the partners that ask for a host name, by name and partner; logos are left out.
+// Hosts returns the partners that ask for a host name, by name and partner; without logos.
 func (s *Accounts) Hosts(ctx context.Context) ([]puntuale.Host, error) {
 	all, err := engine.QueryAll(ctx, s.CallReads, `select `+hostColumns+` from partner p join brand b on b.partner_id = p.id where b.host <> '' order by b.host, p.id`,
 		nil, func(rows engine.Row, h *puntuale.Host) error { return rows.Scan(hostFields(h)...) })

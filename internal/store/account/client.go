@@ -24,6 +24,12 @@ func (p Partner) ClientIn(ctx context.Context, a engine.Querier, id puntuale.Cli
 	return c, found, err
 }
 
+// ClientOf reads a client of any partner.
+func (s *Accounts) ClientOf(ctx context.Context, id puntuale.ClientID) (c puntuale.Client, err error) {
+	found, err := engine.QueryOne(ctx, s.CallReads, `select `+ClientColumns+` from client c where c.id = $1 and c.deleted_at = 0`, []any{id}, ClientFields(&c)...)
+	return c, engine.FoundOr(found, err, puntuale.NoClient)
+}
+
 // lockedClient reads the client once its row is locked: what is read stays until this transaction has committed.
 func (p Partner) lockedClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) (puntuale.Client, bool, error) {
 	if err := p.LockClient(ctx, a, id); err != nil {
@@ -83,6 +89,11 @@ func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch p
 		if err := storeQuotas(ctx, a, id, patch.Quotas); err != nil {
 			return err
 		}
+		if patch.Settings != (puntuale.SettingsPatch{}) {
+			if err := StoreSettings(ctx, a, id, patch.Settings); err != nil {
+				return err
+			}
+		}
 		return storeClient(ctx, a, old, c, now)
 	})
 	if err != nil {
@@ -100,7 +111,7 @@ const (
 	faultTooLarge               puntuale.ReasonCode = "fault.too_large"
 )
 
-// patched is the client with the changes.
+// patched is the client after the changes.
 func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error) {
 	p.Cap.Apply(&c.Cap)
 	p.Credits.Apply(&c.Credits)
@@ -142,8 +153,8 @@ func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error)
 	return c, nil
 }
 
-// storeClient writes a client whose row is locked. Going to or from unlimited credits, the ledger ends at, or starts
-// from, zero.
+// storeClient writes a client whose row is locked. When credits become unlimited, the ledger ends at zero. When they become limited, it
+// starts from zero.
 func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, now time.Time) error {
 	if c.Features == nil {
 		c.Features = []string{}
@@ -165,7 +176,7 @@ func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, 
 	return queue.Enter(ctx, a, "set", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(c) - creditsOf(old)})
 }
 
-// creditsOf counts unlimited credits as none: the ledger holds nothing of them.
+// creditsOf counts unlimited credits as 0, because the ledger does not contain them.
 func creditsOf(c puntuale.Client) int64 {
 	if c.Credits == nil {
 		return 0
@@ -173,8 +184,8 @@ func creditsOf(c puntuale.Client) int64 {
 	return *c.Credits
 }
 
-// Changed notes that what a start of the client's is planned from is another one now. It comes last in a transaction:
-// the lock of the client's row is the last one that any takes.
+// Changed raises the client revision, because data for planning starts changed. It comes last in a transaction, because the client's row is
+// the last one in the order of locks.
 func Changed(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if _, err := a.Exec(ctx, `update client set revision = revision + 1 where id = $1`, client); err != nil {
 		return fmt.Errorf("raise a client's revision: %w", err)

@@ -13,13 +13,13 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Outcomes are counted by day in the background, and a page adds the later ones. A corrected outcome counts at both of its
-// moments. That is rare: evidence came after a message was given up.
+// Outcomes are counted by day in the background, and a page adds the later ones. A corrected outcome counts at both of its moments. That is
+// rare: it happens if a receipt comes after a message was given up.
 
-// tallyLag is how long after its moment an outcome is counted for good: by then whatever bears the moment is committed.
+// tallyLag is how old an outcome must be for the permanent count. By then, all rows with that moment are committed.
 const tallyLag = time.Minute
 
-// Quarter of an hour, in microseconds: days begin at multiples of it in every zone.
+// A quarter of an hour in microseconds. In every zone, days begin at multiples of it.
 const Quarter = int64(15 * time.Minute / time.Microsecond)
 
 // tallyRounds bounds the days of one client that one call counts.
@@ -40,7 +40,7 @@ select x.id, x.zone, x.mark, x.first from (
  from client c left join total_mark t on t.client_id = c.id) x
 where x.first is not null order by x.id`
 
-// Tally counts outcomes by day, of every client as far as one call may. Any number of nodes may do so at once.
+// Tally counts outcomes by day, of all clients, within the bounds of one call. Any number of nodes may do so at once.
 func (s *Accounts) Tally(ctx context.Context, now time.Time) error {
 	until := engine.Micros(now.Add(-tallyLag))
 	all, err := engine.QueryAll(ctx, s.MaintenanceReads, findUntallied, []any{until}, func(rows engine.Row, u *uncountedClient) error {
@@ -83,7 +83,7 @@ func (s *Accounts) tallyClient(ctx context.Context, u uncountedClient, until int
 	return nil
 }
 
-// countDone counts what was done of a client from one moment (inclusive) to another.
+// countDone counts a client's outcomes from one moment (inclusive) to another.
 func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from, to int64, t *puntuale.DayTotal) error {
 	return a.Query(ctx, `select outcome, count(*) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0 group by outcome`,
 		[]any{id, from, to}, func(rows engine.Row) error {
@@ -98,7 +98,7 @@ func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from
 		})
 }
 
-// addTotal adds what was counted, unless another node did so first.
+// addTotal adds the counts, unless another node did so first.
 func (s *Accounts) addTotal(ctx context.Context, u uncountedClient, end int64, day puntuale.Date, t puntuale.DayTotal) error {
 	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
@@ -121,7 +121,7 @@ func zoneOf(name string) *time.Location {
 	return zone
 }
 
-// zonesOf loads each zone once: a zone is a file.
+// zonesOf loads each zone once, because each is a file.
 func zonesOf(clients []clientZone) map[puntuale.ClientID]*time.Location {
 	loaded, zones := map[string]*time.Location{}, make(map[puntuale.ClientID]*time.Location, len(clients))
 	for _, c := range clients {
@@ -181,12 +181,12 @@ func (p Partner) Totals(ctx context.Context, client puntuale.ClientID, from, to 
 	return all, nil
 }
 
-// ofDays are the clients with a bound each.
+// ofDays are the clients, each with a bound.
 func ofDays(clients []clientZone, bound func(*clientZone) int64) engine.Columns {
 	return engine.Columns{engine.Column(clients, func(c *clientZone) int64 { return int64(c.id) }), engine.Column(clients, bound)}
 }
 
-// addKept adds what is counted for good.
+// addKept adds the permanent counts.
 func (p Partner) addKept(ctx context.Context, clients []clientZone, _ time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil
@@ -203,7 +203,7 @@ func (p Partner) addKept(ctx context.Context, clients []clientZone, _ time.Time,
 		})
 }
 
-// addSince adds the outcomes since the last count: of today, and of earlier days where the counting is behind.
+// addSince adds the outcomes since the last count: of today, and of earlier days if the counting is late.
 func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil
@@ -225,8 +225,8 @@ func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Ti
 		})
 }
 
-// addPending adds what is still to be sent by the last day: what is overdue on today. It reads the index of open messages
-// alone, by session, which is one client's.
+// addPending adds the messages that will be sent until the last day. Overdue ones count for today. It reads only the index of open
+// messages, by session.
 func (p Partner) addPending(ctx context.Context, clients []clientZone, now time.Time, t dayTotals) error {
 	if len(clients) == 0 {
 		return nil

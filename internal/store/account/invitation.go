@@ -55,7 +55,7 @@ func (s *Accounts) Invited(ctx context.Context, hash string, now time.Time) (use
 	return user, engine.FoundOr(found, err, puntuale.NoInvitation)
 }
 
-// TakeInvitation locks what changes of the user lock, so that none of them stores the user as it was before.
+// TakeInvitation takes the same locks as changes of the user, so that no such change writes old data back.
 func (s *Accounts) TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (user puntuale.LoginID, err error) {
 	err = s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		var p Partner

@@ -35,7 +35,7 @@ func insertKey(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c pu
 
 var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(faultKeyUnknown)}
 
-// A client's key, the usual one, costs one query.
+// The usual case, a client's key, costs one query.
 const (
 	validKey  = ` k.hash = $1 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $2)`
 	clientKey = `select k.id, k.partner_id, k.expires_at, ` + ClientColumns + ` from api_key k
@@ -124,8 +124,8 @@ func (p Partner) RotateClientKey(ctx context.Context, client puntuale.ClientID, 
 	return id, err
 }
 
-// rotate puts a key in the place of another. There are no more keys than before, unless the old one was replaced already:
-// then it needs room. Keys that stay valid for their grace are counted apart, under the same limit.
+// rotate replaces a key by a new one. The number of keys does not grow, unless the old key was already replaced: then the quota must allow
+// one more. Keys in their grace period are counted separately, under the same limit.
 func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (puntuale.KeyID, error) {
 	if err := p.lockUsers(ctx, a, client); err != nil {
 		return 0, err
@@ -154,8 +154,8 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 	return id, Changed(ctx, a, client)
 }
 
-// roomForKey refuses one more of the valid keys that the condition finds. The client's quota bounds them, or for the
-// partner itself [puntuale.MaxPartnerKeys]. The owner's row is locked.
+// roomForKey refuses a new key if the condition finds too many valid keys. The limit is the client's quota, or [puntuale.MaxPartnerKeys]
+// for the partner itself. The owner's row is locked.
 func (p Partner) roomForKey(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
 	var has int64
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+which,

@@ -47,7 +47,7 @@ func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page 
 	return all, next, nil
 }
 
-// likely makes a text that a LIKE takes as it is.
+// likely escapes a text, so that LIKE takes it literally.
 var likely = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
 
 func (p Partner) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[puntuale.ClientID]puntuale.ClientStatus, error) {

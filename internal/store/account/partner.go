@@ -12,7 +12,7 @@ import (
 // puntuale.SignInStores.
 type Accounts struct{ *engine.DB }
 
-// NewAccounts has the statements run on db.
+// NewAccounts returns Accounts that run their statements on db.
 func NewAccounts(db *engine.DB) *Accounts { return &Accounts{db} }
 
 // Partner is a partner's handle: every statement of its methods carries the partner's id.
@@ -21,7 +21,7 @@ type Partner struct {
 	id puntuale.PartnerID
 }
 
-// Partner returns the handle that reaches the partner's clients, and nothing else. It asks nothing of the database.
+// Partner returns the handle that reaches the partner's clients, and nothing else. It does not ask the database.
 func (s *Accounts) Partner(id puntuale.PartnerID) Partner { return Partner{s, id} }
 
 // write runs a transaction for the partner.
@@ -39,11 +39,10 @@ func (p Partner) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, erro
 	return answer, engine.PublicError(err)
 }
 
-// owner keeps a partner's idempotency keys apart from those of clients.
+// owner keeps a partner's idempotency keys separate from those of clients.
 func (p Partner) owner() int64 { return -int64(p.id) }
 
-// PartnersByLogin returns the partners that have a login of their own with this e-mail, in any case of letters, oldest
-// first.
+// PartnersByLogin returns the partners that have a login with this e-mail, in upper or lower case, oldest first.
 func (s *Accounts) PartnersByLogin(ctx context.Context, email string) ([]puntuale.Partner, error) {
 	partners, err := engine.QueryAll(ctx, s.CallReads, `select p.id, p.name, p.slug, p.created_at from partner p
  where exists (select 1 from login l where l.partner_id = p.id and l.client_id = 0 and lower(l.email) = lower($1))

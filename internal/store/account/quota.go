@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// inUse counts what a client ($1) has of each kind but keys, which the partner's handle counts. Each reads by an index.
+// inUse counts what a client ($1) has of each kind, except keys, which the partner's handle counts. Each count uses an index.
 var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaSessions:  `select count(*) from session where client_id = $1 and deleted_at = 0`,
 	puntuale.QuotaSequences: `select count(*) from sequence where client_id = $1 and deleted_at = 0`,
@@ -16,8 +16,8 @@ var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaUsers:     `select count(*) from login where client_id = $1 and client_id <> 0`,
 }
 
-// Room refuses one more where the client has as many as its quota allows. The caller holds the lock on the client's row
-// until its transaction commits. A change of the quota takes the same lock.
+// Room refuses a new one if the client has as many as its quota allows. The caller holds the lock on the client's row until its transaction
+// commits. A change of the quota takes the same lock.
 func Room(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota) error {
 	var has int64
 	if _, err := engine.QueryOne(ctx, a, inUse[q], []any{client}, &has); err != nil {
@@ -26,7 +26,7 @@ func Room(ctx context.Context, a engine.Querier, client puntuale.ClientID, q pun
 	return limit(ctx, a, client, q, has)
 }
 
-// limit refuses one more than has.
+// limit refuses a new thing if has, the present number, reaches the quota.
 func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota, has int64) error {
 	most := q.Default()
 	if _, err := engine.QueryOne(ctx, a, `select most from quota where client_id = $1 and noun = $2`, []any{client, string(q)}, &most); err != nil {

@@ -14,7 +14,7 @@ import (
 // refillsAtOnce bounds the clients of one read.
 const refillsAtOnce = 200
 
-// Refill goes on past a client that cannot be refilled, so that it holds up nobody else.
+// Refill skips a client that cannot be refilled, so that this does not stop the others.
 func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale.Client) time.Time) (int, error) {
 	refilled := 0
 	var failed []error
@@ -44,8 +44,8 @@ func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale
 	}
 }
 
-// refill is one client's refill, unless another node has done it: the moment that was seen is compared, and changed in
-// the same transaction. Unlimited credits stay unlimited.
+// refill is one client's refill, unless another node has done it. So it compares the moment that it read, and changes it in the same
+// transaction. Unlimited credits stay unlimited.
 func (s *Accounts) refill(ctx context.Context, c puntuale.Client, next, now time.Time) (done bool, err error) {
 	err = s.TenantWriter(int64(c.ID)).Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		done = false

@@ -123,7 +123,7 @@ func (s *Accounts) Try(ctx context.Context, tries []puntuale.SignInAttempt, now 
 		for i, t := range tries { // in one order everywhere, so that nobody waits in a circle
 			var n int64
 			var at time.Time
-			// A row to lock, whether or not it was there.
+			// This makes a row to lock, even if there was none before.
 			if _, err := engine.QueryOne(ctx, a, `insert into try (mark, tries, at) values ($1, 0, 0)
  on conflict (mark) do update set mark = excluded.mark returning tries, at`, []any{t.Mark}, &n, engine.ScanTime(&at)); err != nil {
 				return fmt.Errorf("count an attempt: %w", err)

@@ -21,7 +21,7 @@ func userFields(u *puntuale.User) []any {
 
 func scanUser(rows engine.Row, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
 
-// ofClient checks that a client is the partner's; 0 is the partner itself.
+// ofClient checks that a client belongs to the partner. 0 is the partner itself.
 func (p Partner) ofClient(ctx context.Context, client puntuale.ClientID) error {
 	if client == 0 {
 		return nil
@@ -89,7 +89,7 @@ const (
 	faultUserTooMany   puntuale.ReasonCode = "user.too_many"
 )
 
-// roomForUser refuses one user more than a client's quota, or for the partner itself [puntuale.MaxUsers], allows.
+// roomForUser refuses a new user if the limit is reached: a client's quota, or [puntuale.MaxUsers] for the partner itself.
 func (p Partner) roomForUser(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
 		return Room(ctx, a, client, puntuale.QuotaUsers)
@@ -186,8 +186,8 @@ func storeUser(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	return nil
 }
 
-// anotherOwner refuses what would leave nobody with the role of an owner. Who was invited and did not come yet is none,
-// unless it is about one of those.
+// anotherOwner refuses a change that would leave no user with the role of an owner. Invited users who never signed in do not count, unless
+// the change is about one of them.
 func (p Partner) anotherOwner(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	if u.Role != puntuale.Owner {
 		return nil

@@ -1,15 +1,13 @@
-// Package archive is the form of an exported installation, and of the files with old rows that were taken out of one
-// ([Folder]). It is one gzip stream of lines, readable with zcat. It holds the same, whichever database it came from.
+// Package archive is the form of an exported installation, and of the files with old rows that were taken out of one ([Folder]). It is one
+// gzip stream of lines, readable with zcat. Its content is the same for both databases.
 //
-// The first line is the [Header]: what made the file, and each table with its columns and its number of rows. Then each
-// table follows in that order. It has a line {"table": "client"} and its rows, each a JSON array of the columns' values.
-// It ends with a line {"end": "client", "rows": 12, "digest": "…"}. The last line of all is {"end": "export", "rows": 3456,
-// "sha256": "…"}.
+// The first line is the [Header]: what made the file, and each table with its columns and its number of rows. Then each table follows in
+// that order. It has a line {"table": "client"} and its rows, each a JSON array of the columns' values. It ends with a line {"end":
+// "client", "rows": 12, "digest": "…"}. The last line of all is {"end": "export", "rows": 3456, "sha256": "…"}.
 //
-// Values are integers, reals, texts, bytes (in base64), booleans and null. A row has exactly one way to be written
-// (AppendRow). A table's digest is the sum, modulo 2^256, of the SHA-256 of each of its rows' lines without the line
-// break. It does not depend on the order of the rows. So it tells whether two databases hold the same. The last line's
-// sha256 covers all lines before it, and so depends on everything.
+// Values are integers, reals, texts, bytes (in base64), booleans and null. A row has exactly one way to be written (AppendRow). A table's
+// digest is the sum, modulo 2^256, of the SHA-256 of each of its rows' lines without the line break. It does not depend on the order of the
+// rows. So it tells whether two databases hold the same. The last line's sha256 covers all lines before it, and so depends on everything.
 package archive
 
 import (
@@ -21,16 +19,16 @@ import (
 	"time"
 )
 
-// Version is the version of the form that [NewWriter] writes; [NewReader] reads it and those before.
+// Version is the version of the form that [NewWriter] writes; [NewReader] reads it and earlier versions.
 const Version = 1
 
-// Format is what every file says of itself.
+// Format is the name of the format, in every file.
 const (
 	Format     = "puntuale export"
 	PartFormat = "puntuale archive" // of a file with a Part
 )
 
-// What may be wrong with a file.
+// Errors of a file.
 var (
 	ErrForeign = errors.New("this is no export of Puntuale")
 	ErrNewer   = errors.New("a newer program made this export; import it with that one")
@@ -88,7 +86,7 @@ type Column struct {
 	Kind Kind   `json:"kind"`
 }
 
-// Kind says what a column holds, besides null.
+// Kind is the type of a column's values, besides null.
 type Kind string
 
 const (
@@ -102,7 +100,7 @@ const (
 // Digest is a table's digest. The zero value stands for no rows.
 type Digest struct{ sum [4]uint64 } // the lowest 64 bits first
 
-// Add takes a row's line, without its break, into the digest.
+// Add adds a row's line, without its line break, to the digest.
 func (d *Digest) Add(line []byte) {
 	h := sha256.Sum256(line)
 	var carry uint64

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// A backup is a zip file. Its last entry, backup.json, is a [Backup] with the SHA-256 of every other entry. The entry
-// database.gz is an export (see above) whose header says that it is a backup. So is whatsapp.gz, of the tables of linked
-// numbers; its header's Schema is the version of their library.
+// A backup is a zip file. Its last entry, backup.json, is a [Backup] with the SHA-256 of every other entry. The entry database.gz is an
+// export (see above) whose header says that it is a backup. The entry whatsapp.gz is another export, of the tables of linked numbers. Its
+// header's Schema is the version of their library.
 const (
 	BackupFormat  = "puntuale backup"
 	BackupVersion = 1
@@ -29,13 +29,13 @@ const (
 	maxManifest = 1 << 20 // bytes
 )
 
-// What may be wrong with a backup, besides [ErrNewer].
+// Errors of a backup, besides [ErrNewer].
 var (
 	ErrNoBackup      = errors.New("this is no backup of Puntuale, or it was cut short")
 	ErrDamagedBackup = errors.New("the backup is damaged")
 )
 
-// Backup is what a backup says of itself.
+// Backup is the description of a backup, in its last entry.
 type Backup struct {
 	Format  string       `json:"format"`
 	Version int          `json:"version"`
@@ -60,7 +60,7 @@ type BackupWriter struct {
 // NewBackupWriter begins a backup.
 func NewBackupWriter(to io.Writer) *BackupWriter { return &BackupWriter{zip: zip.NewWriter(to)} }
 
-// Add adds an entry, whose contents fill writes.
+// Add adds an entry. fill writes its contents.
 func (w *BackupWriter) Add(name string, fill func(to io.Writer) error) error {
 	method := zip.Deflate
 	if name == DatabaseEntry || name == NumbersEntry {
@@ -78,7 +78,7 @@ func (w *BackupWriter) Add(name string, fill func(to io.Writer) error) error {
 	return nil
 }
 
-// Close writes what ends the backup; without it a file is refused.
+// Close writes the end of the backup. A backup without it is refused.
 func (w *BackupWriter) Close(program string, at time.Time) error {
 	text, err := json.MarshalIndent(Backup{BackupFormat, BackupVersion, program, at.UTC(), w.files}, "", "  ")
 	if err != nil {
@@ -103,8 +103,8 @@ type BackupReader struct {
 	zip *zip.ReadCloser
 }
 
-// OpenBackup opens a backup and compares the list of its entries. Their contents are compared by Copy. Errors wrap
-// [ErrNoBackup], [ErrNewer] or [ErrDamagedBackup].
+// OpenBackup opens a backup and checks the list of its entries. Copy checks their contents. Errors wrap [ErrNoBackup], [ErrNewer] or
+// [ErrDamagedBackup].
 func OpenBackup(path string) (_ *BackupReader, err error) {
 	z, err := zip.OpenReader(path)
 	switch {
@@ -205,7 +205,7 @@ func (r *BackupReader) Check() error {
 	return nil
 }
 
-// Open opens an entry. It compares nothing; see Check.
+// Open opens an entry. It does not check the contents; see Check.
 func (r *BackupReader) Open(name string) (io.ReadCloser, error) {
 	entry, err := r.entry(name)
 	if err != nil {
@@ -230,7 +230,7 @@ func damagedEntry(name string, err error) error {
 	return fmt.Errorf("%w: %s cannot be read: %w", ErrDamagedBackup, name, err)
 }
 
-// checksumWriter counts and sums what is written through it.
+// checksumWriter counts the bytes that are written through it, and computes their checksum.
 type checksumWriter struct {
 	both   io.Writer
 	sum    hash.Hash

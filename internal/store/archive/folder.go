@@ -19,23 +19,23 @@ import (
 	"time"
 )
 
-// Folder keeps files with parts of an installation's past, numbered from 1 on. A file is written beside its place,
-// synced, and linked there. The link fails when something is there already. So a number is given once, even with
-// several writers, and a file under its name is whole. A file is never changed: another version of it is put beside it
-// and counts from then on, and the one before is removed. Its methods may be called by several processes at once.
+// Folder keeps files with parts of an installation's past, numbered from 1 on. A file is written under another name, synced, and linked
+// under its own name. The link fails if the name exists already. So each number is given only once, even with several writers, and a file
+// under its own name is complete. A file never changes: a new version of it is put beside it, and the old version is removed. Its methods
+// may be called by several processes at once.
 type Folder struct {
 	path string
 	id   string
 }
 
-// What may be wrong with a folder.
+// Errors of a folder.
 var (
 	ErrNoFolder = errors.New("the folder is no archive yet")
 	ErrTaken    = errors.New("there is such a file already")
 )
 
-// identity is the name of the file that makes a folder an archive. It keeps an archive from being continued in an empty
-// folder, such as one where a disk should be mounted.
+// identity is the name of the file that makes a folder an archive. It prevents that an archive continues in an empty folder, for example
+// because a disk is not mounted.
 const identity = "archive.json"
 
 type identityFile struct {
@@ -43,7 +43,7 @@ type identityFile struct {
 	ID     string `json:"id"`
 }
 
-// OpenFolder opens an archive. Errors wrap [ErrNoFolder] where there is none.
+// OpenFolder opens an archive. Errors wrap [ErrNoFolder] if there is none.
 func OpenFolder(path string) (*Folder, error) {
 	text, err := os.ReadFile(filepath.Join(path, identity))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +59,7 @@ func OpenFolder(path string) (*Folder, error) {
 	return &Folder{path, i.ID}, nil
 }
 
-// BeginFolder makes an archive of a folder, which is made where it is missing, or opens the one that is there.
+// BeginFolder makes a folder an archive, or opens the archive in it. It makes the folder if it does not exist.
 func BeginFolder(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make the archive's folder: %w", err)
@@ -81,7 +81,7 @@ func BeginFolder(path string) (*Folder, error) {
 	return OpenFolder(path)
 }
 
-// ID tells the folder from any other.
+// ID distinguishes the folder from all others.
 func (f *Folder) ID() string { return f.id }
 
 // Path is where the folder is.
@@ -98,7 +98,7 @@ func (f File) Name() string { return fmt.Sprintf("%08d-%d.gz", f.Serial, f.Versi
 
 var fileName = regexp.MustCompile(`^([0-9]{8,18})-([1-9][0-9]{0,8})\.gz$`)
 
-// Files are the files that count, by serial.
+// Files are the current files, by serial.
 func (f *Folder) Files() ([]File, error) {
 	newest, _, err := f.list()
 	if err != nil {
@@ -107,14 +107,14 @@ func (f *Folder) Files() ([]File, error) {
 	return slices.SortedFunc(maps.Values(newest), func(a, b File) int { return cmp.Compare(a.Serial, b.Serial) }), nil
 }
 
-// Find is the version that counts of a file; false when there is none.
+// Find is the current version of a file; false if there is none.
 func (f *Folder) Find(serial int64) (File, bool, error) {
 	newest, _, err := f.list()
 	file, found := newest[serial]
 	return file, found, err
 }
 
-// list divides what is there into files that count and others that they replaced.
+// list divides the files of a folder into current ones and replaced ones.
 func (f *Folder) list() (newest map[int64]File, replaced []File, err error) {
 	names, err := os.ReadDir(f.path)
 	if err != nil {
@@ -145,8 +145,8 @@ func (f *Folder) list() (newest map[int64]File, replaced []File, err error) {
 	return newest, replaced, nil
 }
 
-// Put writes a file, and returns once it is on disk under its name. Errors wrap [ErrTaken] when that is taken. After any
-// other error the file is there as a whole, or not at all.
+// Put writes a file, and returns once it is on disk under its name. Errors wrap [ErrTaken] if the name exists. After any other error, the
+// file is complete or does not exist.
 func (f *Folder) Put(file File, write func(io.Writer) error) error {
 	if err := put(f.path, file.Name(), write); err != nil {
 		return fmt.Errorf("write %s into the archive: %w", file.Name(), err)
@@ -154,7 +154,7 @@ func (f *Folder) Put(file File, write func(io.Writer) error) error {
 	return nil
 }
 
-// Sweep removes what newer versions replaced, and what writers left that were killed.
+// Sweep removes replaced versions, and the unfinished files of writers that were killed.
 func (f *Folder) Sweep() error {
 	_, replaced, err := f.list()
 	if err != nil {
@@ -186,7 +186,7 @@ func (f *Folder) Header(file File) (h Header, err error) {
 	return h, err
 }
 
-// Read reads a file to its end, each row into the same slice, and reports success only when all of its sums were right.
+// Read reads a file to its end, each row into the same slice. It succeeds only if all checksums are right.
 func (f *Folder) Read(file File, row func(t Table, values []any) error) (h Header, err error) {
 	err = f.open(file, func(r *Reader) error {
 		h = r.Header
@@ -235,14 +235,13 @@ func (f *Folder) open(file File, use func(*Reader) error) (err error) {
 	return nil
 }
 
-// unfinished begins the names of files that are being written; remainsAge is how long after a writer's last byte nobody
-// is writing any more.
+// unfinished is the beginning of the names of unfinished files. If a file did not grow for remainsAge, nobody is writing it any more.
 const (
 	unfinished = ".unfinished-"
 	remainsAge = time.Hour
 )
 
-// put leaves a whole file under the name, on disk, or nothing, and never replaces one.
+// put writes a complete file under the name, or nothing. It never replaces a file.
 func put(folder, name string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(folder, unfinished+"*") // readable by its owner alone
 	if err != nil {
@@ -270,7 +269,7 @@ func put(folder, name string, write func(io.Writer) error) error {
 	return syncFolder(folder)
 }
 
-// removeRemains removes what killed writers left. What cannot be removed is in nobody's way.
+// removeRemains removes unfinished files of killed writers. Files that cannot be removed do no harm.
 func removeRemains(folder string, own *os.File) {
 	present, err := own.Stat()
 	if err != nil {

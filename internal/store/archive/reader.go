@@ -17,8 +17,8 @@ import (
 // maxLine bounds a line, in bytes: a row holds at most a request of a mebibyte and the contents made from it.
 const maxLine = 32 << 20
 
-// Reader reads a file, table by table, and compares all that it says of itself. One goroutine uses it. What it returns
-// may be relied on only once Close found nothing wrong.
+// Reader reads a file, table by table, and checks all counts and checksums. One goroutine uses it. The rows are reliable only after Close
+// returned without an error.
 type Reader struct {
 	Header Header
 
@@ -74,8 +74,8 @@ func (r *Reader) Next() (t Table, found bool, err error) {
 	return t, true, nil
 }
 
-// Row reads the present table's next row into row, which has a place for each column. It returns false after the last
-// row, once it compared number and digest of the rows.
+// Row reads the present table's next row into row, which has one element for each column. After the last row, it checks the number and the
+// digest of the rows, and returns false.
 func (r *Reader) Row(row []any) (found bool, err error) {
 	t := r.Header.Tables[r.table]
 	line, err := r.next()
@@ -107,7 +107,7 @@ func (r *Reader) Row(row []any) (found bool, err error) {
 // Digest is the digest of the table that was read last, in hexadecimal.
 func (r *Reader) Digest() string { return r.digest.String() }
 
-// Close reads the file's end and compares the sum of all that was read. It does not close the source.
+// Close reads the file's end and checks the checksum of everything. It does not close the source.
 func (r *Reader) Close() error {
 	line, err := r.next()
 	if err != nil {

@@ -67,8 +67,8 @@ func appendText(line []byte, text string) []byte {
 	return append(line, '"')
 }
 
-// ParseRow is the inverse of AppendRow: it reads a line into row, which has a place for each column. It takes what AppendRow writes, and refuses what is no JSON array of so many
-// values of these kinds.
+// ParseRow is the inverse of AppendRow: it reads a line into row, which has one element for each column. It refuses any line that is not a
+// JSON array of so many values of these kinds.
 func ParseRow(line []byte, columns []Column, row []any) error {
 	if len(line) < 2 || line[0] != '[' || line[len(line)-1] != ']' {
 		return fmt.Errorf("%.20q is no row", line)
@@ -95,7 +95,7 @@ func ParseRow(line []byte, columns []Column, row []any) error {
 	return nil
 }
 
-// valueEnd returns where the value at the beginning of the text ends, -1 if it does not.
+// valueEnd returns where the value at the beginning of the text ends, -1 if it has no end.
 func valueEnd(text []byte) int {
 	if len(text) > 0 && text[0] == '"' {
 		for i := 1; i < len(text)-1; i++ {

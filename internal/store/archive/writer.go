@@ -67,7 +67,7 @@ func (w *Writer) End() error {
 	return w.mark(endLine{t.Name, w.rows, w.digest.String()})
 }
 
-// Close writes what ends the file; without it a file is refused.
+// Close writes the end of the file. A file without it is refused.
 func (w *Writer) Close() error {
 	if err := w.mark(lastLine{lastEnd, w.header.Rows(), hex.EncodeToString(w.all.Sum(nil))}); err != nil {
 		return err

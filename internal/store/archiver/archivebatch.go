@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// The tables in the order of the archive's files: runs, what hangs on them, and the ledger's entries.
+// The tables in the order of the archive's files: runs, the rows that belong to them, and the ledger's entries.
 const (
 	pastRuns = iota
 	pastMessages
@@ -26,8 +26,8 @@ const (
 var PastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: "event", pastSandbox: "sandbox_message",
 	pastReceipts: "receipt", pastEntries: "credit_entry"}
 
-// archiveBatch is a part of the past: whole runs with all that hangs on them, and entries of the ledger. Rows are kept as the
-// lines that an archive's file has of them.
+// archiveBatch has the rows for one file: whole runs with all rows that belong to them, and entries of the ledger. Rows are kept as lines
+// of the file.
 type archiveBatch struct {
 	tables []archive.Table
 	runs   map[puntuale.RunRef]*pastRun
@@ -38,7 +38,7 @@ type archiveBatch struct {
 	bytes  int
 }
 
-// pastRun is a run with all that hangs on it.
+// pastRun is a run with all rows that belong to it.
 type pastRun struct {
 	puntuale.RunRef
 	phone    string
@@ -88,7 +88,7 @@ func (fields) is(name string) func(archive.Column) bool {
 	return func(c archive.Column) bool { return c.Name == name }
 }
 
-// add takes a row. Messages come before what hangs on them.
+// add takes a row. Messages must come before the rows that belong to them.
 func (p *archiveBatch) add(t archive.Table, values []any) error {
 	line, err := archive.AppendRow(nil, values)
 	if err != nil {
@@ -147,7 +147,7 @@ func (r *pastRun) refs() []puntuale.MessageRef {
 	return engine.Column(r.messages, func(m *pastMessage) puntuale.MessageRef { return m.MessageRef })
 }
 
-// copies are what the simulated network may have received of the run.
+// copies are the messages of the run that the simulated network may have received.
 func (r *pastRun) copies() (all []retention.SandboxCopy) {
 	for _, m := range r.messages {
 		all = append(all, retention.CopiesOf(m.MessageRef, m.generation)...)
@@ -157,13 +157,13 @@ func (r *pastRun) copies() (all []retention.SandboxCopy) {
 
 func (p *archiveBatch) empty() bool { return len(p.order)+len(p.ledger) == 0 }
 
-// keep leaves only what the two functions keep.
+// keep drops everything for which the two functions are false.
 func (p *archiveBatch) keep(run func(*pastRun) bool, entry func(*batchEntry) bool) {
 	p.order = slices.DeleteFunc(p.order, func(r *pastRun) bool { return !run(r) })
 	p.ledger = slices.DeleteFunc(p.ledger, func(e batchEntry) bool { return !entry(&e) })
 }
 
-// spans say what there is of each client.
+// spans describe the content of each client.
 func (p *archiveBatch) spans() []archive.Span {
 	found := map[puntuale.ClientID]*archive.Span{}
 	of := func(c puntuale.ClientID) *archive.Span {

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// Archiver takes runs that ended long ago out of the database and into compressed files. Any number of nodes may have
-// one on the same folder; the one with the lease works. What makes it safe is not the lease, though:
+// Archiver takes runs that ended long ago out of the database and into compressed files. Any number of nodes may have one on the same
+// folder; only the node with the lease works. But the lease is not what makes it safe:
 //
 //   - A file gets the number after the last finished one, and no number is given twice (archive.Folder).
 //   - Rows are deleted only while they are byte for byte what the file says, which was on disk and read back before; what
@@ -32,35 +32,35 @@ type Archiver struct {
 	working atomic.Bool
 }
 
-// Config says where to and how.
+// Config says where the archive is, and how to work.
 type Config struct {
 	Folder  string // made at the first use
 	Program string // what the files say of the program that made them
 
-	// Mark is the keyed hash that stands for a client's number in an erasure.
+	// Mark is the keyed hash that replaces a client's number in an erasure.
 	Mark func(client puntuale.ClientID, phone string) string
 
-	// Lease is how long another node waits for one that stopped in the middle; default 2 minutes.
+	// Lease is how long another node waits for a node that stopped in the middle of the work; default 2 minutes.
 	Lease time.Duration
 
-	// Rest is called after each piece of work with the time that it took. It waits so that others have the database for
-	// themselves. nil: 19 times as long, at most 2 s.
+	// Rest is called after each piece of work with the time that it took. It waits so that others can use the database alone. nil: it waits
+	// 19 times as long as the work took, at most 2 s.
 	Rest func(ctx context.Context, took time.Duration) error
 }
 
-// ArchiveResult is what one call did.
+// ArchiveResult counts what one call did.
 type ArchiveResult struct {
 	Files, Runs, Messages, Erased int
 }
 
-// What one file holds at most; it is in memory while it is made.
+// The most that one file has. It is in memory while it is made.
 const (
 	mostRows    = 40_000
 	mostBytes   = 12 << 20
 	looksAtMost = 20_000 // runs looked at for one file
 )
 
-// New makes an archiver of a database.
+// New makes an archiver for a database.
 func New(s *engine.DB, cfg Config) *Archiver {
 	if cfg.Lease <= 0 {
 		cfg.Lease = 2 * time.Minute
@@ -72,15 +72,15 @@ func New(s *engine.DB, cfg Config) *Archiver {
 	return a
 }
 
-// newArchiveKind is a kind of tasks that may run again: archived rows are gone.
+// newArchiveKind is a kind of tasks that may run again, because a repeat finds no rows any more.
 func newArchiveKind() *engine.Kind {
 	k := engine.NewSingle("archive", engine.PriorityCall)
 	k.Check, k.Background = engine.RunAgain, true
 	return k
 }
 
-// rest leaves nineteen twentieths of the time to others; while they keep the database busy each piece takes longer, and so does
-// the rest.
+// rest leaves nineteen twentieths of the time to others. While others keep the database busy, each piece of work takes longer, and so rest
+// waits longer.
 func (a *Archiver) rest(ctx context.Context, took time.Duration) error {
 	return a.s.LocalClock.Sleep(ctx, min(19*took, 2*time.Second))
 }
@@ -102,9 +102,8 @@ type archiveTerm struct {
 	done   ArchiveResult
 }
 
-// Run archives what ended before a moment and was blanked, in the order of identifiers, and has the files forget persons
-// that were erased. It returns when nothing is left to do, or with ctx. What failed is left to the next call, as is
-// everything while another node works, or once another took over.
+// Run archives blanked runs that ended before a moment, in the order of identifiers, and removes erased persons from the files. It returns
+// when nothing is left to do, or when ctx ends. The next call repeats what failed. While another node has the lease, Run does nothing.
 func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResult, error) {
 	if !a.working.CompareAndSwap(false, true) {
 		return ArchiveResult{}, nil
@@ -129,7 +128,7 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResul
 	return t.done, engine.PublicError(err)
 }
 
-// ErrKilled is what tests end the work with as a kill would: without another step.
+// ErrKilled is an error with which tests stop the work as a kill would, without another step.
 var ErrKilled = errors.New("killed")
 
 func (t *archiveTerm) at(step string) error {
@@ -179,7 +178,7 @@ func openKnown(path, id string) (*archive.Folder, error) {
 	return f, nil
 }
 
-// adopt makes the folder this installation's.
+// adopt makes the folder the archive of this installation.
 func (t *archiveTerm) adopt(ctx context.Context) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into archive (one, folder) values (1, $1) on conflict (one) do nothing`, t.folder.ID())
@@ -187,7 +186,7 @@ func (t *archiveTerm) adopt(ctx context.Context) error {
 	})
 }
 
-// Begin sends the installation's archive to a folder from now on, whatever was its folder before.
+// Begin makes a folder the archive of the installation from now on. An earlier folder does not matter.
 func Begin(ctx context.Context, s *engine.DB, path string) error {
 	f, err := archive.BeginFolder(path)
 	if err != nil {
@@ -209,7 +208,7 @@ func Begin(ctx context.Context, s *engine.DB, path string) error {
 	}), false))
 }
 
-// write runs a transaction that may run again although it is on disk.
+// write runs a transaction that may run again, even if its first run is already on disk.
 func (t *archiveTerm) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	begun := t.s.LocalClock.Now()
 	if err := t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, do), false); err != nil {
@@ -233,7 +232,7 @@ func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a
 	})
 }
 
-// rested rests after reading since a moment, and prolongs the lease when it is time.
+// rested rests after a read that began at a moment, and prolongs the lease when it is time.
 func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
 	if err := t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun)); err != nil {
 		return err
@@ -244,7 +243,7 @@ func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
 	return t.fenced(ctx, func(context.Context, engine.Querier) error { return nil })
 }
 
-// begin takes the lease, unless somebody has it.
+// begin takes the lease, unless another node has it.
 func (t *archiveTerm) begin(ctx context.Context) (mine bool, err error) {
 	t.beaten = t.s.LocalClock.Now()
 	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -278,7 +277,7 @@ func (t *archiveTerm) end(ctx context.Context) error {
 	}), false)
 }
 
-// work finishes what was begun, and goes on file by file. Erasures come between any two.
+// work finishes a file that was begun, and continues file by file. Between two files, it does erasures.
 func (t *archiveTerm) work(ctx context.Context) error {
 	if err := t.folder.Sweep(); err != nil {
 		return err
@@ -333,7 +332,7 @@ func (t *archiveTerm) put(file archive.File, p *archiveBatch) error {
 	})
 }
 
-// complete notes that everything was looked at.
+// complete notes that all runs were looked at.
 func (t *archiveTerm) complete(ctx context.Context) error {
 	if err := t.looked.note(ctx, t); err != nil || t.rests {
 		return err

@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// Old runs are found as blanking finds them (blanking.go). Each client's runs are walked by their key, from a cursor. A list
-// has the runs that had not ended for long enough when the cursor passed. Everything is read outside of transactions
-// and, on SQLite, beside the writer.
+// Old runs are found as blanking finds them (blanking.go). Each client's runs are read in the order of their key, from a cursor. Runs that
+// had not ended for long enough are put into a list when the cursor passes them. Everything is read outside of transactions and, on SQLite,
+// beside the writer.
 
 const (
 	gatherRuns    = 100  // of one read
@@ -23,7 +23,7 @@ const (
 	gatherClients = 1000 // likewise
 )
 
-// Clients with something that may be old. Each subquery is a probe.
+// Clients with runs that may be old. Each subquery is a single lookup.
 const PastClients = `
 select c.id, coalesce(p.run_id, 0) from client c left join archive_place p on p.client_id = c.id
 where c.id > $1 and (
@@ -32,7 +32,7 @@ where c.id > $1 and (
  or coalesce((select min(f.at) from (select e.at, e.kind from credit_entry e where e.client_id = c.id order by e.id limit 2) f where f.kind <> 'carried'), $3) < $3)
 order by c.id limit $4`
 
-// pastColumns begin what is read of a run: whether it was blanked, and when its last message ended (runsEnded).
+// pastColumns are the first columns of a run: whether it was blanked, and when its last message ended (runsEnded).
 const pastColumns = `r.blanked_at <> 0,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages), 0),
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0), 0)`
@@ -65,10 +65,10 @@ select :receipt from $u(c bigint, i bigint) cross join receipt v where v.client_
 select e.kind = 'carried', :credit_entry from credit_entry e where e.client_id = $1 and e.id > $2 order by e.id limit $3`
 )
 
-// Alias are the tables' names in these statements.
+// Alias are the names of the tables in these statements.
 var Alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox_message": "g", "receipt": "v", "credit_entry": "e"}
 
-// named puts the columns of tables into a statement.
+// named puts table names before columns in a statement.
 func (t *archiveTerm) named(text string) string {
 	for _, of := range t.tables {
 		names := make([]string, len(of.Columns))
@@ -80,14 +80,14 @@ func (t *archiveTerm) named(text string) string {
 	return text
 }
 
-// lookedAtRuns is what was looked at and stays where it is; it is noted once the file made meanwhile is finished.
+// lookedAtRuns are runs that were looked at and stay in the database. They are noted when the present file is finished.
 type lookedAtRuns struct {
 	place map[puntuale.ClientID]puntuale.RunID
 	late  []retention.LateRun
 	runs  int
 }
 
-// gather reads as much as one file holds of what is old; more says that there may be more.
+// gather reads as many old runs as one file can have. more says that there may be more.
 func (t *archiveTerm) gather(ctx context.Context) (p *archiveBatch, more bool, err error) {
 	p = newPast(t.tables)
 	t.looked = lookedAtRuns{place: map[puntuale.ClientID]puntuale.RunID{}}
@@ -118,14 +118,14 @@ func (t *archiveTerm) full(p *archiveBatch) bool {
 	return p.rows >= mostRows || p.bytes >= mostBytes || t.looked.runs >= looksAtMost
 }
 
-// late looks again at runs that had not ended when their turn came.
+// late looks again at runs that had not ended when the cursor passed them.
 func (t *archiveTerm) late(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), gatherRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
-// next walks on in the client's runs. It does not go past one that is to be blanked first.
+// next continues with the client's runs. It stops at a run that must be blanked first.
 func (t *archiveTerm) next(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), gatherRuns}
@@ -139,7 +139,7 @@ func (t *archiveTerm) next(ctx context.Context, w retention.BlankingCursor, p *a
 	})
 }
 
-// seenRun is a run as a walk meets it.
+// seenRun is a run as the archiver first reads it.
 type seenRun struct {
 	puntuale.RunRef
 	blanked bool
@@ -147,8 +147,7 @@ type seenRun struct {
 	values  []any
 }
 
-// pages reads runs, some at a time, and takes those that are old into the file; the others are noted. It ends where step
-// says so, or the file is full.
+// pages reads runs in pages, takes old ones into the file, and notes the others. It ends when step says so, or when the file is full.
 func (t *archiveTerm) pages(ctx context.Context, p *archiveBatch, page func(after puntuale.RunID) (string, []any), after puntuale.RunID, step func(seenRun) bool) error {
 	for !t.full(p) {
 		begun := t.s.LocalClock.Now()
@@ -187,8 +186,8 @@ func (t *archiveTerm) scanRun(rows engine.Row, r *seenRun) (err error) {
 	return nil
 }
 
-// take adds old runs, with what hangs on them, to the file, and notes those that are not old yet. Blanked messages are
-// never sent again, so no message joins such a run any more.
+// take adds old runs, with the rows that belong to them, to the file, and notes those that are not old yet. Blanked messages are never sent
+// again, so no message joins such a run any more.
 func (t *archiveTerm) take(ctx context.Context, p *archiveBatch, runs []seenRun) error {
 	t.looked.runs += len(runs)
 	var refs []puntuale.RunRef
@@ -220,7 +219,7 @@ func (t *archiveTerm) take(ctx context.Context, p *archiveBatch, runs []seenRun)
 	return t.hanging(ctx, t.s.ArchiveReads, p, messages, copies)
 }
 
-// hanging reads what hangs on messages.
+// hanging reads the rows that belong to messages.
 func (t *archiveTerm) hanging(ctx context.Context, a engine.Querier, p *archiveBatch, messages []puntuale.MessageRef, copies []retention.SandboxCopy) error {
 	if err := t.read(ctx, a, p, pastEvents, PastEventsOf, queue.RefColumns(messages)); err != nil {
 		return err
@@ -278,7 +277,7 @@ func (t *archiveTerm) entries(ctx context.Context, w retention.BlankingCursor, p
 	return nil
 }
 
-// note stores what was looked at: first the runs that will be looked at again, then how far.
+// note stores the progress: first the runs that must be looked at again, then the cursor.
 func (l *lookedAtRuns) note(ctx context.Context, t *archiveTerm) error {
 	slices.SortFunc(l.late, func(x, y retention.LateRun) int { return retention.CompareRuns(x.RunRef, y.RunRef) })
 	for part := range slices.Chunk(l.late, engine.Chunk) {

@@ -13,18 +13,18 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// pendingErasure is an erasure that the archive's files have not followed yet.
+// pendingErasure is an erasure that is not yet done in the archive's files.
 type pendingErasure struct {
 	client puntuale.ClientID
 	mark   string
 	times  int64
 }
 
-// forgetAtMost is how many erasures one pass through the files follows.
+// forgetAtMost is how many erasures one pass through the files does.
 const forgetAtMost = 1000
 
-// forget takes persons who were erased out of the archive's files. An erasure is over once no file names its person; one
-// of a damaged file stays, with those of all its clients.
+// forget removes erased persons from the archive's files. An erasure is over once no file names its person. While a file is damaged, the
+// erasures of all its clients stay.
 func (t *archiveTerm) forget(ctx context.Context) error {
 	all, err := engine.QueryAll(ctx, t.s.ArchiveReads, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{forgetAtMost},
 		func(rows engine.Row, f *pendingErasure) error { return rows.Scan(&f.client, &f.mark, &f.times) })
@@ -72,7 +72,7 @@ func (t *archiveTerm) forget(ctx context.Context) error {
 	})
 }
 
-// forgetIn replaces a file that names one of the persons by one that does not, and returns of how many runs that was.
+// forgetIn replaces a file that names one of the persons by one that does not, and returns how many runs changed.
 func (t *archiveTerm) forgetIn(file archive.File, marks map[puntuale.ClientID][]string) (int, error) {
 	h, err := t.folder.Header(file)
 	if err != nil || !slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool { return marks[puntuale.ClientID(s.Client)] != nil }) {
@@ -102,7 +102,7 @@ func (t *archiveTerm) forgetIn(file archive.File, marks map[puntuale.ClientID][]
 	return n, t.folder.Sweep()
 }
 
-// wipe removes what names the person of a run, as an erasure does in the database (erase.go).
+// wipe removes everything that names the person of a run, like an erasure in the database.
 func (p *archiveBatch) wipe(r *pastRun) error {
 	digits := strings.TrimPrefix(r.phone, "+")
 	for table := range r.lines {

@@ -21,7 +21,7 @@ type Search struct {
 	From, To time.Time // of the moment that was promised: from inclusive, to exclusive
 }
 
-// Message is a message of an archive, with all that is known of it.
+// Message is a message of an archive, with its history.
 type Message struct {
 	puntuale.MessageDetail
 	Outcome int // 0 none, 1 sent, 2 failed; survives a re-send
@@ -37,7 +37,7 @@ type Event struct {
 	Detail puntuale.Reason
 }
 
-// within reports whether a file may hold what is asked for.
+// within reports whether a file may have the messages that a search asks for.
 func (r *Search) within(h archive.Header) bool {
 	return slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool {
 		switch {
@@ -58,8 +58,8 @@ func (r *Search) wants(m *Message) bool {
 	return (r.From.IsZero() || !m.Due.Before(r.From)) && (r.To.IsZero() || m.Due.Before(r.To))
 }
 
-// Find reads the archive of a folder and calls use for each message that is asked for, by file and id. A file
-// that is damaged is left out; the error names it, and what the others hold was given all the same.
+// Find reads the archive of a folder and calls use for each message that matches, by file and id. It skips damaged files and names them in
+// the error, after it has read the others.
 func Find(path string, r Search, use func(Message) error) error {
 	folder, err := archive.OpenFolder(path)
 	if err != nil {
@@ -162,7 +162,7 @@ func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	return all, nil
 }
 
-// recalledDetail is what Details would have answered (message.go).
+// recalledDetail is the detail that Details would have returned (message.go).
 func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
 	at := func(name string) time.Time { return engine.Instant(m.int(name)) }
 	d := puntuale.MessageDetail{
@@ -203,7 +203,7 @@ type ArchivedFile struct {
 	Err            error // what is wrong with it
 }
 
-// ListArchive calls use for each file of an archive, by number. With whole it reads each to its end and compares its sums.
+// ListArchive calls use for each file of an archive, by number. With whole, it reads each file to its end and checks its checksums.
 func ListArchive(path string, whole bool, use func(ArchivedFile) error) error {
 	folder, err := archive.OpenFolder(path)
 	if err != nil {

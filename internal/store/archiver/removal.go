@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// finish completes the file after the last finished one, if it is there. It deletes the file's rows from the database,
-// takes out of the file what has changed since, and makes it the last finished one.
+// finish completes the file after the last finished one, if it is there. It deletes the file's rows from the database, removes from the
+// file the runs that have changed since, and makes it the last finished file.
 func (t *archiveTerm) finish(ctx context.Context) error {
 	file, found, err := t.folder.Find(t.serial + 1)
 	if err != nil || !found {
@@ -59,7 +59,7 @@ func (t *archiveTerm) finish(ctx context.Context) error {
 	return t.at("finished")
 }
 
-// replace puts another version of a file in its place.
+// replace replaces a file by a new version.
 func (t *archiveTerm) replace(file archive.File, p *archiveBatch) error {
 	file.Version++
 	if err := t.put(file, p); err != nil {
@@ -68,14 +68,14 @@ func (t *archiveTerm) replace(file archive.File, p *archiveBatch) error {
 	return t.folder.Sweep()
 }
 
-// What one transaction takes at most; on SQLite everybody waits for it.
+// The most that one transaction removes. On SQLite, all other writers wait for it.
 const (
 	removeRows       = 1000
 	removeRowsSQLite = 100
 )
 
-// remove deletes the file's rows from the database, some runs of a client at a time. It returns the runs that differ
-// there from the file. Those stay.
+// remove deletes the file's rows from the database, some runs of a client at a time. It returns the runs that differ from the file. These
+// stay in the database.
 func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[puntuale.RunRef]bool, err error) {
 	most := removeRows
 	if !t.s.Dialect.Postgres {
@@ -140,7 +140,7 @@ order by r.client_id, r.id for update of r`
 	deletePastSandbox  = `delete from sandbox_message where (client_id, connector_id) in (select u.c, u.k from $u(c bigint, k text))`
 )
 
-// run deletes the runs that are what the file says. A run that is missing was deleted before.
+// run deletes the runs that are the same in the file. A missing run was deleted before.
 func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 	now, err := x.present(ctx, a)
 	if err != nil {
@@ -165,7 +165,7 @@ func (x *removalBatch) run(ctx context.Context, a engine.Querier) error {
 	}))
 }
 
-// present reads the runs as they are, and locks them.
+// present reads the present rows of the runs, and locks them.
 func (x *removalBatch) present(ctx context.Context, a engine.Querier) (*archiveBatch, error) {
 	var messages []puntuale.MessageRef
 	var copies []retention.SandboxCopy
@@ -229,8 +229,8 @@ func (x *removalBatch) delete(ctx context.Context, a engine.Querier, runs []*pas
 	return retention.ForgetLate(ctx, a, refs)
 }
 
-// carry deletes entries of a client's ledger, and adds their sum to one entry that stands for all archived ones. That is
-// the client's first one, of the kind carried. It takes the place of the first that is deleted.
+// carry deletes entries of a client's ledger, and adds their sum to one entry that stands for all archived ones. That entry is the client's
+// first one, and has the kind carried. It replaces the first deleted entry.
 func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchEntry) error {
 	client, lines := part[0].client, make(map[int64]string, len(part))
 	for _, e := range part {

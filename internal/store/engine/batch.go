@@ -13,8 +13,8 @@ import (
 	"modernc.org/sqlite/vtab"
 )
 
-// SQLite has no arrays. Its json_each could carry a batch. A virtual table that reads the Go slices themselves takes a
-// third less for a claim of 1,000 rows (4.1 against 6.1 µs a row). And bytes stay bytes.
+// SQLite has no arrays. Its json_each could carry a batch. A virtual table that reads the Go slices themselves takes a third less for a
+// claim of 1,000 rows (4.1 against 6.1 µs a row). Also, bytes need no encoding.
 //
 // "batch(handle)" is a table with columns c0, c1, …; handle is what lend returned.
 type batchModule struct{}
@@ -27,7 +27,7 @@ var (
 	lastLent atomic.Int64
 )
 
-// lend makes a batch readable under a handle until free is called.
+// lend makes a batch readable by a handle, until the caller calls free.
 func lend(b Columns) (handle int64, free func()) {
 	handle = lastLent.Add(1)
 	lent.Store(handle, b)

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// checkpointer copies SQLite's log into its file beside the writer. Otherwise one commit in thousands does that, and all
-// calls wait for it, 20 to 60 ms. A commit must copy the last pages itself: only then does the log begin anew.
+// checkpointer copies SQLite's log into its file beside the writer. Otherwise one commit in thousands does that, and all calls wait for it
+// for 20 to 60 ms. A commit must copy the last pages itself, because only then the log begins anew.
 type checkpointer struct {
 	db     *sql.DB
 	clock  clock.Clock
@@ -21,7 +21,7 @@ type checkpointer struct {
 	done   chan struct{}
 }
 
-// Pages of SQLite's log. A smaller checkpointFrom writes a page that changes often more often to the file.
+// Bounds of SQLite's log, in pages. With a smaller checkpointFrom, pages that change often would be copied more often.
 const (
 	CheckpointFrom  = 2000                  // the checkpointer begins to copy
 	CheckpointLast  = 400                   // few enough for the writer
@@ -46,8 +46,8 @@ func (k *checkpointer) close() {
 	<-k.done
 }
 
-// committed tells that the log may have grown, and copies the last pages when it is time for them. The writer calls it
-// between two transactions, with its connection.
+// committed says that the log may have grown, and copies the last pages if it is time. The writer calls it between two transactions, with
+// its connection.
 func (k *checkpointer) committed(l *Conn) {
 	if k == nil {
 		return

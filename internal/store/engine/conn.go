@@ -15,7 +15,7 @@ import (
 	"puntuale"
 )
 
-// Row is one of a statement's answer.
+// Row is one row of a statement's answer.
 type Row interface {
 	Scan(into ...any) error
 }
@@ -26,8 +26,8 @@ type Querier interface {
 	Query(ctx context.Context, text string, args []any, scan func(r Row) error) error
 	// exec runs the statement and returns how many rows it changed.
 	Exec(ctx context.Context, text string, args ...any) (int64, error)
-	// later runs a statement whose answer is not needed yet: it may go together with the next one, whose error may then be
-	// this one's. scan, which may be nil, is called by then.
+	// later runs a statement whose answer is not needed yet. It may be sent together with the next statement, which then may return this
+	// one's error. scan, which may be nil, is called before that one returns.
 	Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error
 }
 
@@ -40,7 +40,7 @@ func QueryOne(ctx context.Context, a Querier, text string, args []any, into ...a
 	return found, err
 }
 
-// QueryAll scans all rows of a statement, as far as the caller's room allows.
+// QueryAll scans all rows of a statement, within the caller's memory grant.
 func QueryAll[T any](ctx context.Context, a Querier, text string, args []any, scan func(r Row, into *T) error) ([]T, error) {
 	var all []T
 	err := a.Query(ctx, text, args, func(r Row) error {
@@ -94,7 +94,7 @@ func (l *Conn) drop() {
 	if l.conn == nil {
 		return
 	}
-	// What fails here fails because the connection is gone, which is why it is dropped.
+	// An error here means that the connection is lost. It is dropped anyway.
 	for _, s := range l.stmts {
 		_ = s.Close()
 	}
@@ -188,8 +188,8 @@ type ReadPool struct {
 	permits chan struct{} // one for each connection, so that callers wait no longer than their patience; nil: they wait at the pool
 }
 
-// Acquire waits for a connection to be free, as long as the caller's patience lasts. On success the caller calls Release.
-// Codes: overloaded, unavailable.
+// Acquire waits for a connection to be free, until the caller's admission deadline. On success the caller calls Release. Codes: overloaded,
+// unavailable.
 func (p *ReadPool) Acquire(ctx context.Context) error {
 	if p.permits == nil {
 		return nil
@@ -211,7 +211,7 @@ func (p *ReadPool) Acquire(ctx context.Context) error {
 	}
 }
 
-// Release ends what Acquire began.
+// Release gives back the connection of Acquire.
 func (p *ReadPool) Release() {
 	if p.permits != nil {
 		<-p.permits
@@ -300,8 +300,8 @@ func (l *Conn) Rollback(ctx context.Context) error {
 // ScanOne scans a row of one column.
 func ScanOne[T any](rows Row, v *T) error { return rows.Scan(v) }
 
-// OpenMover opens a connection of its own that may take its time, on a store that open returned. The store's Close does not
-// close it; free does.
+// OpenMover opens a separate connection without time limits, to the database of an open store. The store's Close does not close it; free
+// does.
 func (s *DB) OpenMover(ctx context.Context, readOnly bool) (l *Conn, free func() error, err error) {
 	own := &DB{Options: Options{Name: s.Name}, Config: s.Config, Dialect: s.Dialect}
 	var db *sql.DB
@@ -319,7 +319,7 @@ func (s *DB) OpenMover(ctx context.Context, readOnly bool) (l *Conn, free func()
 	return NewConn(ctx, s.Dialect, db)
 }
 
-// NewConn connects to a database that free closes, too.
+// NewConn connects to a database. free closes the connection and the database.
 func NewConn(ctx context.Context, d *Dialect, db *sql.DB) (l *Conn, free func() error, err error) {
 	l = &Conn{dialect: d, db: db}
 	free = func() error {
@@ -333,7 +333,7 @@ func NewConn(ctx context.Context, d *Dialect, db *sql.DB) (l *Conn, free func() 
 	return l, free, nil
 }
 
-// BeginSnapshot begins a transaction that sees one moment. On SQLite that is the moment of its first read.
+// BeginSnapshot begins a transaction that sees the database at one moment. On SQLite that is the moment of its first read.
 func (l *Conn) BeginSnapshot(ctx context.Context) error {
 	begin := "begin"
 	if l.dialect.Postgres {
@@ -360,5 +360,5 @@ func (l *Conn) Copy(ctx context.Context, table string, columns []string, rows pg
 	})
 }
 
-// Everything is read in one transaction that sees one moment. It is never long idle, and no limit ends it.
+// Everything is read in one transaction, which sees the database at one moment. It is never idle for long, and no time limit ends it.
 const beginSnapshot = "begin isolation level repeatable read, read only"

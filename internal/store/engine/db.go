@@ -19,10 +19,10 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// Config says where the data is. Zero values have defaults, but for Data and Database, one of which is needed.
+// Config says where the data is. Zero values have defaults, except that Data or Database is needed.
 type Config struct {
 	// Database is "" for the SQLite file puntuale.db in the folder Data. "sqlite:" and a path name another file, with
-	// "?_pragma=name(value)" for settings of its own. A PostgreSQL address begins with postgres:// or postgresql://.
+	// "?_pragma=name(value)" for its settings. A PostgreSQL address begins with postgres:// or postgresql://.
 	Database string
 	Data     string
 
@@ -30,22 +30,22 @@ type Config struct {
 	Meter  puntuale.StoreMeter
 	Logger *slog.Logger
 
-	// ListTimeout is how long what lists, and may read much, takes at most; default 10 s.
+	// ListTimeout is how long a list may take; default 10 s.
 	ListTimeout time.Duration
 
 	// NoMigrate refuses an empty or older database instead of bringing it up to date.
 	NoMigrate bool
 }
 
-// Options are how one user of the database opens it.
+// Options say how one user of the database opens it.
 type Options struct {
 	Name   string                                     // what PostgreSQL shows of our connections
 	Shared bool                                       // a SQLite file is kept from what moves it
 	Admit  func(ctx context.Context, a Querier) error // asked of each new connection of a writer; nil: any will do
 }
 
-// DB is an open database: its connections, and the writers that commit. Its own tables are the counters of identifiers and the
-// idempotency records; it knows no other. Many goroutines may call its methods at once.
+// DB is an open database: its connections, and the writers that commit. Its own tables are the counters of identifiers and the idempotency
+// records; it knows no other tables. Many goroutines may call its methods at once.
 type DB struct {
 	Options
 
@@ -82,7 +82,7 @@ type readPools struct {
 	ArchiveReads     *ReadPool // the archiver's
 }
 
-// writers are those of the database. On SQLite they are one.
+// writers are the writers of the database. On SQLite there is only one.
 type writers struct {
 	all           []*Writer
 	TenantWriters []*Writer // by client
@@ -94,16 +94,15 @@ type writers struct {
 	ArchiveWriter *Writer // the archiver's
 }
 
-// failure is what went wrong for good.
+// failure is an error after which the store cannot work any more.
 type failure struct {
 	broken atomic.Pointer[error]
 	damage atomic.Pointer[error] // that PostgreSQL told of
 	closed chan struct{}         // once broken
 }
 
-// Open opens the database, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that the
-// database must not be used as it is, and says why. CodeConflict means that it is moving just now, and CodeUnavailable that it
-// could not be reached.
+// Open opens the database, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that the database
+// must not be used, and says why. CodeConflict means that it is moving just now, and CodeUnavailable that it could not be reached.
 func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
@@ -138,14 +137,14 @@ func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	return s, nil
 }
 
-// CloseWriters refuses new tasks, and waits for what is queued to be committed.
+// CloseWriters refuses new tasks, and waits until queued tasks are committed.
 func (s *DB) CloseWriters() {
 	for _, w := range s.writers.all {
 		w.close()
 	}
 }
 
-// Close refuses new calls, waits for what is queued to be committed, and closes the database. It may be called twice.
+// Close refuses new calls, waits until queued tasks are committed, and closes the database. It may be called twice.
 func (s *DB) Close() error {
 	s.closed.Do(func() {
 		s.CloseWriters()
@@ -163,7 +162,7 @@ func (s *DB) Close() error {
 	return s.err
 }
 
-// fail makes the store refuse everything: what the disk holds after a failed write is known only after opening anew.
+// fail makes the store refuse everything. After a failed write, the data on disk is unknown until the next start opens the database again.
 func (s *DB) fail(err error) {
 	if s.failure.broken.CompareAndSwap(nil, &err) {
 		if s.File != "" && damage(err) {
@@ -176,7 +175,7 @@ func (s *DB) fail(err error) {
 	}
 }
 
-// Damage is what PostgreSQL told of damage; nil where it told nothing.
+// Damage is the damage that PostgreSQL reported; nil if there is none.
 func (s *DB) Damage() error {
 	if err := s.failure.damage.Load(); err != nil {
 		return *err
@@ -200,7 +199,7 @@ func (s *DB) Failure() error {
 	return puntuale.Unavailable(fmt.Errorf("the disk failed under the database: %w", *err))
 }
 
-// damage tells a file that was found damaged from a disk that failed.
+// damage distinguishes a damaged file from a disk that failed.
 func damage(err error) bool { return corrupt(err) || errors.Is(err, puntuale.ErrUntrusted) }
 
 // migrate compares the tables with this program and brings them up to date.
@@ -223,8 +222,8 @@ func (s *DB) migrate(ctx context.Context, db *sql.DB, which migration.Database) 
 	return s.compare(ctx, db, which)
 }
 
-// compare refuses tables that are not as the migrations make them. A PostgreSQL role that may not create temporary tables
-// cannot compare, and is told so.
+// compare refuses tables that differ from the migrations. It needs a PostgreSQL role that may create temporary tables; for another role, it
+// says so.
 func (s *DB) compare(ctx context.Context, db *sql.DB, which migration.Database) error {
 	err := migration.Compare(ctx, db, which)
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok && p.Code == "42501" {

@@ -8,17 +8,16 @@ import (
 	"sync"
 )
 
-// Dialect is one of the two databases. A statement has one text for both, written as PostgreSQL reads it, with these
-// signs of our own:
+// Dialect is one of the two databases. A statement has one text for both, written as PostgreSQL reads it, with these signs of our own:
 //
 //	$u(c bigint, p text)  the batch that the call hands over as its last argument, as a table u with those columns:
 //	                      unnest of arrays on PostgreSQL, our table-valued function on SQLite (batch.go)
 //	$clock                the database's own clock in microseconds
-//	$timeline             the server's timeline, 0 where there is none (postgres.go)
+//	$timeline             the server's timeline, 0 if there is none (postgres.go)
 //
-// For SQLite casts and row locks are taken out: one writer holds the whole file, so there is nothing to lock. greatest
-// and least are called max and min. There a null among their arguments gives null, and PostgreSQL ignores it, so no
-// statement passes one. Where more differs, there are two texts with the reason above them.
+// For SQLite, casts and row locks are removed: one writer holds the whole file, so there is nothing to lock. greatest and least are called
+// max and min. With a null among the arguments, SQLite returns null, but PostgreSQL ignores it. So no statement passes a null. Where the
+// databases differ more, there are two texts, and a comment gives the reason.
 //
 // RETURNING comes in no particular order; callers match rows by key.
 type Dialect struct {
@@ -47,7 +46,7 @@ var (
 	lockSign  = regexp.MustCompile(`\s+for (update|share|key share|no key update)( of [a-z]+)?( skip locked)?`)
 )
 
-// Text returns the statement as this database reads it.
+// Text returns the statement in the form of this database.
 func (d *Dialect) Text(written string) string {
 	if sent, ok := d.texts.Load(written); ok {
 		return sent.(string)
@@ -97,7 +96,7 @@ func (d *Dialect) source(first int, columns []string) string {
 	return fmt.Sprintf("(select %s from batch($%d)) as u", strings.Join(values, ", "), first)
 }
 
-// begin opens a transaction that will write: on SQLite it takes the writer's place at once, else it could fail later.
+// begin opens a transaction that will write: on SQLite it takes the write lock at once, because otherwise it could fail later.
 func (d *Dialect) begin() string {
 	if d.Postgres {
 		return "begin"
@@ -105,8 +104,7 @@ func (d *Dialect) begin() string {
 	return "begin immediate"
 }
 
-// bind replaces a batch among the arguments by what the database takes. It returns what to call once the statement has
-// been read to its end.
+// bind replaces a batch among the arguments by what the database takes. It returns a function to call after the whole answer was read.
 func (d *Dialect) bind(args []any) ([]any, func()) {
 	if len(args) == 0 {
 		return args, func() {}

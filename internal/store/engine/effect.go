@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Effect is a transaction on its way through a writer whose effect a repeated call must not have again.
+// Effect is a transaction whose effect a repeated call must not have again.
 type Effect struct {
 	Owner int64 // a client, or the negative of a partner
 	Key   *puntuale.Idempotency
@@ -41,7 +41,7 @@ func prepareEffect(ctx context.Context, w *Writer, tasks []*Task) error {
 	return nil
 }
 
-// Once runs a transaction of an owner under the key of o, which may be nil. do returns what Answer is to get.
+// Once runs a transaction of an owner under the key of o, which may be nil. do returns the argument for Answer.
 func (s *DB) Once(ctx context.Context, owner int64, o *puntuale.Idempotency, do func(ctx context.Context, a Querier) (any, error)) error {
 	e := &Effect{Owner: owner, Key: o, At: Micros(s.Config.Clock.Now())}
 	return e.Do(ctx, s.TenantWriter(owner), s.Writes, do)
@@ -58,7 +58,7 @@ func (e *Effect) Do(ctx context.Context, w *Writer, k *Kind, do func(ctx context
 	return err
 }
 
-// run takes the key, which comes before all other locks, and keeps the answer beside it.
+// run takes the key, which comes before all other locks, and stores the answer under it.
 func (e *Effect) run(ctx context.Context, a Querier, do func(ctx context.Context, a Querier) (any, error)) error {
 	e.answer = nil
 	if e.Key == nil {
@@ -82,7 +82,7 @@ func (e *Effect) run(ctx context.Context, a Querier, do func(ctx context.Context
 	return KeepAnswers(ctx, a, []KeyRef{KeyRefOf(e.Owner, e.Key)}, [][]byte{e.answer})
 }
 
-// take writes the key and reports whether it was free. It waits for a twin that has not yet committed.
+// take writes the key and reports whether it was free. If an equal call has not yet committed, it waits.
 func (e *Effect) take(ctx context.Context, a Querier) (bool, error) {
 	key := KeyRefOf(e.Owner, e.Key)
 	taken, err := TakeKeys(ctx, a, e.At, []KeyRef{key}, []string{e.Key.Hash})
@@ -100,8 +100,8 @@ func (e *Effect) replay(ctx context.Context, a Querier) error {
 	return &puntuale.Replayed{Answer: answer}
 }
 
-// checkEffect tells, after a connection was lost during COMMIT, whether the effect is on disk: then its answer stands
-// under its key. Writing the key waits for a commit still under way.
+// checkEffect tells, after a connection was lost during COMMIT, whether the effect is on disk: then its answer is under its key. It writes
+// the key again, because that waits for a commit that is still under way.
 func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	e, ok := tasks[0].Body.(*Effect)
 	if !ok || e.Key == nil {
@@ -118,12 +118,12 @@ func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	return err == nil && answer != nil && bytes.Equal(answer, e.answer), nil
 }
 
-// Write runs a transaction of an owner: a client, the negative of a partner, or 0 for nobody outside.
+// Write runs a transaction of an owner: a client, the negative of a partner, or 0 for the service itself.
 func (s *DB) Write(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
 	return s.TenantWriter(owner).Do(ctx, Single(s.Writes, do).Of(owner), false)
 }
 
-// WriteDated is Write for rows that are read in the order of the moments that they bear.
+// WriteDated is Write for rows that readers list in the order of their moments.
 func (s *DB) WriteDated(ctx context.Context, owner int64, do func(ctx context.Context, a Querier) error) error {
 	return s.TenantWriter(owner).Do(ctx, SingleDated(s.Writes, do).Of(owner), false)
 }

@@ -18,8 +18,7 @@ import (
 	"puntuale"
 )
 
-// passing reports an error that goes away by itself when the transaction is run again: a deadlock, a serialisation
-// failure, a busy file.
+// passing reports whether an error will pass if the transaction runs again: a deadlock, a serialisation failure, a busy file.
 func passing(err error) bool {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return p.Code == "40P01" || p.Code == "40001"
@@ -30,10 +29,10 @@ func passing(err error) bool {
 	return errors.Is(err, ErrAgain)
 }
 
-// ErrAgain makes a transaction run again from its beginning: what it had read no longer held when it came to write.
+// ErrAgain makes a transaction run again from its beginning: its data changed between its read and its write.
 var ErrAgain = errors.New("changed while it was read")
 
-// lost reports that the connection is of no more use.
+// lost reports whether the connection cannot be used any more.
 func lost(err error) bool {
 	if errors.Is(err, errAway) {
 		return true
@@ -56,31 +55,31 @@ func lost(err error) bool {
 		err != nil && strings.Contains(err.Error(), "conn closed")
 }
 
-// ends reports an error with which PostgreSQL ends the connection, or itself.
+// ends reports whether PostgreSQL ends the connection, or itself, with this error.
 func ends(p *pgconn.PgError) bool {
 	return p.SeverityUnlocalized == "FATAL" || p.SeverityUnlocalized == "PANIC"
 }
 
-// Unsure reports that COMMIT's error does not tell whether the transaction is on disk: PostgreSQL did not answer that
-// it rolled it back. (40003: it says so itself.)
+// Unsure reports whether COMMIT's error leaves open whether the transaction is on disk: PostgreSQL did not answer that it rolled it back.
+// (40003: it says so itself.)
 func Unsure(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return !ok || ends(p) || p.Code == "40003"
 }
 
-// exhausted reports that PostgreSQL lacks the room or the memory for a statement: it would for the next one, too.
+// exhausted reports whether PostgreSQL lacks disk or memory for a statement. The next statement would fail, too.
 func exhausted(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && strings.HasPrefix(p.Code, "53")
 }
 
-// tooLong reports a statement that the server gave up: somebody else holds what it needs.
+// tooLong reports whether the server gave up a statement because somebody else holds a lock that it needs.
 func tooLong(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && p.Code == "57014" || LockedOut(err)
 }
 
-// LockedOut reports a statement that waited for a lock as long as it may (postgres.go).
+// LockedOut reports whether a statement waited for a lock for the longest allowed time (postgres.go).
 func LockedOut(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && p.Code == "55P03"
@@ -97,7 +96,7 @@ func OnKey(err error) error {
 	return err
 }
 
-// corrupt reports that the database found its own file damaged.
+// corrupt reports whether the database found damage in its own file.
 func corrupt(err error) bool {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return p.Code == "XX001" || p.Code == "XX002"
@@ -108,7 +107,7 @@ func corrupt(err error) bool {
 	return false
 }
 
-// full reports that the disk has no room.
+// full reports whether the disk is full.
 func full(err error) bool {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return p.Code == "53100"
@@ -117,7 +116,7 @@ func full(err error) bool {
 	return ok && s.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// broken reports that the disk under SQLite failed. What the file holds is then not known until it is opened anew.
+// broken reports whether the disk under SQLite failed. Then the content of the file is unknown until the next start opens it again.
 func broken(err error) bool {
 	s, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -130,7 +129,7 @@ func broken(err error) bool {
 	return false
 }
 
-// Repeated reports a violated unique constraint.
+// Repeated reports whether a unique constraint was violated.
 func Repeated(err error) bool {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return p.Code == "23505"
@@ -150,7 +149,7 @@ const (
 	faultStoreInDoubt   puntuale.ReasonCode = "store.in_doubt"
 )
 
-// PublicError gives an error the code that crosses the package's border.
+// PublicError gives an error the code with which it leaves the store.
 func PublicError(err error) error {
 	if err == nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, puntuale.ErrStale) {
 		return err
@@ -192,18 +191,18 @@ func PublicError(err error) error {
 	return err
 }
 
-// inDoubt is the answer when the connection broke during COMMIT and nobody can say on which side of it.
+// inDoubt is the answer if the connection broke during COMMIT, and nobody knows whether the transaction is on disk.
 func inDoubt(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),
 		Reason: puntuale.Because(faultStoreInDoubt)}
 }
 
-// FoundOr makes the one answer for what is missing and for what belongs to another tenant, outside a transaction.
+// FoundOr turns "no row" into not_found, outside a transaction. Missing things and things of another tenant get the same answer.
 func FoundOr(found bool, err error, missing puntuale.ReasonCode) error {
 	return PublicError(ThereOr(found, err, missing))
 }
 
-// ThereOr is foundOr inside a transaction, which may have to run again.
+// ThereOr is FoundOr inside a transaction, which may have to run again.
 func ThereOr(found bool, err error, missing puntuale.ReasonCode) error {
 	switch {
 	case err != nil:

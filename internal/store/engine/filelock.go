@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// What ends the names of lock files beside a SQLite file.
+// The endings of the names of lock files beside a SQLite file.
 const (
 	openLock     = ".lock"     // held while it is opened
 	useLock      = ".use"      // shared by its users, and held alone by a move
@@ -30,15 +30,13 @@ func (s *DB) LockDispatcher() (release func() error, err error) {
 	return lockFile(s.File+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreDispatchedByAnother)
 }
 
-// ShareFile keeps an export for good, and an import, from a SQLite file until release. Servers without a dispatcher, and
-// commands, hold nothing else.
-// Codes: conflict (one of these is under way).
+// ShareFile blocks an import, and an export that moves the installation, until release. Servers without a dispatcher, and commands, hold
+// only this lock. Codes: conflict (such an import or export is under way).
 func (s *DB) ShareFile() (release func() error, err error) {
 	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, faultStoreFileBeingMoved)
 }
 
-// HoldFile keeps everybody else from using a SQLite file until release, but for exports of a copy.
-// Codes: conflict (somebody does).
+// HoldFile keeps everybody else from using a SQLite file until release, except exports of a copy. Codes: conflict (somebody uses it).
 func (s *DB) HoldFile() (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil
@@ -54,8 +52,8 @@ func (s *DB) HoldFile() (release func() error, err error) {
 	return func() error { return errors.Join(dispatch(), use()) }, nil
 }
 
-// lockFile creates a file and takes its lock, as flock's flags say. Where they say not to wait for others, busy is why
-// it was refused. The file stays: removing it would let two processes hold locks of two files of the same name.
+// lockFile creates a file and takes its lock, with the flags of flock. If the flags forbid to wait, busy is the error for a refused lock.
+// The file stays: removing it would let two processes hold locks of two files of the same name.
 func lockFile(path string, how int, busy puntuale.ReasonCode) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)

@@ -8,9 +8,9 @@ import (
 	"puntuale"
 )
 
-// idBlock is a writer's stock of identifiers for messages and runs. Blocks come from one counter that never falls
-// behind the database's clock, in microseconds since the beginning of 2026. So identifiers grow with time, stay below
-// 2^53 for 285 years, and are no count. The rest of a block is dropped when the next is taken.
+// idBlock is a writer's stock of identifiers for messages and runs. Blocks come from one counter that never falls behind the database's
+// clock, in microseconds since the beginning of 2026. So identifiers grow with time, stay below 2^53 for 285 years, and do not reveal a
+// count. The rest of a block is dropped when the next is taken.
 type idBlock struct {
 	next, end int64
 	taken     time.Time
@@ -24,7 +24,8 @@ const (
 // IDEpoch is 2026-01-01T00:00:00Z.
 const IDEpoch = 1767225600000000
 
-// TakeBlock takes $1 identifiers from the counter, and returns the last of them. It jumps to the database's clock where it is behind.
+// TakeBlock takes $1 identifiers from the counter, and returns the last of them. If the counter is behind the database's clock, it jumps to
+// it.
 const TakeBlock = `
 update id_block set next = greatest(next, $clock - 1767225600000000) + $1::bigint where one = 1 returning next`
 
@@ -58,7 +59,7 @@ func NextNumber(ctx context.Context, a Querier, noun string) (id int64, err erro
 	return NextNumbers(ctx, a, noun, 1)
 }
 
-// NextNumbers raises it by n, and returns the last of them.
+// NextNumbers raises a noun's counter by n, and returns the last number.
 func NextNumbers(ctx context.Context, a Querier, noun string, n int) (last int64, err error) {
 	found, err := QueryOne(ctx, a, `update counter set next = next + $2 where noun = $1 returning next`, []any{noun, n}, &last)
 	if err == nil && !found {

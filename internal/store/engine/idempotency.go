@@ -19,16 +19,16 @@ func (k KeyRef) Compare(o KeyRef) int {
 	return cmp.Or(cmp.Compare(k.Owner, o.Owner), cmp.Compare(k.Scope, o.Scope), cmp.Compare(k.Key, o.Key))
 }
 
-// KeyRefOf is the record of an owner's call.
+// KeyRefOf names the idempotency record of an owner's call.
 func KeyRefOf(owner int64, o *puntuale.Idempotency) KeyRef { return KeyRef{owner, o.Scope, o.Key} }
 
-// KeptAnswer is what stands under a key.
+// KeptAnswer is the answer that is kept under a key.
 type KeptAnswer struct {
 	hash   string
 	answer []byte
 }
 
-// For is the answer for a repeat of the call, or [ErrOtherBody].
+// For returns the answer for a repeat of the call, or [ErrOtherBody].
 func (k KeptAnswer) For(o *puntuale.Idempotency) ([]byte, error) {
 	switch {
 	case k.hash != o.Hash:
@@ -41,7 +41,7 @@ func (k KeptAnswer) For(o *puntuale.Idempotency) ([]byte, error) {
 
 const faultOtherBody puntuale.ReasonCode = "fault.other_body"
 
-// ErrOtherBody refuses a key that was used for something else.
+// ErrOtherBody refuses a key that was used with another body.
 var ErrOtherBody = puntuale.Conflict(faultOtherBody)
 
 // FindAnswer is the answer kept for a call of the owner, nil when there is none.
@@ -58,15 +58,15 @@ func FindAnswer(ctx context.Context, a Querier, owner int64, o *puntuale.Idempot
 	return kept.For(o)
 }
 
-// A key that another transaction has written and not yet committed makes this wait, in the order of keys. The rows
-// that come back are ours.
+// A key that another transaction has written and not yet committed makes this statement wait, in the order of keys. It returns only the
+// keys that we inserted.
 const insertKeys = `
 insert into idempotency (client_id, scope, key, hash, at)
 select u.c, u.s, u.k, u.h, $1::bigint from $u(c bigint, s text, k text, h text) where true
 on conflict (client_id, scope, key) do nothing returning client_id, scope, key`
 
-// TakeKeys writes keys, which are sorted, with the hashes of their calls. It returns those that were free. It waits for a
-// twin that has not yet committed.
+// TakeKeys writes keys, which are sorted, with the hashes of their calls. It returns those that were free. If an equal call has not yet
+// committed, it waits.
 func TakeKeys(ctx context.Context, a Querier, at int64, keys []KeyRef, hashes []string) (map[KeyRef]bool, error) {
 	taken := map[KeyRef]bool{}
 	err := a.Query(ctx, insertKeys, []any{at, append(keyColumns(keys), hashes)}, func(rows Row) error {
@@ -83,7 +83,7 @@ func TakeKeys(ctx context.Context, a Querier, at int64, keys []KeyRef, hashes []
 	return taken, nil
 }
 
-// FindAnswers reads what stands under keys. A key that is not there is left out.
+// FindAnswers reads the answers under keys. It leaves out missing keys.
 func FindAnswers(ctx context.Context, a Querier, keys []KeyRef) (map[KeyRef]KeptAnswer, error) {
 	found := map[KeyRef]KeptAnswer{}
 	err := a.Query(ctx, `
@@ -101,7 +101,7 @@ from $u(c bigint, s text, k text) join idempotency i on i.client_id = u.c and i.
 	return found, nil
 }
 
-// MakeAnswer is what to keep of a call's result; it is never nil.
+// MakeAnswer makes the answer to keep from a call's result. It is never nil.
 func MakeAnswer(o *puntuale.Idempotency, result any) ([]byte, error) {
 	if o.Answer == nil {
 		return []byte{}, nil
@@ -113,7 +113,7 @@ func MakeAnswer(o *puntuale.Idempotency, result any) ([]byte, error) {
 	return append([]byte{}, answer...), nil
 }
 
-// KeepAnswers writes answers beside their keys. The statement leaves with the next one, or with the commit.
+// KeepAnswers writes answers beside their keys. The statement is sent together with the next one, or with the commit.
 func KeepAnswers(ctx context.Context, a Querier, keys []KeyRef, answers [][]byte) error {
 	if err := a.Queue(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
  where idempotency.client_id = u.c and idempotency.scope = u.s and idempotency.key = u.k`, []any{append(keyColumns(keys), answers)}, nil); err != nil {

@@ -13,18 +13,17 @@ import (
 	"puntuale"
 )
 
-// A damaged SQLite file is found in four ways. Any statement that meets the damage ends the store (noticed). A check of
-// the whole file runs in the background and by command (Verify). A start after an unclean end checks what it can within
-// a few seconds. And a start after damage was met once checks the whole file, however long that takes, and refuses it:
-// a mark beside the file remembers.
+// A damaged SQLite file is found in four ways. Any statement that meets the damage ends the store (noticed). A check of the whole file runs
+// in the background and by command (Verify). A start after an unclean end checks what it can within a few seconds. After damage was found
+// once, a mark beside the file remains. Then the next start checks the whole file, however long that takes, and refuses a damaged one.
 const (
 	suspectMark  = ".suspect"
 	smallFile    = 16 << 20        // bytes; such a file is checked whole at every start, within about 0.1 s
 	uncleanCheck = 3 * time.Second // for a larger one after an unclean end
 )
 
-// noticed looks at the error of any statement. A damaged SQLite file ends the store. In a damaged PostgreSQL one page
-// or index may be bad and all else sound. So the server goes on, but is not ready until it starts again.
+// noticed checks the error of every statement. A damaged SQLite file ends the store. In a damaged PostgreSQL, perhaps only one page or
+// index is bad. So the server continues, but is not ready until it starts again.
 func (s *DB) noticed(err error) {
 	switch {
 	case !corrupt(err):
@@ -43,7 +42,7 @@ func (s *DB) markSuspect(why error) {
 	}
 }
 
-// endedUncleanly reports that the log of the file's last user is still there, and nobody uses it: closing removes it.
+// endedUncleanly reports whether the log of the last user still exists although nobody uses the file. A clean close removes the log.
 func endedUncleanly(path string) bool {
 	log, err := os.Stat(path + "-wal")
 	if err != nil || log.Size() == 0 {
@@ -53,7 +52,7 @@ func endedUncleanly(path string) bool {
 	return err == nil && release() == nil
 }
 
-// inspect checks a file as far as its start can wait for.
+// inspect checks as much of a file as a start has time for.
 func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *DB) Verify(ctx context.Context) error {
 	return err
 }
 
-// VerifyFile is verify for one SQLite file.
+// VerifyFile is Verify for one SQLite file.
 func (s *DB) VerifyFile(ctx context.Context, path string) error {
 	db, err := s.SQLitePool(path, "", true, 1)
 	if err != nil {
@@ -134,7 +133,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-// damagedIn is damaged for a check that may have been given up.
+// damagedIn is damaged for a check that may have been cancelled.
 func damagedIn(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("check the database file: %w", ctx.Err())
@@ -142,7 +141,7 @@ func damagedIn(ctx context.Context, path string, err error) error {
 	return damaged(path, err)
 }
 
-// readAll reads every row of our tables on PostgreSQL, which compares the checksums of their pages where it has any.
+// readAll reads every row of our tables on PostgreSQL, which compares the checksums of their pages if it has them.
 func (s *DB) readAll(ctx context.Context) error {
 	db, err := s.PostgresPool(s.Config.Database, map[string]string{"statement_timeout": "0"}, 1)
 	if err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -17,7 +18,7 @@ type listSlot struct {
 	asked int           // callers that have it or wait for it
 }
 
-// Take waits for the client's turn; done ends it.
+// Take waits for the client's list slot. done gives it back.
 func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err error) {
 	t.mu.Lock()
 	if t.of == nil {
@@ -44,4 +45,32 @@ func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err er
 		leave()
 		return nil, ctx.Err()
 	}
+}
+
+// ownerLists is the pool for lists, as one client may use it.
+type ownerLists struct {
+	s     *DB
+	owner int64
+}
+
+// Lists is the pool for lists, as one client may use it.
+func (s *DB) Lists(client int64) Querier { return ownerLists{s, client} }
+
+func (l ownerLists) Query(ctx context.Context, text string, args []any, scan func(rows Row) error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.s.ListReads.Within)
+	defer cancel()
+	done, err := l.s.ListSlots.Take(ctx, l.owner)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return l.s.ListReads.Query(ctx, text, args, scan)
+}
+
+func (l ownerLists) Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error {
+	return l.Query(ctx, text, args, scan)
+}
+
+func (ownerLists) Exec(context.Context, string, ...any) (int64, error) {
+	return 0, errors.New("lists do not write")
 }

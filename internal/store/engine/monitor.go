@@ -15,13 +15,13 @@ import (
 	"puntuale/internal/clock"
 )
 
-// A PostgreSQL that is gone says so, and its caller hears it at once. One that hangs, or whose network swallows what is
-// sent, says nothing: each call would wait for its own limit, and all others behind it.
+// If PostgreSQL stops, its callers get an error at once. If it hangs, or the network drops everything, there is no answer: each call would
+// wait for its own limit, and all others behind it.
 //
-// watch notices that within about a second: nothing at all was answered, on any connection, while its own small
-// question was out. It then ends the context under which all statements run. Callers that were reading or waiting are
-// refused as with a store that is gone. A transaction that had not reached COMMIT is lost, and so not stored. One that
-// had is in doubt, and its caller is told so. New calls are refused until a question is answered again.
+// watch notices that within about a second: no connection got any answer while its own small query was waiting. It then ends the context of
+// all statements. Callers that read or wait are refused, as if the store had stopped. A transaction before COMMIT is lost, and so not
+// stored. A transaction in COMMIT is in doubt, and its caller gets an error that says so. New calls are refused until a query is answered
+// again.
 type Monitor struct {
 	db       *sql.DB
 	logger   *slog.Logger
@@ -33,7 +33,7 @@ type Monitor struct {
 	done     chan struct{}
 }
 
-// connLife is a time in which the database answers; its context ends, with errAway, when it no longer does.
+// connLife is a period in which the database answers. When it stops answering, the context of the period ends with errAway.
 type connLife struct {
 	context.Context
 	end context.CancelCauseFunc
@@ -47,10 +47,10 @@ const (
 	askWait     = 1 * time.Second // for an answer, on a connection that is there, while it is away
 )
 
-// errAway is the cause of what fails because the database does not answer.
+// errAway is the cause of errors that come because the database does not answer.
 var errAway = errors.New("the database does not answer")
 
-// startMonitor asks on connections of db.
+// startMonitor sends its queries on connections of db.
 func startMonitor(db *sql.DB, logger *slog.Logger) *Monitor {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Monitor{db: db, logger: logger, stop: stop, done: make(chan struct{})}
@@ -65,7 +65,7 @@ func (w *Monitor) begin() {
 	w.life.Store(l)
 }
 
-// close ends the watch, and nothing else: statements under way go on.
+// close ends only the watch. Statements under way go on.
 func (w *Monitor) close() {
 	if w == nil {
 		return
@@ -74,7 +74,7 @@ func (w *Monitor) close() {
 	<-w.done
 }
 
-// context is what statements run under: it ends when the database no longer answers. A nil watch watches nothing.
+// context is the context of all statements. It ends when the database no longer answers. A nil watch watches nothing.
 func (w *Monitor) context() context.Context {
 	if w == nil {
 		return context.Background()
@@ -98,8 +98,8 @@ func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()
 // Away returns errAway while the database does not answer.
 func (w *Monitor) Away() error { return context.Cause(w.context()) }
 
-// heard notes how a statement ended: an answer shows that the database is there, and an error that came because it is
-// not says so.
+// heard notes how a statement ended. An answer shows that the database is alive. An error that comes from its silence is marked with
+// errAway.
 func (w *Monitor) heard(ctx context.Context, err error) error {
 	switch {
 	case w == nil:
@@ -134,9 +134,9 @@ func (w *Monitor) release() {
 	w.life.Load().end(errAway)
 }
 
-// present returns true, and has ended the life, when the database no longer answers; false when ctx ends. It counts
-// time in ticks, waited for one after the other. So a machine that was asleep or starved does not look like a silent
-// database. Making a connection is not silence: it has its own limit (connectTimeout), and running into that one is.
+// present returns true, and has ended the life, when the database no longer answers; false when ctx ends. It counts time in ticks, one
+// after the other. So a machine that slept does not look like a silent database. Waiting for a new connection is not silence, but reaching
+// connectTimeout is.
 func (w *Monitor) present(ctx context.Context) bool {
 	asked, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -155,7 +155,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 		select {
 		case err := <-answer:
 			stop()
-			// Any other error is an answer too, and its caller gets it.
+			// Any other error is an answer, too, and its caller gets it.
 			if errors.Is(err, errNoConnection) && timedOut(err) && w.answered.Load() == last {
 				w.release()
 				return true
@@ -207,8 +207,7 @@ func timedOut(err error) bool {
 	return pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// ask is the question, on a connection of its own that it makes where there is none. wait bounds the answer alone; 0:
-// only ctx does.
+// ask sends the query on its own connection, which it makes if there is none. wait bounds only the answer; 0: only ctx bounds it.
 func (w *Monitor) ask(ctx context.Context, wait time.Duration) error {
 	if w.conn == nil {
 		w.dialling.Store(true)
@@ -231,7 +230,7 @@ func (w *Monitor) ask(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// drop gives the watch's connection up.
+// drop closes the watch's connection.
 func (w *Monitor) drop() {
 	if w.conn == nil {
 		return

@@ -7,11 +7,11 @@ import (
 	"puntuale"
 )
 
-// DefaultLimit is the length of a page whose caller names none.
+// DefaultLimit is the length of a page if the caller names none.
 const DefaultLimit = 100
 
-// ReadCursor reads a page's cursor: the identifier of the last row already given. The list's name stands beside it, so
-// that a cursor of another list is noticed.
+// ReadCursor reads a page's cursor: the identifier of the last row already given. The cursor also has the list's name, so that a cursor of
+// another list is noticed.
 func ReadCursor(p puntuale.Page, noun string) (last int64, limit int, err error) {
 	limit = p.Limit
 	if limit <= 0 {
@@ -32,12 +32,12 @@ func ReadCursor(p puntuale.Page, noun string) (last int64, limit int, err error)
 
 const faultNotCursor puntuale.ReasonCode = "fault.not_cursor"
 
-// BadCursor refuses a cursor that is none of the list.
+// BadCursor refuses a cursor that does not belong to the list.
 func BadCursor(p puntuale.Page) error {
 	return puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Code: faultNotCursor, Value: p.Cursor})
 }
 
-// CutPage makes a page of the rows read, one more than it shows, and returns the next page's cursor, "" at the end.
+// CutPage makes a page of the rows that were read, which are one more than it shows. It returns the next page's cursor, "" at the end.
 func CutPage[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, string) {
 	if len(rows) <= limit {
 		return rows, ""
@@ -46,7 +46,7 @@ func CutPage[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, s
 	return rows, CursorAt(noun, id(&rows[limit-1]))
 }
 
-// CursorAt makes the cursor of a list that goes on after an identifier.
+// CursorAt makes the cursor of a list that continues after an identifier.
 func CursorAt(noun string, id int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(noun + ":" + puntuale.MessageID(id).String()))
 }

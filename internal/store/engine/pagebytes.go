@@ -6,8 +6,8 @@ import (
 	"puntuale"
 )
 
-// What a page of a list may hold, and what is taken of a call's room for it. A row is there three times, as read, as
-// converted and as written, and the buffer that it is written into grows by doubling.
+// The most bytes of a page, and how much of a call's memory grant it takes. A row is in memory three times: as read, as converted and as
+// written. The buffer for writing grows by doubling.
 const (
 	PageBytes  = 4 << 20 // of what is long in its rows; a longer page ends early, and has a cursor
 	roomTimes  = 4
@@ -15,12 +15,12 @@ const (
 	rowsAtOnce = 64      // room is taken for so many
 )
 
-// TakeRoom takes the room of rows that hold so many bytes of what is long.
+// TakeRoom takes memory of the call's grant for rows whose long columns have so many bytes.
 func TakeRoom(ctx context.Context, rows, bytes int) error {
 	return puntuale.TakeRoom(ctx, int64(rows*roomOfRow+bytes*roomTimes))
 }
 
-// SizedRow is a row as a page reckons with it.
+// SizedRow is a row's identifier and length, for the size of a page.
 type SizedRow struct {
 	Id    int64
 	Bytes int
@@ -33,8 +33,8 @@ type PageSpan struct {
 	Next string // the cursor of the next page
 }
 
-// ReadPageSpan finds how far a page reaches: limit rows, or as many as hold [PageBytes], but at least one. It takes the room
-// that they need. The statement returns id and length of each row, one row more than the page may show.
+// ReadPageSpan finds how far a page reaches: limit rows, or as many as hold [PageBytes], but at least one. It takes the memory that they
+// need. The statement returns id and length of each row, one row more than the page may show.
 func ReadPageSpan(ctx context.Context, a Querier, noun, text string, args []any, limit int) (s PageSpan, err error) {
 	all, err := QueryAll(ctx, a, text, args, func(r Row, into *SizedRow) error { return r.Scan(&into.Id, &into.Bytes) })
 	if err != nil {

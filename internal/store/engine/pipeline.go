@@ -11,18 +11,18 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Statements reach PostgreSQL through pgx itself, and database/sql keeps the connections. It would convert each value
-// of a row once more. And it would wait for the answer to each statement of a transaction before it sends the next.
+// Statements reach PostgreSQL through pgx itself, and database/sql only keeps the connections. database/sql would convert each value once
+// more. It would also wait for the answer to each statement of a transaction before it sends the next.
 
-// statement is one as the database reads it.
+// statement is a statement in the form of the database.
 type statement struct {
 	text string
 	args []any
 	scan func(r Row) error // nil: what it returns is not wanted
 }
 
-// send runs what is queued and the statement in one round trip. The error comes from the first that failed; those
-// behind it did not run.
+// send runs the queued statements and this one in one round trip. The error comes from the first statement that failed; later ones did not
+// run.
 func (l *Conn) send(ctx context.Context, last statement) (tag pgconn.CommandTag, err error) {
 	all := append(l.queued, last)
 	l.queued = nil
@@ -51,7 +51,7 @@ func (s *statement) run(ctx context.Context, conn *pgx.Conn) (pgconn.CommandTag,
 	return pgconn.CommandTag{}, scanAll(rows, s.scan)
 }
 
-// runAll returns the last one's tag.
+// runAll returns the tag of the last statement.
 func runAll(ctx context.Context, conn *pgx.Conn, all []statement) (tag pgconn.CommandTag, err error) {
 	var b pgx.Batch
 	for _, s := range all {
@@ -87,7 +87,7 @@ func scanAll(rows pgx.Rows, scan func(r Row) error) error {
 	return rows.Err()
 }
 
-// ask runs a statement on any connection. One that was found broken before the statement was sent is replaced.
+// ask runs a statement on any connection. If the connection is broken before the statement is sent, another one is used.
 func (p *ReadPool) ask(ctx context.Context, s statement) error {
 	for try := 1; ; try++ {
 		conn, err := p.db.Conn(ctx)

@@ -33,8 +33,8 @@ var postgresSettings = map[string]string{
 	"idle_in_transaction_session_timeout": strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 }
 
-// Settings of writers. A batch is joined with big tables by looking up each of its rows in order. No other plan is
-// wanted, whatever the statistics say of a table that was empty a minute ago. And looking for one takes time.
+// Settings of writers. A batch is joined with big tables by looking up each of its rows in order. No other plan is wanted, because the
+// statistics may come from a minute ago, when the table was empty. Looking for another plan also takes time.
 var writerSettings = map[string]string{
 	"lock_timeout":     strconv.FormatInt(lockTimeout.Milliseconds(), 10),
 	"enable_hashjoin":  "off",
@@ -63,7 +63,7 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	s.Monitor = startMonitor(beats, s.Config.Logger)
-	// The server itself ends what takes too long: a caller that goes away would leave it running.
+	// The server itself ends statements that take too long, because they would continue after their caller has died.
 	listers, err := s.PostgresPool(address, map[string]string{
 		"statement_timeout": strconv.FormatInt(s.Config.ListTimeout.Milliseconds(), 10),
 	}, postgresListers)
@@ -97,13 +97,13 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 		s.TenantWriters = append(s.TenantWriters, on(writers))
 	}
 	s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter = on(writers), on(writers), on(writers), on(beats)
-	// The archiver reads as writers do, by keys, and meets nobody at their connections: these two are opened at its first use.
+	// The archiver reads as writers do, by keys, but uses separate connections. These two are opened at its first use.
 	archivers, err := s.PostgresPool(address, writerSettings, 2)
 	if err != nil {
 		return err
 	}
 	s.ArchiveReads, s.ArchiveWriter = &ReadPool{d: s.Dialect, db: archivers, watch: s.Monitor, noticed: s.noticed}, on(archivers)
-	// Chunks of campaigns meet calls at rows of their own client alone. This one is opened by the first chunk.
+	// Chunks of campaigns and calls wait for each other only at rows of the same client. This connection is opened by the first chunk.
 	feeders, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	return nil
 }
 
-// migratePostgres has connections of its own: a step may take longer than a statement otherwise may.
+// migratePostgres uses separate connections, because a step may take longer than other statements may.
 func (s *DB) migratePostgres(ctx context.Context, address string) error {
 	patient := &DB{Options: s.Options, Config: s.Config, Dialect: s.Dialect}
 	db, err := patient.PostgresPool(address, map[string]string{"statement_timeout": "0"}, 3)
@@ -150,7 +150,7 @@ func (s *DB) PostgresConfig(address string, settings map[string]string) (*pgx.Co
 	return cfg, nil
 }
 
-// trustPostgres refuses a server that answers before it has written.
+// trustPostgres refuses a server that answers a commit before it is on disk.
 func trustPostgres(ctx context.Context, db *sql.DB) error {
 	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
 		var value string
@@ -165,18 +165,17 @@ func trustPostgres(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// PostgreSQL numbers its timelines: a standby that is promoted, and a server restored to a moment, begin a new one. The
-// last rows that the old primary accepted may be missing there, also intents. Then the network has a message, and our
-// row says that nobody tried. So a lease is good on one timeline only. The fence of every claim compares the node's
-// timeline with the server's present one. After any failover each node must join again. No node joins before the
-// quarantine of messages that may have been forgotten (queue/quarantine.go).
+// PostgreSQL numbers its timelines: a standby that is promoted, and a server restored to a moment, begin a new one. The last rows that the
+// old primary accepted may be missing there, also intents. Then the network has a message, and our row says that nobody tried. So a lease
+// is valid on one timeline only. The fence of every claim compares the node's timeline with the server's present one. After any failover
+// each node must join again. No node joins before the quarantine of messages whose intents may be lost (queue/quarantine.go).
 //
-// The number is read from the name of the log file that is being written. It is right from the first moment after a
-// promotion, and any user may ask for it. (pg_control_checkpoint() still shows the old one until the first checkpoint.)
+// The number is read from the name of the log file that is being written. It is right from the first moment after a promotion, and any user
+// may ask for it. (pg_control_checkpoint() still shows the old one until the first checkpoint.)
 const timelineNow = `('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint`
 
-// untimed stands for it where there are no timelines: SQLite, and databases that only speak PostgreSQL's protocol. Those
-// keep what they accepted by other means, and are asked nothing.
+// untimed is the timeline of databases without timelines: SQLite, and databases that only speak PostgreSQL's protocol. Those keep accepted
+// data by other means, so they are not asked.
 const untimed = "0"
 
 // findTimeline chooses how the dialect asks for the timeline.
@@ -188,7 +187,7 @@ func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ask for the timeline: %w", err)
 	}
 	if err != nil {
-		// A standby cannot say; it will once it is promoted. Any other server that cannot say never will.
+		// A standby cannot tell its timeline, but can after its promotion. Any other server that cannot tell it never can.
 		var standby bool
 		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
 			s.Dialect.Timeline = timelineNow

@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// Priority says who goes first of those who wait at a writer.
+// Priority says which of the tasks that wait at a writer go first.
 type Priority int8
 
 const (
@@ -17,7 +17,7 @@ const (
 	PriorityFeed                    // what campaigns feed
 )
 
-// priorityOf is the lane of a task that is done for a call with the patience.
+// priorityOf is the priority of a task for a call with this admission deadline.
 func priorityOf(k *Kind, p *puntuale.AdmissionDeadline, urgent bool) Priority {
 	switch {
 	case urgent:
@@ -28,20 +28,20 @@ func priorityOf(k *Kind, p *puntuale.AdmissionDeadline, urgent bool) Priority {
 	return k.Priority
 }
 
-// call reports a task that a caller waits for.
+// call reports whether a caller waits for the task.
 func (t *Task) call() bool {
 	return !t.Kind.Background && (t.priority == PriorityCall || t.priority == PriorityPrevent)
 }
 
-// ownerTasks is those of a lane who belong together.
+// ownerTasks are the tasks of one owner and one priority.
 type ownerTasks struct {
 	owner int64
 	lane  Priority
 }
 
-// fairOrder returns the tasks in the order in which they are to be done: by priority, and within one everybody's first
-// before anybody's second. So an owner with many tasks waits behind its own. Of several firsts, the owner who had a
-// turn longest ago comes first. An owner's own tasks keep their order. w.mu is held.
+// fairOrder returns the tasks in the order of their work: by priority, and then in rounds with one task of each owner. So an owner with
+// many tasks delays only itself. In one round, the owner that was served longest ago comes first. An owner's own tasks keep their order.
+// w.mu is held.
 func (w *Writer) fairOrder() []*Task {
 	if noChoice(w.queue) {
 		return w.queue
@@ -65,7 +65,7 @@ func (w *Writer) fairOrder() []*Task {
 	return Column(all, func(p *placed) *Task { return p.Task })
 }
 
-// serve notes that a task's owner had a turn, for as long as others wait. w.mu is held.
+// serve notes that a task's owner was served, for as long as others wait. w.mu is held.
 func (w *Writer) serve(t *Task) {
 	if t.priority == PrioritySend {
 		return
@@ -77,7 +77,7 @@ func (w *Writer) serve(t *Task) {
 	w.served[ownerTasks{t.Owner, t.priority}] = w.turn
 }
 
-// noChoice reports tasks that one set of statements does, in whatever order, as is usual.
+// noChoice reports whether one set of statements does all tasks, so that their order does not matter. That is the usual case.
 func noChoice(queue []*Task) bool {
 	weight := 0
 	for _, t := range queue {
@@ -91,9 +91,9 @@ func noChoice(queue []*Task) bool {
 	return true
 }
 
-// writerRound is what one transaction does. On PostgreSQL that is one unit, because mixed in one transaction they would break the lock order.
-// On SQLite claims, chunks of campaigns and all else take turns. A claim is alone because its messages are due now, and a chunk because
-// a call should not wait for it. All else that waits goes together, as far as it goes.
+// writerRound is what one transaction does. On PostgreSQL that is one unit, because several units in one transaction would break the lock
+// order. On SQLite, claims, chunks of campaigns and all other tasks alternate. A claim is alone because its messages are due now. A chunk
+// is alone because a call should not wait for it. All other tasks go together, up to a bound.
 type writerRound struct {
 	alone   bool // one unit
 	units   []*taskGroup
@@ -101,7 +101,7 @@ type writerRound struct {
 	tasks   int
 }
 
-// place returns the unit that a task belongs to, made anew or there already; nil when the round has no place for it.
+// place returns the unit that a task joins, which may be new. It returns nil if the round has no room for the task.
 func (r *writerRound) place(t *Task) *taskGroup {
 	if r.tasks >= roundBound {
 		return nil
@@ -132,7 +132,7 @@ func (r *writerRound) add(t *Task, u *taskGroup) {
 	u.weight += t.Weight
 }
 
-// fill takes the tasks of a class, as far as there is a place for them.
+// fill takes the tasks of a class, while the round has room for them.
 func (r *writerRound) fill(tasks []*Task, of Class) {
 	for _, t := range tasks {
 		if t.Kind.Class != of {
@@ -148,8 +148,8 @@ func (r *writerRound) fill(tasks []*Task, of Class) {
 	}
 }
 
-// next takes the tasks of the next transaction out of the queue; their callers now get the true result. Classes that wait have their
-// turns one after the other.
+// next takes the tasks of the next transaction out of the queue; from then on, their callers wait for the result. Classes that wait are
+// served one after the other.
 func (w *Writer) next() (units []*taskGroup, closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Purge removes what a statement finds below a bound, a chunk a transaction, whose rows it locks in order.
+// Purge removes the rows that a statement finds below a bound, a chunk a transaction. It locks the rows in order.
 func Purge[T any](ctx context.Context, s *DB, what, find string, below int64, scan func(Row, *T) error,
 	compare func(a, b T) int, remove func(ctx context.Context, a Querier, part []T) error,
 ) error {
@@ -30,5 +30,5 @@ func Purge[T any](ctx context.Context, s *DB, what, find string, below int64, sc
 	}
 }
 
-// Chunk bounds the rows that one transaction cancels, so that a big cancellation does not hold everybody else up.
+// Chunk bounds the rows that one transaction cancels, so that a big cancellation does not delay all others.
 const Chunk = 1000

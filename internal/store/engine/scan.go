@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Micros is a moment as it is kept: microseconds since 1970, 0 for the zero moment.
+// Micros is a moment in stored form: microseconds since 1970, 0 for the zero moment.
 func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -17,7 +17,7 @@ func Micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// Instant is the moment of kept microseconds, in UTC; the zero moment for 0.
+// Instant is the moment of stored microseconds, in UTC; the zero moment for 0.
 func Instant(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
@@ -111,7 +111,7 @@ func (f scanBool) Scan(value any) error {
 	return nil
 }
 
-// Bit is a flag as it is kept: 0 or 1.
+// Bit is a flag in stored form: 0 or 1.
 func Bit(b bool) int64 {
 	if b {
 		return 1

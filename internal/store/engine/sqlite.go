@@ -28,11 +28,11 @@ const (
 	sqliteWorkers = 1 // for what maintains the store
 )
 
-// applicationID marks our files ("PUNT"); the first migration writes it. Other programs' files are left untouched.
+// applicationID marks our files ("PUNT"); the first migration writes it. Files of other programs are not changed.
 const applicationID = 0x50554e54
 
-// A transaction is on disk when its commit returns: SQLite syncs the log each time (FULL). The checkpointer copies the log
-// into the file: wal_autocheckpoint is only for what it cannot copy.
+// A transaction is on disk when its commit returns: SQLite syncs the log each time (FULL). The checkpointer copies the log into the file:
+// wal_autocheckpoint only handles pages that it cannot copy.
 var sqliteSettings = map[string]string{
 	"busy_timeout": "5000", "foreign_keys": "1", "journal_mode": "WAL", "synchronous": "FULL",
 	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": strconv.Itoa(checkpointEach),
@@ -47,8 +47,7 @@ var sqliteAliases = map[string][]string{
 	"journal_mode": {"_journal_mode", "_journal"}, "synchronous": {"_synchronous", "_sync"},
 }
 
-// openSQLite opens the file, or creates it where nothing was. It never puts an empty store in the place of one that is
-// missing a part.
+// openSQLite opens the file, or creates it if there is none. It never replaces an incomplete store by an empty one.
 func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -129,8 +128,7 @@ func (s *DB) SQLitePool(path, query string, readOnly bool, size int) (*sql.DB, e
 	return db, nil
 }
 
-// sqliteDSN is the driver's address of the file. What the caller's query sets stands (and is judged by trustSQLite);
-// the rest is ours.
+// sqliteDSN is the driver's address of the file. Settings in the caller's query stay, and trustSQLite checks them. We add the rest.
 func sqliteDSN(path, query string, readOnly bool) (string, error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {
@@ -154,7 +152,7 @@ func untrusted(path, why string) error {
 	return fmt.Errorf("%w: %s %s", puntuale.ErrUntrusted, path, why)
 }
 
-// sqliteThere reports whether the file exists, and refuses remains of one.
+// sqliteThere reports whether the file exists. It refuses an incomplete set of files.
 func sqliteThere(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -164,7 +162,7 @@ func sqliteThere(path string) (bool, error) {
 					" is there; put the file back, or restore both from a backup")
 			}
 		}
-		// Only a store that was complete is dispatched from. (A ".lock" may come from a creation that died.)
+		// Only a complete store can have been dispatched from. (A ".lock" may come from a creation that died.)
 		if _, err := os.Lstat(path + dispatchLock); err == nil {
 			return false, untrusted(path, "is missing, but "+filepath.Base(path)+dispatchLock+" beside it shows that it was in use; "+
 				"put the file back or restore it from a backup, or remove "+filepath.Base(path)+dispatchLock+" to begin with nothing")
@@ -192,8 +190,8 @@ func sqliteThere(path string) (bool, error) {
 	return true, nil
 }
 
-// createSQLite builds a new file under another name, and moves it to its place when it is complete. So a file there is
-// either a whole store or a damaged one. The caller holds the lock.
+// createSQLite builds a new file under another name, and renames it when it is complete. So a file under its own name is either a complete
+// store or a damaged one. The caller holds the lock.
 func createSQLite(ctx context.Context, path string, s *DB) (err error) {
 	fresh := path + ".new"
 	for _, rest := range []string{"", "-wal", "-shm", "-journal"} {
@@ -253,7 +251,7 @@ func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) err
 	return inspect(ctx, db, path, unclean)
 }
 
-// damaged tells a damaged file from one that cannot be read just now.
+// damaged distinguishes a damaged file from one that cannot be read at the moment.
 func damaged(path string, err error) error {
 	if _, ours := errors.AsType[integrityResult](err); ours || broken(err) {
 		return untrusted(path, fmt.Sprintf("is damaged (%v); restore it from a backup, or save what is left of it with sqlite3's .recover", err))
@@ -261,7 +259,7 @@ func damaged(path string, err error) error {
 	return fmt.Errorf("check the database file: %w", err)
 }
 
-// integrityResult is what an integrity check found.
+// integrityResult is the result of an integrity check.
 type integrityResult string
 
 func (v integrityResult) Error() string { return string(v) }

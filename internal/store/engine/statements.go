@@ -20,7 +20,7 @@ func (s *statementCache) get(ctx context.Context, db *sql.DB, text string) (*sql
 	if st != nil {
 		return st, nil
 	}
-	// Outside the lock: preparing may wait for a free connection.
+	// This is outside the lock, because preparing may wait for a free connection.
 	st, err := db.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)

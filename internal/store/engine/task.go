@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Kind is a kind of task. Tasks of a joining kind that wait together are done by one set of statements.
+// Kind is a kind of task. Waiting tasks of a joining kind are done together by one set of statements.
 type Kind struct {
 	Name     string
 	Limit    int // weight of the tasks that may be joined; 0: each task by itself
@@ -17,9 +17,9 @@ type Kind struct {
 	// prepare runs before the transaction begins; nil: nothing to prepare.
 	Prepare func(ctx context.Context, w *Writer, tasks []*Task) error
 
-	// run does the tasks' work inside a transaction. It may run several times for the same tasks (after a deadlock, or
-	// to find the one that fails), so it sets every answer anew. An error undoes the work of all. A refusal that
-	// concerns one task alone goes into its Refused, and must leave nothing of that task behind.
+	// run does the tasks' work inside a transaction. It may run several times for the same tasks (after a deadlock, or to find the one that
+	// fails), so it sets every answer anew. An error undoes the work of all. A refusal of one task goes into its Refused. Then nothing of
+	// that task may stay in the database.
 	Run func(ctx context.Context, w *Writer, tasks []*Task) error
 
 	// check tells whether the tasks' transaction committed, after its connection was lost during COMMIT; nil: nobody
@@ -27,7 +27,7 @@ type Kind struct {
 	Check func(ctx context.Context, w *Writer, tasks []*Task) (committed bool, err error)
 }
 
-// Class says which tasks share a transaction on SQLite, and which take turns there.
+// Class says which tasks share a transaction on SQLite, and which alternate there.
 type Class int8
 
 const (
@@ -43,7 +43,7 @@ const (
 	taskDropped       // the caller left first
 )
 
-// Task is one caller's wish, in a writer's queue.
+// Task is one caller's transaction, in a writer's queue.
 type Task struct {
 	Kind     *Kind
 	priority Priority
@@ -61,23 +61,23 @@ type Task struct {
 	Later   bool  // set by run: not done in this transaction, to be queued again
 }
 
-// begin reports whether the task may be done: its caller waits for it, or it was begun before.
+// begin reports whether the task may run: its caller still waits, or the task was begun before.
 func (t *Task) begin() bool {
 	return t.state.Load() == taskBegun || t.state.CompareAndSwap(taskWaiting, taskBegun)
 }
 
-// Of names whose task it is.
+// Of sets the owner of a task.
 func (t *Task) Of(owner int64) *Task {
 	t.Owner = owner
 	return t
 }
 
-// Single makes a task that is a transaction by itself (on SQLite a savepoint in a shared one).
+// Single makes a task that is a separate transaction (on SQLite a savepoint in a shared one).
 func Single(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
 	return &Task{Kind: k, Weight: 1, Run: do, Done: make(chan error, 1)}
 }
 
-// SingleDated is single for a task whose rows are read in the order of the moments that they bear.
+// SingleDated is Single for a task whose rows readers list in the order of their moments.
 func SingleDated(k *Kind, do func(ctx context.Context, a Querier) error) *Task {
 	t := Single(k, do)
 	t.Dated = true
@@ -89,14 +89,14 @@ func Joined(k *Kind, weight int, body any) *Task {
 	return &Task{Kind: k, Weight: max(1, weight), Body: body, Done: make(chan error, 1)}
 }
 
-// NewSingle is a kind whose tasks bring their own work along.
+// NewSingle is a kind whose tasks bring their own work.
 func NewSingle(name string, l Priority) *Kind {
 	return &Kind{Name: name, Priority: l, Run: func(ctx context.Context, w *Writer, tasks []*Task) error {
 		return tasks[0].Run(ctx, &w.Conn)
 	}}
 }
 
-// taskGroup is what stands or falls as a whole: one task, or several of a joining kind.
+// taskGroup commits or fails as a whole: one task, or several of a joining kind.
 type taskGroup struct {
 	kind   *Kind
 	tasks  []*Task

@@ -11,9 +11,9 @@ import (
 	"puntuale"
 )
 
-// Writer commits what callers want, many at once. While one transaction is on its way to the disk, the next tasks
-// queue, and all of them share the following one. Nothing is delayed on purpose. One goroutine works. Tasks that touch
-// the same client go to the same writer, so that writers of one node do not wait for each other.
+// Writer commits what callers want, many at once. While one transaction is being written to disk, new tasks queue. They share the next
+// transaction. No task is delayed on purpose. A writer has one goroutine. Tasks that touch the same client go to the same writer, so that
+// writers of one node do not wait for each other.
 type Writer struct {
 	DB   *DB
 	Conn Conn
@@ -42,8 +42,8 @@ func (s *DB) startWriter(l Conn) *Writer {
 	return w
 }
 
-// Do queues the task and waits for its result. A caller whose context or patience ends before its task has begun
-// takes it out again; after that it waits for the true result.
+// Do queues the task and waits for its result. If the caller's context or admission deadline ends before the task has begun, Do removes the
+// task. After that, it waits for the result.
 func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	if err := ctx.Err(); err != nil {
 		return PublicError(err)
@@ -116,7 +116,7 @@ func (w *Writer) Waiting() (n int) {
 	return n
 }
 
-// close lets the loop finish what is queued, and waits for it.
+// close waits until the loop has finished the queued tasks.
 func (w *Writer) close() {
 	w.mu.Lock()
 	w.closing = true
@@ -165,8 +165,8 @@ func (w *Writer) putLast(t *Task) {
 	w.signal()
 }
 
-// commit brings the units to disk in one transaction and answers their tasks. Units that fail are tried again by
-// themselves, and their tasks one by one, so that one bad task hurts nobody else.
+// commit brings the units to disk in one transaction and answers their tasks. Units that fail are tried again alone, and then their tasks
+// one by one, so that one bad task does not harm others.
 func (w *Writer) commit(all []*taskGroup) {
 	begun := w.DB.Config.Clock.Now()
 	err := w.persist(all)
@@ -196,12 +196,12 @@ func (w *Writer) commit(all []*taskGroup) {
 	}
 }
 
-// decided reports an error that is the answer: running again would give the same.
+// decided reports whether an error is final, because another run would give the same error.
 func decided(err error) bool {
 	return errors.Is(err, puntuale.ErrFenced) || puntuale.CodeOf(err) != puntuale.CodeInternal
 }
 
-// hopeless reports an error that would meet every task alike.
+// hopeless reports whether every other task would get the same error.
 func hopeless(err error) bool {
 	return lost(err) || exhausted(err) || broken(err) || corrupt(err) || puntuale.StoreAway(err)
 }
@@ -219,8 +219,8 @@ func (w *Writer) answer(u *taskGroup) {
 	w.putBack(later)
 }
 
-// persist runs the units' transaction, again when it fails for a passing reason. After its error nothing of any unit
-// is stored, or it says that nobody knows.
+// persist runs the units' transaction, and runs it again after a failure that may pass. If it returns an error, nothing of any unit is
+// stored, or the error says that nobody knows.
 func (w *Writer) persist(all []*taskGroup) error {
 	for try := 1; ; try++ {
 		ctx, cancel := w.DB.deadline()
@@ -241,7 +241,8 @@ func (w *Writer) persist(all []*taskGroup) error {
 		case puntuale.StoreAway(err) || try == maxTries:
 			return err
 		case lost(err):
-			// Lost before COMMIT was sent, so nothing was stored. An old connection deserves one more try.
+			// The connection was lost before COMMIT was sent, so nothing was stored. An old connection may simply have been closed, so it
+			// gets one more try.
 			w.Conn.drop()
 			if try > 2 {
 				return err
@@ -302,9 +303,9 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	return errors.Join(fmt.Errorf("commit: %w", err), l.Rollback(ctx))
 }
 
-// Who reads outcomes in the order of their moments goes on once the last he saw is two seconds old. So a transaction
-// that waited for locks, and would commit moments older than datedMost, runs again with newer ones. It does so at most
-// staleTries times, because a slow transaction must end, too.
+// A reader of outcomes in the order of moments continues when the last one that it saw is two seconds old. So a transaction that waited for
+// locks must not commit moments older than datedMost: it runs again with newer ones. That happens at most staleTries times, because a slow
+// transaction must end, too.
 const (
 	datedMost  = time.Second
 	staleTries = 2
@@ -316,7 +317,7 @@ func stale(all []*taskGroup, begun, now time.Time) bool {
 	})
 }
 
-// guarded runs one unit of several, so that its failure undoes its own work only.
+// guarded runs one unit of several, so that its failure undoes only its own work.
 func (w *Writer) guarded(ctx context.Context, u *taskGroup) error {
 	if _, err := w.Conn.Exec(ctx, "savepoint unit"); err != nil {
 		return err
@@ -363,7 +364,7 @@ func (w *Writer) resolve(all []*taskGroup, cause error) error {
 	return nil
 }
 
-// deadline bounds one transaction: one that waits must not hold the queue for good.
+// deadline bounds one transaction, because a transaction that waits must not block the queue for ever.
 func (s *DB) deadline() (context.Context, context.CancelFunc) {
 	if s.Dialect.Postgres {
 		return context.WithTimeout(s.Monitor.context(), 2*statementTimeout)
@@ -379,7 +380,8 @@ const (
 	lockWaits        = 5                // times that a task waits for a lock, with others let by in between
 )
 
-// TenantWriter is the writer of a client's calls, always the same of this node. Partners, who are negative, and 0 have the first.
+// TenantWriter is the writer of a client's calls, always the same one on this node. Partners, which are negative, and 0 have the first
+// writer.
 func (s *DB) TenantWriter(owner int64) *Writer {
 	return s.TenantWriters[uint64(max(0, owner))%uint64(len(s.TenantWriters))]
 }

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Commands wait in rows for the node that owns their session. There are few, and the open ones have an index of their
-// own, so that each node can look for its own every second. When they expire is kept by the database's clock.
+// Commands wait in rows for the node that owns their session. There are few commands, and open ones have a separate index, so that each
+// node can look for its own every second. Their expiry uses the database's clock.
 
 const openCommands = `
 select c.id, c.client_id, c.session_id, c.verb, c.detail, c.created_at, c.expires_at, c.taken
@@ -32,7 +32,7 @@ func (s *Fleet) OpenCommands(ctx context.Context, node puntuale.NodeID, now time
 	return all, nil
 }
 
-// byOwner begins an update of commands: only by the node that owns the session, while its lease stands.
+// byOwner begins an update of commands: only by the node that owns the session, while it has its lease.
 const byOwner = ` and answered_at = 0 and expires_at > $3 and exists (select 1 from session s
  where s.client_id = command.client_id and s.id = command.session_id and s.owner = $1 and s.deleted_at = 0)`
 

@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Fence locks the node's row so that it cannot be removed before we commit, or answers that it is gone. Removing it is
-// how another node takes over (fleet.go); a lease of another timeline is none (timeline.go).
+// Fence locks the node's row so that it cannot be removed before we commit, or returns [puntuale.ErrFenced] if it is gone. Another node
+// takes over by removing the row (fleet.go). A lease of another timeline does not count (timeline.go).
 func Fence(ctx context.Context, a engine.Querier, node puntuale.NodeID) error {
 	if !claimsAreFenced {
 		return nil
@@ -31,7 +31,7 @@ func fenced(alive bool, err error) error {
 	return nil
 }
 
-// Leased is fence whose answer, held, is there once the next statement was answered.
+// Leased is Fence without a round trip: its answer, held, is known only after the next statement was answered.
 func Leased(ctx context.Context, a engine.Querier, node puntuale.NodeID) (held func() error, err error) {
 	if !claimsAreFenced {
 		return func() error { return nil }, nil

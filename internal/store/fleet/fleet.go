@@ -12,13 +12,12 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Which node sends for which session. The lease is the node's row and nothing else. Every claim holds that row FOR KEY
-// SHARE until it has committed. So nobody deletes it while a claim is open, and a node without its row can claim
-// nothing. A session's owner is only an assignment. Leases are measured by the database's clock; clocks of nodes are
-// never compared.
+// Which node sends for which session. The lease is the node's row and nothing else. Every claim holds that row FOR KEY SHARE until it has
+// committed. So nobody deletes it while a claim is open, and a node without its row can claim nothing. A session's owner is only an
+// assignment. Leases are measured by the database's clock; clocks of nodes are never compared.
 //
-// These calls have a writer of their own with its own connection. On SQLite they are first in the only queue. A node
-// must not lose its lease because it has much to write.
+// These calls have their own writer with its own connection. On SQLite, they are the first in the only queue. So a node does not lose its
+// lease because it has much to write.
 
 // Fleet keeps which node has which sessions. It implements puntuale.Fleet and puntuale.LinkStore; its methods may be called by
 // many goroutines at once.
@@ -33,7 +32,7 @@ type Fleet struct {
 	listener *listener // nil until Listen
 }
 
-// New returns the fleet of a database. settle does what a failover asks for, before any node joins.
+// New returns the fleet of a database. settle does the quarantine after a failover, before any node joins.
 func New(db *engine.DB, settle func(ctx context.Context, s *Fleet, f *Failover) error) (*Fleet, error) {
 	s := &Fleet{DB: db, kind: engine.NewSingle("fleet", engine.PrioritySend), settle: settle}
 	if !db.Dialect.Postgres {
@@ -44,7 +43,7 @@ func New(db *engine.DB, settle func(ctx context.Context, s *Fleet, f *Failover) 
 	return s, err
 }
 
-// Close tells and hears nothing more. The database stays open.
+// Close stops sending and receiving wakeups. The database stays open.
 func (s *Fleet) Close() {
 	s.notifier.close()
 	s.listener.close()
@@ -109,8 +108,8 @@ func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 	return err
 }
 
-// Reap leaves a locked row to its next call. A node that stands still inside a claim must not make the others wait
-// here: their own leases would end meanwhile. Until its row is gone its sessions stay its own.
+// Reap leaves a locked row to its next call. A node that stands still inside a claim must not make the others wait here: their own leases
+// would end meanwhile. Its sessions stay its own until its row is gone.
 func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	err = s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id in (
@@ -126,7 +125,7 @@ func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
-// sendsCampaigns is 1 for a session, called s, whose second queue is to be read. What campaigns hold is left in it.
+// sendsCampaigns is 1 for a session, called s, whose campaign queue must be read. Messages that campaigns hold back are not read.
 const sendsCampaigns = `case when exists (select 1 from campaign c where c.session_id = s.id and c.state in (3, 7, 8, 9)
  and (c.state = 3 or exists (select 1 from message m where m.campaign_id = c.id and m.state = 0))) then 1 else 0 end`
 
@@ -176,9 +175,9 @@ func (s *Fleet) Leave(ctx context.Context, node puntuale.NodeID) error {
 	})
 }
 
-// LockDispatch keeps a second process from dispatching from the same SQLite file, where leases could not tell them
-// apart in time. release frees the lock. The process with the lock is alone, so it removes nodes of a killed process at
-// once. On PostgreSQL nodes share the work, and nothing is locked. Codes: conflict (another process dispatches).
+// LockDispatch keeps a second process from dispatching from the same SQLite file, because leases could not separate them in time. release
+// frees the lock. The process with the lock is alone, so it removes nodes of a killed process at once. On PostgreSQL nodes share the work,
+// and nothing is locked. Codes: conflict (another process dispatches).
 func (s *Fleet) LockDispatch(ctx context.Context) (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil

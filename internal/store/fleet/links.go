@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// The owner alone writes how far a session is from sending: its lease is looked at first, then the row names it.
+// Only the owner writes a session's link. So a statement checks the node's lease first, and then that the row names the node.
 const setLinks = `
 update session set link_at = case when u.b > 0 then u.b when session.link = u.l and session.link_condition = u.k then session.link_at else $2::bigint end,
  link = u.l, number = u.n, link_detail = u.d, code = u.c, code_until = u.e,

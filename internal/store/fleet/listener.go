@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// listener keeps a connection of its own that listens for hints, and makes it anew whenever it is lost. It is quiet for
-// as long as nobody hints; so it asks now and then whether the other end is still there. The watch does not count it.
+// listener keeps a connection that listens for wakeups, and replaces it when it is lost. Without wakeups the connection is silent, so the
+// listener asks from time to time whether the other end is alive. The connection monitor does not count it.
 type listener struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
@@ -37,9 +37,9 @@ const (
 	listenMost  = 2 * time.Second // between attempts to listen again
 )
 
-// Listen calls heard with the hints of other nodes, until the store is closed. Call it at most once for each store,
-// with a function that does not wait. Hints that come while the database is away, or behind a pooler that works by
-// transaction, are lost. On SQLite none ever come.
+// Listen calls heard with the wakeups of other nodes, until the store is closed. Call it at most once for each store, with a function that
+// does not wait. Wakeups are lost while the database is unavailable, or behind a pooler that works by transaction. On SQLite, none ever
+// come.
 func (s *Fleet) Listen(heard puntuale.Wakeup) {
 	if s.notifier == nil || s.listener != nil {
 		return
@@ -81,7 +81,7 @@ func (l *listener) loop(ctx context.Context) {
 	}
 }
 
-// listen makes a connection and reads from it until it fails; listened tells whether it came so far as to listen.
+// listen makes a connection and reads from it until it fails; listened tells whether listening had begun.
 func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 	if err := l.watch.Away(); err != nil {
 		return false, err
@@ -143,7 +143,7 @@ func (l *listener) receive(payload string) {
 	hear(words, l.heard)
 }
 
-// wonder notices that nothing comes back of what this process told a while ago.
+// wonder notices when this process does not get its own earlier wakeups back.
 func (l *listener) wonder(told, heard bool) {
 	switch {
 	case heard:

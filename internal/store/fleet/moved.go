@@ -13,7 +13,7 @@ import (
 // ErrMoved is returned for an installation that was exported for good.
 var ErrMoved = errors.New("this installation was exported for good")
 
-// MovedAt returns when the installation was exported for good; zero: it was not.
+// MovedAt returns when the installation was exported for good; zero if it was not.
 func MovedAt(ctx context.Context, a engine.Querier) (at time.Time, err error) {
 	if _, err := engine.QueryOne(ctx, a, `select at from moved where one = 1`, nil, engine.ScanTime(&at)); err != nil {
 		return at, fmt.Errorf("look whether the installation moved: %w", err)
@@ -31,8 +31,7 @@ func RefuseMoved(ctx context.Context, a engine.Querier) error {
 	return err
 }
 
-// RefuseGone is [RefuseMoved] for a store that is open.
-// Codes: unavailable (the installation was exported for good in the meantime).
+// RefuseGone is [RefuseMoved] for an open store. Codes: unavailable (the installation was exported for good meanwhile).
 func RefuseGone(ctx context.Context, a engine.Querier) error {
 	err := RefuseMoved(ctx, a)
 	if errors.Is(err, ErrMoved) {
@@ -41,5 +40,5 @@ func RefuseGone(ctx context.Context, a engine.Querier) error {
 	return err
 }
 
-// ServerName is what PostgreSQL shows of a server's connections.
+// ServerName is the name of a server's connections in PostgreSQL.
 const ServerName = "puntuale"

@@ -17,12 +17,12 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Nodes wake each other with NOTIFY, after the commit that made something due and on a connection of its own. Inside
-// the commit it halves the rate of commits, because all notifiers queue at one lock. What waits while a notification is
-// on its way goes with the next one, many sessions in one payload. Every hint may be lost: all listeners also poll.
+// Nodes wake each other with NOTIFY, after the commit that made something due, and on a separate connection. NOTIFY inside the commit would
+// halve the rate of commits, because all notifiers queue at one lock. Wakeups that come while a notification is being sent go with the next
+// one, many sessions in one payload. Every wakeup may be lost, so all listeners also poll.
 const hintChannel = "puntuale_hint"
 
-// What the names of the connections end with, as pg_stat_activity shows them.
+// The endings of the names of the connections, as pg_stat_activity shows them.
 const (
 	hintName   = " hints"
 	listenName = " listens"
@@ -36,7 +36,7 @@ const (
 	lastWait  = time.Second           // for the last one, and for taking leave of a connection
 )
 
-// notifier sends hints. Its goroutine opens the connection with the first one.
+// notifier sends wakeups. Its goroutine opens the connection for the first one.
 type notifier struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
@@ -54,7 +54,7 @@ type notifier struct {
 	done   chan struct{}
 }
 
-// pendingWakeup is what waits for one session.
+// pendingWakeup has the wakeups of one session that wait to be sent.
 type pendingWakeup struct {
 	changed bool
 	first   time.Time // the earliest moment at which something is due; zero: none was said
@@ -81,9 +81,9 @@ func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) 
 	return t
 }
 
-// Hint tells the other nodes that the session has something due at a moment, or (zero moment) that it changed. Session
-// 0 says that owners of sessions changed. It never blocks, and it is for what is on disk already. On SQLite, which has
-// one dispatching process, it does nothing.
+// Hint tells the other nodes that the session has something due at a moment, or (zero moment) that it changed. Session 0 says that owners
+// of sessions changed. It never blocks. Call it only after the change is on disk. On SQLite, which has one dispatching process, it does
+// nothing.
 func (s *Fleet) Hint(session puntuale.SessionID, due time.Time) {
 	if s.notifier != nil {
 		s.notifier.add(session, due)
@@ -112,7 +112,7 @@ func (t *notifier) add(session puntuale.SessionID, due time.Time) {
 	}
 }
 
-// close sends what waits, which takes a moment at most, and ends.
+// close sends the waiting wakeups, which takes only a moment, and ends.
 func (t *notifier) close() {
 	if t == nil {
 		return
@@ -141,7 +141,7 @@ func (t *notifier) loop(ctx context.Context) {
 	}
 }
 
-// send notifies of all that waits, and reports whether the database took it. What it did not take is forgotten.
+// send sends all waiting wakeups, and reports whether the database took them. It forgets wakeups that the database did not take.
 func (t *notifier) send(ctx context.Context, within time.Duration) bool {
 	payloads := t.take()
 	if len(payloads) == 0 {
@@ -194,7 +194,7 @@ func (t *notifier) drop() {
 	t.conn = nil
 }
 
-// bye closes a connection that may be dead.
+// bye closes a connection that may be broken.
 func bye(conn *pgx.Conn) {
 	if conn == nil {
 		return
@@ -204,7 +204,7 @@ func bye(conn *pgx.Conn) {
 	_ = conn.Close(ctx) // it is gone either way
 }
 
-// take empties what waits into payloads.
+// take turns the waiting wakeups into payloads.
 func (t *notifier) take() (payloads []string) {
 	t.mu.Lock()
 	waiting := t.waiting
@@ -228,9 +228,9 @@ func (t *notifier) take() (payloads []string) {
 	return payloads
 }
 
-// A payload is the sender's origin and, after a blank each, words: a session, or a session, "." and the moment at which
-// something is due, with "!" in place of "." when the session changed besides. Of several moments the latest has a word,
-// and the earliest another. Numbers are written to the base 36, moments in microseconds of the Unix epoch.
+// A payload is the sender's origin and, after a blank each, words: a session, or a session, "." and the moment at which something is due,
+// with "!" instead of "." if the session also changed. Of several moments, the latest and the earliest have a word each. Numbers are
+// written to the base 36, moments in microseconds of the Unix epoch.
 const numerals = 36
 
 func (n pendingWakeup) word(session puntuale.SessionID) string {

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// SessionColumns are those of a session, called s. [SessionFields] scans them.
+// SessionColumns are the columns of a session, called s. [SessionFields] scans them.
 const SessionColumns = `s.id, s.client_id, s.name, s.type, s.way, s.sandbox, s.is_default, s.per_min, s.per_day, s.cold_per_min,
  s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner`
 
@@ -20,11 +20,12 @@ func SessionFields(s *puntuale.Session) []any {
 		engine.ScanTime(&s.Created), &s.Owner}
 }
 
-// With their links sessions are read where the answer shows them, and by nodes that look for theirs; a start needs none.
+// Sessions are read with their links for answers that show them, and for nodes that look for their own sessions. A start does not need
+// links.
 const linkedColumns = SessionColumns + `, s.link, s.link_at, s.number, s.link_detail, s.code, s.code_until,
  s.link_condition, s.limited_until`
 
-// ShownColumns are those of an answer: an owner whose lease has ended is none. Nobody may be left to take its place.
+// ShownColumns are the columns for an answer. An owner whose lease has ended does not count, because there may be no node to replace it.
 var ShownColumns = strings.Replace(linkedColumns, "s.owner",
 	"case when exists (select 1 from node n where n.id = s.owner and n.lease_until > $clock) then s.owner else 0 end", 1)
 

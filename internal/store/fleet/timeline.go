@@ -9,19 +9,19 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// SynchronousNow is whether a commit is on a standby's disk before it is answered. remote_write is not: what a standby has
-// only received is lost when its machine fails too. Any standby that synchronous_standby_names lets count is taken as one
-// that will be promoted; promoting another is the operator's loss (docs/nodes.md).
+// SynchronousNow is whether a commit is on a standby's disk before it is answered. remote_write is not: what a standby has only received is
+// lost when its machine fails too. We assume that a standby in synchronous_standby_names will be promoted. An operator who promotes another
+// one may lose messages (docs/nodes.md).
 const SynchronousNow = `case when current_setting('synchronous_standby_names') <> ''
  and current_setting('synchronous_commit') in ('on', 'remote_apply') then 1 else 0 end`
 
-// heartbeatMark is the last heartbeat that the database said it had stored.
+// heartbeatMark is the last heartbeat that the database confirmed.
 type heartbeatMark struct {
 	node  puntuale.NodeID
 	until int64 // of its lease, by the database's clock
 }
 
-// Failover is a change of timeline that no node has dealt with yet.
+// Failover is a change of timeline after which no node has done the quarantine yet.
 type Failover struct {
 	From, To int64
 	Lossless bool
@@ -29,8 +29,8 @@ type Failover struct {
 	Joined   time.Time // when the failover before was dealt with, or the first node joined
 }
 
-// SameTimeline compares the server's timeline with the one that the nodes joined in, and keeps its record locked until
-// the transaction ends. A failover that nobody has dealt with is returned.
+// SameTimeline compares the server's timeline with the one in which the nodes joined, and keeps the record locked until the transaction
+// ends. It returns a failover without a quarantine.
 func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, error) {
 	if !s.Dialect.Timed() {
 		return nil, nil
@@ -58,8 +58,8 @@ func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, 
 	return f, nil
 }
 
-// keptHeartbeat reports that the last heartbeat this process was told of is there. The record that says "synchronous"
-// came with the same log as everything else. A standby that was left behind, and promoted all the same, still says so.
+// keptHeartbeat reports whether the last confirmed heartbeat of this process is in the database. The record that says "synchronous" is not
+// enough: it came with the same log. A standby that was late, and was promoted all the same, still says "synchronous".
 func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
 	last := s.beaten.Load()
 	if last == nil {

@@ -25,7 +25,7 @@ import (
 //go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
-// Database says whose steps are meant.
+// Database says for which database the steps are.
 type Database string
 
 const (
@@ -70,8 +70,8 @@ func Check(ctx context.Context, db *sql.DB, which Database) error {
 	return nil
 }
 
-// How a step waits for what others hold. A step gives up a lock that it cannot have within its own lock_timeout, so
-// that nobody queues behind it for long. Nothing of it was done. It is tried again after a rest.
+// How a step waits for locks of others. A step fails if it cannot get a lock within its own lock_timeout, so that nobody queues behind it
+// for long. Then nothing of it was done, and it is tried again after a rest.
 const (
 	patience = 120              // tries
 	rest     = 3 * time.Second  // between them
@@ -80,9 +80,9 @@ const (
 	glances  = 1800 // 15 minutes, longer than the server at work tries
 )
 
-// Up applies the missing steps, each a transaction. On PostgreSQL nodes that do so at once wait for each other on a row
-// of a lock table. An advisory lock would bind the product to one primary. On SQLite the caller keeps others out. A
-// step that was cut off anywhere left nothing behind, and is done by the next call.
+// Up applies the missing steps, each a transaction. On PostgreSQL, nodes that call Up at the same time wait for each other at a row of a
+// lock table. An advisory lock would work only with a single primary. On SQLite the caller keeps others out. An interrupted step leaves
+// nothing behind, and the next call does it.
 func Up(ctx context.Context, db *sql.DB, which Database, log *slog.Logger) error {
 	return up(ctx, db, which, math.MaxInt64, log)
 }
@@ -132,15 +132,15 @@ func provider(db *sql.DB, which Database, log *slog.Logger) (*goose.Provider, er
 	return p, nil
 }
 
-// answered reports that the lock's row was asked for and is another's, or is just being written. A server that is gone is
-// not waited for here.
+// answered reports whether the server answered that another node has the lock's row, or is writing it. It does not wait for a server that
+// has stopped.
 func answered(err error) bool {
 	_, said := errors.AsType[*pgconn.PgError](err)
 	return said || strings.Contains(err.Error(), "held by another instance")
 }
 
-// passing reports that a step did not get a lock in time. Or it met another node at the same step, which stood still
-// for so long that it lost its place in the lock table.
+// passing reports whether a step failed only for now. It did not get a lock in time. Or another node was at the same step, after it had
+// stood still and lost its lock.
 func passing(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

@@ -17,9 +17,9 @@ import (
 	"puntuale"
 )
 
-// Compare reports what a database lacks of the tables that this program's steps build: an error that wraps
-// puntuale.ErrUntrusted names it. What somebody added, an index or a table, is left alone. The database must be up to
-// date. A step that was edited after it had run somewhere is found here, and not by the first statement that fails.
+// Compare reports what is missing in a database, compared with the tables that this program's steps build. The error wraps
+// puntuale.ErrUntrusted and names it. It ignores indexes and tables that somebody added. The database must be up to date. So a step that
+// was edited after it had run is noticed here, and not at the first failing statement.
 func Compare(ctx context.Context, db *sql.DB, which Database) error {
 	want, err := wanted(ctx, db, which)
 	if err != nil {
@@ -47,7 +47,7 @@ func Compare(ctx context.Context, db *sql.DB, which Database) error {
 		"Restore a backup, or have the tables mended; nothing was changed", puntuale.ErrUntrusted, listed(missing), besides)
 }
 
-// listed names things, the first few of many.
+// listed names things, but only the first few.
 func listed(all []string) string {
 	const shown = 10
 	if more := len(all) - shown; more > 0 {
@@ -62,8 +62,8 @@ var known struct {
 	lines map[Database][]string
 }
 
-// wanted describes the tables that the steps build. On PostgreSQL the server itself builds them, as temporary tables in a
-// transaction that is taken back: each release writes definitions in its own way.
+// wanted describes the tables that the steps build. On PostgreSQL the server itself builds them, as temporary tables in a transaction that
+// is rolled back, because each release writes definitions differently.
 func wanted(ctx context.Context, db *sql.DB, which Database) (lines []string, err error) {
 	known.Lock()
 	defer known.Unlock()
@@ -115,7 +115,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// SQLite tells columns one by one; the rest of a table's definition is compared as a text.
+// SQLite lists columns one by one. The rest of a table's definition is compared as text.
 var sqliteSchema = []string{
 	`select 'column ' || t.name || '.' || c.name || ' ' || lower(c.type) || case when c."notnull" then ' not null' else '' end
  || coalesce(' default ' || c.dflt_value, '') || case when c.pk > 0 then ' key ' || c.pk else '' end
@@ -124,8 +124,7 @@ var sqliteSchema = []string{
  where sql is not null and name not like 'puntuale_%' and name not like 'sqlite_%'`,
 }
 
-// The schema's oid stands at %s. Not-null constraints are told with their columns. (From PostgreSQL 18 on they are rows of
-// pg_constraint, too.)
+// %s is the schema's oid. Not-null constraints are listed with their columns. (From PostgreSQL 18 on they are rows of pg_constraint, too.)
 var postgresSchema = []string{
 	`select 'column ' || t.relname || '.' || c.attname || ' ' || format_type(c.atttypid, c.atttypmod) || case when c.attnotnull then ' not null' else '' end
  || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') || case when c.attidentity <> '' then ' identity' else '' end
@@ -137,7 +136,7 @@ var postgresSchema = []string{
  from pg_index i join pg_class t on t.oid = i.indrelid where t.relnamespace = %s and t.relname not like 'puntuale_%%'`,
 }
 
-// Rows that the steps put into the table of counters: without one, what it counts cannot be made.
+// Rows that the steps put into the table of counters: without its row, a noun gets no numbers.
 const countersSchema = `select 'counter ' || noun from counter`
 
 var (

@@ -8,16 +8,16 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// AddBlacklisted returns how many entries were made: none where the phone, or its mark, was there.
+// AddBlacklisted returns how many entries were made: none if the phone or its mark was there before.
 func AddBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, e puntuale.BlacklistEntry) (int64, error) {
 	id, err := engine.NextNumber(ctx, a, "blacklist")
 	if err != nil {
 		return 0, err
 	}
-	n, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at)
- select $1::bigint, $2::text, $3::bigint, $4::text, $5::bigint
+	n, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at, origin)
+ select $1::bigint, $2::text, $3::bigint, $4::text, $5::bigint, $7::smallint
  where not exists (select 1 from blacklist b where b.client_id = $1 and b.phone = $6)
- on conflict (client_id, phone) do nothing`, client, e.Phone, id, e.Reason, engine.Micros(e.Added), e.Mark)
+ on conflict (client_id, phone) do nothing`, client, e.Phone, id, e.Reason, engine.Micros(e.Added), e.Mark, engine.Bit(e.OptOut))
 	if err != nil {
 		return 0, fmt.Errorf("add to the blacklist: %w", err)
 	}

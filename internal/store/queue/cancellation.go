@@ -10,12 +10,11 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// A message is cancelled only while its intent is 0: nobody has begun to send it. Afterwards nobody will, because every
-// claim writes the same column and compares it first. One whose attempt is under way is marked as stopped instead, by a
-// negative valid_until: it is never repeated or tried again. The attempt may come back without having reached the
-// network. Then the recorder cancels the message (ReopenResults). Evidence that it was sent counts as ever. A node of
-// the version before knows no mark and opens a marked message again. Nobody can claim it, and it is cancelled like any
-// other. The batch is sorted: rows are locked in order.
+// A message is cancelled only while its intent is 0, which means that nobody has begun to send it. After that nobody can begin, because
+// every claim compares and writes the same column. A message whose attempt is under way is marked as stopped instead, by a negative
+// valid_until: it is never repeated or tried again. The attempt may come back without having reached the network. Then the recorder cancels
+// the message (ReopenResults). A receipt that it was sent still counts. A node of the previous version does not know the mark, and opens a
+// marked message again. Nobody can claim it, and it is cancelled like any other. The batch is sorted: rows are locked in order.
 const CancelMessages = `
 update message set intent = case when message.intent = 0 then -1 else message.intent end,
  state = case when message.intent = 0 then 3 else message.state end,
@@ -55,7 +54,7 @@ func CancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRe
 	return done, nil
 }
 
-// PhoneCandidates are what a cancellation for phone numbers may reach.
+// PhoneCandidates are the messages that a cancellation for phone numbers may reach.
 const PhoneCandidates = `
 select m.client_id, m.id from $u(p text) cross join run r cross join message m
 where r.client_id = $1 and r.phone = u.p

@@ -58,8 +58,10 @@ type grantedRow struct {
 	index   int // in Messages
 	due     int64
 	attempt int // this one's number
+	purpose puntuale.Purpose
 	blocked bool
 	marked  bool // blocked by its number's mark alone: the number was in the blacklist before the message was accepted
+	refused bool // marketing that the person did not agree to
 	charged bool // takes a credit
 }
 
@@ -86,6 +88,9 @@ func (b *ClaimBatch) Run(ctx context.Context) error {
 		return err
 	}
 	if err := b.findMarked(ctx); err != nil {
+		return err
+	}
+	if err := b.findRefused(ctx); err != nil {
 		return err
 	}
 	if err := b.closeBlocked(ctx); err != nil {
@@ -172,12 +177,12 @@ const lockCampaigns = `
 select c.client_id, c.id, c.state from $u(c bigint, i bigint) join campaign c on c.client_id = u.c and c.id = u.i
 order by c.client_id, c.id for share of c`
 
-// Every row is written, so that a cancellation that waits for it sees the intent and leaves it alone. The statement
-// names intent and never state. A condition on state would let the planner use the index of open messages, which also
-// holds all that are in flight. A repeat (u.x > 0) keeps the moment of the first unanswered attempt.
+// Every row is written, so that a cancellation that waits for the row sees the intent and does not cancel it. The statement names intent
+// and never state. A condition on state would let the planner use the index of open messages, which also holds all that are in flight. A
+// repeat (u.x > 0) keeps the moment of the first unanswered attempt.
 //
-// An erasure may make a number in the blacklist a mark after the standings were read, and this statement would find
-// neither. It returns the number of erasures that it saw, so that the claim can tell and run again.
+// An erasure may replace a number in the blacklist by a mark after the standings were read. Then this statement would find neither. So it
+// returns the number of erasures that it saw, and the claim runs again if that has changed.
 const ClaimMessages = `
 update message set intent = $1::bigint, attempt = message.attempt + 1,
  repeats = message.repeats + case when u.x > 0 then 1 else 0 end,
@@ -188,9 +193,9 @@ where message.client_id = u.c and message.id = u.i` + claimCompares + `
  and (u.s = 0 or message.session_id = u.s)
  and message.next_at <= $2 and message.valid_until > $2
 returning message.client_id, message.id, message.due_at, message.attempt,
- exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
+ message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
 
-// Only for clients that erased persons: numbers are looked for by their marks, too.
+// This is only for clients that erased persons: their blacklists are searched by marks, too.
 const MarkedMessages = `
 select u.c, u.i from $u(c bigint, i bigint, e text) join blacklist b on b.client_id = u.c and b.phone = u.e`
 
@@ -202,8 +207,9 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 	item := func(i *int) *puntuale.ClaimItem { return &b.Messages[*i] }
 	seen := b.erased
 	var client, id, due, attempt int64
+	var purpose puntuale.Purpose
 	var blocked bool
-	into := []any{&client, &id, &due, &attempt, &blocked, &seen}
+	into := []any{&client, &id, &due, &attempt, &purpose, &blocked, &seen}
 	err := b.A.Query(ctx, ClaimMessages, []any{b.Token, engine.Micros(b.Now), engine.Columns{
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).Client) }),
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).ID) }),
@@ -214,7 +220,7 @@ func (b *ClaimBatch) write(ctx context.Context) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		g := grantedRow{due: due, attempt: int(attempt), blocked: blocked}
+		g := grantedRow{due: due, attempt: int(attempt), purpose: purpose, blocked: blocked}
 		g.MessageRef = puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(id)}
 		g.index = index[g.MessageRef]
 		g.charged = b.Messages[g.index].Intent == 0 && b.standings[g.Client].Credits != nil
@@ -252,36 +258,79 @@ func (b *ClaimBatch) findMarked(ctx context.Context) error {
 	}
 	for i := range b.granted {
 		g := &b.granted[i]
-		g.marked = !g.blocked && blocked[g.MessageRef]
+		g.marked = !g.blocked && blocked[g.MessageRef] && g.purpose != puntuale.PurposeConfirmation
 		g.blocked = g.blocked || g.marked
 	}
 	return nil
 }
 
-// closeBlocked closes what is for numbers in the blacklist; the rows are ours already. A message that was quarantined
+// RefusedMarketing are messages to people who withdrew a consent, or never gave one that their client asks for. A person
+// who was erased stands under the number's mark.
+const RefusedMarketing = `
+select u.c, u.i from $u(c bigint, i bigint, p text, e text)
+where exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.change = 2)
+ or exists (select 1 from client_setting t where t.client_id = u.c and t.consent = 'required')
+ and not exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.purpose = 1 and s.change = 1)`
+
+// findRefused finds marketing that the person did not agree to.
+func (b *ClaimBatch) findRefused(ctx context.Context) error {
+	var marketing []*grantedRow
+	for i := range b.granted {
+		if g := &b.granted[i]; g.purpose == puntuale.PurposeMarketing && !g.blocked {
+			marketing = append(marketing, g)
+		}
+	}
+	if len(marketing) == 0 {
+		return nil
+	}
+	refused := map[puntuale.MessageRef]bool{}
+	type G = *grantedRow
+	if err := b.A.Query(ctx, RefusedMarketing, []any{append(RefColumns(engine.Column(marketing, func(g *G) puntuale.MessageRef { return (*g).MessageRef })),
+		engine.Column(marketing, func(g *G) string { return b.Messages[(*g).index].Phone }),
+		engine.Column(marketing, func(g *G) string { return b.Messages[(*g).index].Mark }))}, func(rows engine.Row) error {
+		var ref puntuale.MessageRef
+		err := ScanRef(rows, &ref)
+		refused[ref] = true
+		return err
+	}); err != nil {
+		return fmt.Errorf("look for consent: %w", err)
+	}
+	for _, g := range marketing {
+		g.refused = refused[g.MessageRef]
+	}
+	return nil
+}
+
+// closeBlocked closes what is for numbers in the blacklist, and marketing that a person did not agree to; the rows are ours already. A message that was quarantined
 // after a failover (quarantine.go) keeps its credit, because the network may have it. To a number that was blocked all
 // along it does not.
 func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	var refs []puntuale.MessageRef
 	var credit []int64 // what becomes of it: 0 none was taken, 1 kept, -1 given back
+	var state []int64
+	var reason []string
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
 		repeat := b.Messages[g.index].Intent > 0
 		// A repeat may have reached the number before it was blocked; it goes on under the same id. Not so where no
 		// attempt is known (quarantine.go).
-		if !g.blocked || repeat && g.attempt > 1 {
+		if !g.blocked && !g.refused || repeat && g.attempt > 1 {
 			return false
 		}
 		refs, credit = append(refs, g.MessageRef), append(credit, engine.Bit(repeat)-2*engine.Bit(repeat && g.marked))
-		b.Answers[g.index] = puntuale.ClaimBlacklisted
+		if g.blocked {
+			state, reason, b.Answers[g.index] = append(state, int64(puntuale.Blacklisted)), append(reason, ""), puntuale.ClaimBlacklisted
+		} else {
+			state, reason, b.Answers[g.index] = append(state, int64(puntuale.Failed)), append(reason, puntuale.Because(puntuale.ReasonNoConsent).Stored()), puntuale.ClaimNoConsent
+		}
 		return true
 	})
 	if len(refs) == 0 {
 		return nil
 	}
-	if err := b.A.Query(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
- credit = message.credit * u.k from $u(c bigint, i bigint, k smallint)
+	if err := b.A.Query(ctx, `update message set intent = -1, state = u.s, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
+ credit = message.credit * u.k, reason = case when u.r = '' then message.reason else u.r end from $u(c bigint, i bigint, k smallint, s smallint, r text)
  where message.client_id = u.c and message.id = u.i and message.intent = $2 returning message.client_id, message.credit`,
-		[]any{engine.Micros(b.Done), b.Token, append(RefColumns(refs), credit)}, func(rows engine.Row) error {
+		[]any{engine.Micros(b.Done), b.Token, append(RefColumns(refs), credit, state, reason)}, func(rows engine.Row) error {
 			var c puntuale.ClientID
 			var back int
 			err := rows.Scan(&c, &back)
@@ -290,13 +339,13 @@ func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 			}
 			return err
 		}); err != nil {
-		return fmt.Errorf("close blacklisted messages: %w", err)
+		return fmt.Errorf("close blocked messages: %w", err)
 	}
 	return nil
 }
 
-// charge takes the credits and gives some back. Where a client has too few, its first due messages get them, and the
-// intents of the others are taken back.
+// charge takes the credits and gives some back. If a client has too few, its first due messages get them, and the intents of the others are
+// undone.
 func (b *ClaimBatch) charge(ctx context.Context) error {
 	want := map[puntuale.ClientID][]grantedRow{}
 	for _, g := range b.granted {
@@ -352,15 +401,15 @@ func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 	return nil
 }
 
-// checkClaim tells, after a connection was lost during COMMIT, whether the claim is on disk: a message that it granted
-// then carries its token. Locking the row waits for a commit still under way. A claim that granted nothing runs again:
-// what it did besides, a second run finds done.
+// checkClaim tells, after a connection was lost during COMMIT, whether the claim is on disk: a message that it granted then carries its
+// token. Locking the row waits for a commit still under way. A claim that granted nothing runs again, because a second run changes nothing
+// more.
 func checkClaim(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	b, ok := tasks[0].Body.(*ClaimBatch)
 	if !ok {
 		return false, nil
 	}
-	// Not any row: the intents of those that got no credit were taken back again.
+	// It must be a granted message: the intents of messages without a credit were undone.
 	i := slices.IndexFunc(b.granted, func(g grantedRow) bool { return b.Answers[g.index] == puntuale.ClaimGranted })
 	if i < 0 {
 		return false, nil

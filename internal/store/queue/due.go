@@ -13,18 +13,19 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// DueColumns have a campaign where the message waits behind others: one that a person sent again does not.
+// DueColumns name the campaign only if the message is in the campaign queue. A message that a person sent again is not.
 const DueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, m.due_at, m.next_at, m.valid_until,
  m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.campaign_id * m.priority`
 
-// dueRow reads dueColumns, one row after another. Nothing is read more often, and only plain integers are read without reflection.
+// dueRow reads dueColumns, one row after another. No other row is read so often, so it uses plain integers, which are read without
+// reflection.
 type dueRow struct {
 	client, id, session, run, step, due, next, until, intent, at, attempt, repeats, generation, campaign int64
 	phone                                                                                                string
 	into                                                                                                 []any
 }
 
-// NewDueRow reads into more what stands behind.
+// NewDueRow reads the further columns of a row into more.
 func NewDueRow(more ...any) *dueRow {
 	d := &dueRow{}
 	d.into = append([]any{&d.client, &d.id, &d.session, &d.run, &d.step, &d.phone, &d.due, &d.next, &d.until,
@@ -45,14 +46,14 @@ func (d *dueRow) Scan(rows engine.Row, m *puntuale.DueMessage) error {
 	return nil
 }
 
-// BothQueues are the priorities, named so that statements over both queues of a session read their index by ranges.
+// BothQueues lists both priorities, so that statements over both queues of a session can use ranges of the index.
 const BothQueues = `m.priority in (0, 1)`
 
-// heldCampaign is true of a message, called m, whose campaign may not send now.
+// heldCampaign is a condition: it is true for a message, called m, whose campaign may not send now.
 const heldCampaign = `exists (select 1 from campaign c where c.client_id = m.client_id and c.id = m.campaign_id and c.state between 4 and 6)`
 
-// The open messages of a queue in the order of its index, from which reading stops at the limit. PostgreSQL does it for
-// all queues in one round trip; SQLite has no lateral join and no round trips.
+// The open messages of a queue in the order of its index, from which reading stops at the limit. PostgreSQL reads all queues in one round
+// trip. SQLite has no lateral join, and needs no round trips.
 const (
 	DueOfSessions = `
 select ` + DueColumns + ` from $u(s bigint, k smallint, n bigint, i bigint) cross join lateral (
@@ -66,7 +67,7 @@ select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority 
 select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority = 1 and m.state = 0 and m.next_at between $4 and $1
  and (m.next_at > $4 or m.id > $5) and not ` + heldCampaign + ` order by m.next_at, m.id limit $2`
 
-	// A message in retry was tried before its next moment, so none that was tried after $1 stands before it.
+	// A message in retry was tried before its next moment, so no message that was tried after $1 has an earlier next moment.
 	RetryingOfSessions = `
 select ` + DueColumns + `, m.place from $u(s bigint) cross join lateral (
  select o.*, row_number() over (order by o.next_at, o.id) as place from message o
@@ -83,8 +84,8 @@ select ` + DueColumns + ` from message m where m.session_id = $1 and ` + BothQue
  and m.valid_until <= $2 and m.intent = 0 and (m.priority = 0 or not ` + heldCampaign + `) order by m.valid_until, m.id limit $3`
 )
 
-// Queue answers the dispatcher: what is due, what it may send, and what came of it. It implements puntuale.Queue and
-// puntuale.SandboxLedger; its methods may be called by many goroutines at once.
+// Queue is the store's part for the dispatcher: due messages, claims and outcomes. It implements puntuale.Queue and puntuale.SandboxLedger;
+// its methods may be called by many goroutines at once.
 type Queue struct {
 	*engine.DB
 
@@ -93,8 +94,7 @@ type Queue struct {
 
 // New returns the queue of a database.
 func New(db *engine.DB) *Queue {
-	// A second run finds what the first one did: outcomes and settlements compare the intent that they saw, and what was told
-	// before changes nothing.
+	// These tasks may run twice. Outcomes and settlements compare the intent that they saw, and a repeated report changes nothing.
 	again := func(k *engine.Kind) *engine.Kind {
 		k.Check = engine.RunAgain
 		return k
@@ -185,13 +185,13 @@ func (s *Queue) Expiring(ctx context.Context, session puntuale.SessionID, by tim
 	return all, nil
 }
 
-// compareDue puts what a campaign fed behind all else.
+// compareDue puts a campaign's messages behind all others.
 func compareDue(a, b puntuale.DueMessage) int {
 	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }
 
-// Contents decodes one run at a time and keeps only the steps that were asked for. A run has up to a mebibyte, a step a
-// few kilobytes. To look for where a step begins would take as long as to decode all of them.
+// Contents decodes one run at a time and keeps only the steps that were asked for. A run has up to a mebibyte, a step a few kilobytes.
+// Searching where a step begins would take as long as decoding all of them.
 func (s *Queue) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
 	contents := make(map[puntuale.StepRef]puntuale.StepContent, len(steps))
 	if len(steps) == 0 {
@@ -241,11 +241,11 @@ func (s *Queue) Standings(ctx context.Context, clients []puntuale.ClientID) (map
 	return all, engine.PublicError(err)
 }
 
-// StandingsOf reads what decides whether clients may send.
+// StandingsOf reads the standings, which decide whether clients may send.
 const StandingsOf = `
 select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
-// erasures counts the erasures that made a blacklisted number a mark. The database reads it once a statement.
+// erasures counts the erasures that replaced a blacklisted number by a mark. The database reads it once for each statement.
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
 // standings leaves out clients that never existed. It returns the number of erasures up to then.

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// StoredMessage is what a message looks like to evidence that comes for an attempt whose token no longer stands.
+// StoredMessage is the part of a message that matters for a late receipt, whose attempt is no longer the present one.
 type StoredMessage struct {
 	puntuale.MessageRef
 	intent int64
@@ -20,15 +20,15 @@ type StoredMessage struct {
 	erased bool // its person was erased: nothing of the evidence but the outcome is kept
 }
 
-// outweighed reports whether evidence of delivery changes the message: while it is open, or was given up as uncertain.
-// If it was sent again since, its outcome changes, and its state stays. A message that somebody cancelled or that was
-// closed for another reason stays what it is, with an event beside it.
+// outweighed reports whether a late proof of delivery changes the message. It does while the message is open, or if it was given up as
+// uncertain. If the message was sent again since, its outcome changes and its state stays. A message that was cancelled or closed for
+// another reason stays as it is, and gets an event.
 func (m StoredMessage) outweighed() bool {
 	gaveUp := m.reason.Code == puntuale.ReasonUncertain && (m.state == puntuale.Failed || m.state == puntuale.Rescheduled)
 	return m.state == puntuale.Pending || gaveUp
 }
 
-// merge takes the outcomes that found another intent than theirs. Evidence of delivery is never dropped.
+// merge handles outcomes whose message has another intent by now. A proof of delivery is never dropped.
 func (b *RecordBatch) merge(ctx context.Context) error {
 	var late []int
 	for _, i := range b.Order {
@@ -84,8 +84,8 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 	return b.complete(ctx, sent, unpaid)
 }
 
-// complete makes messages COMPLETED that evidence says were delivered. Whose credit had been given back pays now, if
-// there is one left.
+// complete makes messages COMPLETED that receipts prove delivered. If the credit was given back before, it is taken again, if the client
+// has one left.
 func (b *RecordBatch) complete(ctx context.Context, sent []int, unpaid []puntuale.MessageRef) error {
 	if _, err := b.A.Exec(ctx, `
 update message set intent = -1, state = case when message.state = 5 then 5 else 1 end, outcome = 1, done_at = $1::bigint, reason = u.r,

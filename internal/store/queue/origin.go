@@ -10,7 +10,7 @@ import (
 var origins = [...]puntuale.Origin{1: puntuale.OriginSingle, 2: puntuale.OriginSequence, 3: puntuale.OriginMassive,
 	4: puntuale.OriginAutomation}
 
-// OriginNumber is an origin as it is kept; 0 for an unknown one.
+// OriginNumber is an origin in stored form; 0 for an unknown one.
 func OriginNumber(o puntuale.Origin) int64 {
 	for i, known := range origins {
 		if known == o && o != "" {

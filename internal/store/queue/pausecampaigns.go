@@ -21,7 +21,7 @@ func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignCha
 	return nil
 }
 
-// prefixed puts a sign before a text that is not empty.
+// prefixed puts a prefix before a text that is not empty.
 func prefixed(sign, text string) string {
 	if text == "" {
 		return ""
@@ -29,7 +29,7 @@ func prefixed(sign, text string) string {
 	return sign + text
 }
 
-// PauseCampaigns pauses whatever sends, for a reason of ours: what a person resumes is told.
+// PauseCampaigns pauses all campaigns that send, and stores the reason, so that a person who resumes one sees it.
 func PauseCampaigns(ctx context.Context, a engine.Querier, reason string, now time.Time) error {
 	if err := NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignPaused, Reason: reason, Now: now}, `c.state in (3, 5)`); err != nil {
 		return err

@@ -13,19 +13,18 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// After a failover that may have lost commits, the network may have every message that was due. Its intent and its
-// outcome may be missing here. Each becomes an attempt without an answer, with a token that no node has. Where the
-// network shows a repeat once, it is repeated. Elsewhere it waits for evidence and for its deadline, like any other
-// attempt that a crash left behind.
+// After a failover that may have lost commits, the network may have every message that was due. Its intent and its outcome may be missing
+// here. Each becomes an attempt without an answer, with a token that no node has. Where the network shows a repeat once, it is repeated.
+// Elsewhere it waits for a receipt until its deadline, like any other attempt that a crash left behind.
 //
-// Some messages stay as they are. They are due later, or were accepted on the new timeline. Or they could not have
-// left: their client might not send, or their number is in the blacklist. (A number of which the blacklist holds a mark
-// alone is not known here. The claim that would repeat its message closes it, and gives its credit back.) How long a
-// message had been overdue says nothing; a queue that was behind may have sent its oldest last. Credits bound what a
-// client can have sent, so each attempt takes one, in due order, and what there is no credit for stays open.
+// Some messages stay as they are. They are due later, or were accepted on the new timeline. Or they could not have left: their client might
+// not send, or their number is in the blacklist. (If the blacklist has only the mark of a number, the number is not known here. The claim
+// that would repeat its message closes it, and gives its credit back.) How long a message had been overdue says nothing; a queue that was
+// behind may have sent its oldest last. Credits bound what a client can have sent, so each attempt takes one, in due order. Messages
+// without a credit stay open.
 //
-// Joining nodes do the work in chunks, in any order, and again after each interruption. The record of the timeline is
-// renewed last, in the transaction that finds nothing more. Until then nobody can join, so nobody can claim.
+// Joining nodes do the work in chunks, in any order, and again after each interruption. The record of the timeline is renewed last, in the
+// transaction that finds nothing more. Until then nobody can join, so nobody can claim.
 type quarantine struct {
 	s *fleet.Fleet
 	fleet.Failover
@@ -36,13 +35,13 @@ type quarantine struct {
 }
 
 const (
-	// ClockSlack is by how much the clocks of servers and databases may differ.
+	// ClockSlack is how much the clocks of servers and databases may differ.
 	ClockSlack = 5 * time.Second
 
-	// ForgottenJump is how far counters are moved on, beyond any number that was given out and forgotten.
+	// ForgottenJump is how far counters are raised, so that they are beyond every number whose use may be lost.
 	ForgottenJump = 100_000
 
-	// IdLeap is how far identifiers are moved on, and idAhead how far they may be before the clock without it.
+	// IdLeap is how far identifiers are raised. idAhead is how far they may be ahead of the clock without it.
 	IdLeap  = time.Hour
 	idAhead = 10 * time.Second
 )
@@ -50,7 +49,7 @@ const (
 // reasonFailover: another server became the database, and its last records may be missing.
 const reasonFailover puntuale.ReasonCode = "maybe.failover"
 
-// SettleTimeline does what a failover asks for and renews the record.
+// SettleTimeline does the quarantine after a failover and renews the record.
 func SettleTimeline(ctx context.Context, s *fleet.Fleet, f *fleet.Failover) error {
 	q := &quarantine{s: s, Failover: *f, now: s.Config.Clock.Now()}
 	log := s.Config.Logger.With("timeline", f.To, "before", f.From, "since", f.Since)
@@ -102,7 +101,7 @@ func (q *quarantine) Run(ctx context.Context) error {
 // due is the latest moment for which a message may have been claimed.
 func (q *quarantine) due() int64 { return engine.Micros(q.now.Add(ClockSlack)) }
 
-// accepted is the latest moment at which a message may have been accepted on the old timeline.
+// accepted is the latest moment at which the old timeline may have accepted a message.
 func (q *quarantine) accepted() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64
@@ -125,7 +124,7 @@ func (q *quarantine) numbered() int64 {
 	return FirstID(latest.Add(ClockSlack + idAhead))
 }
 
-// readCursor is where reading one of a session's queues goes on.
+// readCursor is where the next read of a session's queue begins.
 type readCursor struct{ priority, next, id int64 }
 
 func (q *quarantine) session(ctx context.Context, id puntuale.SessionID) error {
@@ -160,7 +159,7 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from read
 	}
 }
 
-// candidates reads the next chunk of a session, if the record still says that the work is to be done.
+// candidates reads the next chunk of a session, if the record still says that the quarantine is not done.
 func (q *quarantine) candidates(ctx context.Context, a engine.Querier, id puntuale.SessionID, from readCursor) ([]grantedRow, error) {
 	if still, err := q.still(ctx, a); err != nil || !still {
 		return nil, err
@@ -174,7 +173,7 @@ order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.acc
 		func(rows engine.Row, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
 }
 
-// still locks the record and reports that it is not renewed yet.
+// still locks the record and reports whether it is not renewed yet.
 func (q *quarantine) still(ctx context.Context, a engine.Querier) (bool, error) {
 	var timeline int64
 	if _, err := engine.QueryOne(ctx, a, `select timeline from cluster where one = 1 for update`, nil, &timeline); err != nil {
@@ -213,7 +212,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	}
 	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	slices.SortFunc(refs, CompareRefs)
-	// attempt 0: none that we know of. A claim knows by it that the blacklist is still to be asked.
+	// attempt 0: none that we know of. By this, a claim knows that it must still check the blacklist.
 	if _, err := a.Exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
  credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = 0`,
@@ -244,8 +243,8 @@ func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]gran
 	return slices.DeleteFunc(rows, func(g grantedRow) bool { return !open[g.MessageRef] }), nil
 }
 
-// finish renews the record. Nodes of the old timeline are gone, and their sessions are free at once. Numbers that were
-// given out and forgotten are not given out again.
+// finish renews the record. Nodes of the old timeline are gone, and their sessions are free at once. Numbers whose use may be lost are not
+// given out again.
 func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if still, err := q.still(ctx, a); err != nil || !still {
 		return err

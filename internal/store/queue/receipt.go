@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// KeepEvidence works on one client's evidence at a time: a webhook brings no other.
+// KeepEvidence works on one client's receipts at a time, because a webhook brings only those.
 func (s *Queue) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.DeliveryReceipt) (unknown int, err error) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b puntuale.DeliveryReceipt) int { return CompareRefs(a.MessageRef, b.MessageRef) })
@@ -44,7 +44,7 @@ type evidenceBatch struct {
 	unknown  int
 }
 
-// receiptTarget is a message that evidence speaks of.
+// receiptTarget is a message that a receipt is about.
 type receiptTarget struct {
 	StoredMessage
 	session  puntuale.SessionID
@@ -56,7 +56,6 @@ type receiptTarget struct {
 	failed   bool                    // its outcome is FAILED, perhaps sent again since
 	changed  bool
 	last     *puntuale.DeliveryReceipt // that decided
-	block    string
 }
 
 func (b *evidenceBatch) Run(ctx context.Context) error {
@@ -65,7 +64,7 @@ func (b *evidenceBatch) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var kept, changed, complete, fail []*receiptTarget
+	var kept, complete, fail []*receiptTarget
 	var events []event
 	for i := range b.evidence {
 		e := &b.evidence[i]
@@ -85,7 +84,6 @@ func (b *evidenceBatch) Run(ctx context.Context) error {
 		if !m.changed {
 			continue
 		}
-		changed = append(changed, m)
 		switch m.verdict() {
 		case puntuale.Sent:
 			complete = append(complete, m)
@@ -111,13 +109,10 @@ func (b *evidenceBatch) Run(ctx context.Context) error {
 	if err := b.fail(ctx, fail); err != nil {
 		return err
 	}
-	if err := b.block(ctx, changed); err != nil {
-		return err
-	}
 	return writeEvents(ctx, b.a, b.now, events)
 }
 
-// lock reads the messages and what is known of them.
+// lock locks and reads the messages and their receipts so far.
 func (b *evidenceBatch) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*receiptTarget, error) {
 	rows, err := engine.QueryAll(ctx, b.a, `
 select message.client_id, message.id, message.session_id, message.intent, message.state, message.outcome = 2, message.reason, message.credit, message.phone,
@@ -141,7 +136,7 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 	return found, nil
 }
 
-// add joins evidence to what is known. A failure of another attempt than the present one says nothing of the message.
+// add adds a receipt to the known ones. A failure of an earlier attempt says nothing about the message.
 func (m *receiptTarget) add(e *puntuale.DeliveryReceipt) {
 	if arrived := e.Kind == puntuale.ReceiptDelivered || e.Kind == puntuale.ReceiptRead; arrived && e.Charge.Category != "" && m.campaign != 0 && !m.billed {
 		m.billed, m.charge = true, &e.Charge
@@ -157,12 +152,9 @@ func (m *receiptTarget) add(e *puntuale.DeliveryReceipt) {
 	if m.last == nil || e.Kind == puntuale.ReceiptFailed || m.last.Kind != puntuale.ReceiptFailed {
 		m.last = e
 	}
-	if e.Kind == puntuale.ReceiptFailed && before.Failed.IsZero() {
-		m.block = e.Block
-	}
 }
 
-// verdict is what the message becomes now, 0 when it stays.
+// verdict is the new state of the message, 0 if it stays.
 func (m *receiptTarget) verdict() puntuale.Verdict {
 	arrived := !m.receipts.Delivered.IsZero() || !m.receipts.Read.IsZero()
 	wrong := m.failed && m.state != puntuale.Blacklisted && (arrived || m.reason.Code == puntuale.ReasonUncertain)
@@ -241,7 +233,7 @@ func (k chargeKey) compare(o chargeKey) int {
 		cmp.Compare(k.category, o.category), cmp.Compare(k.billable, o.billable))
 }
 
-// complete makes messages COMPLETED as late evidence of any other source does.
+// complete makes messages COMPLETED, as with late proofs from any other source.
 func (b *evidenceBatch) complete(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil
@@ -281,18 +273,4 @@ from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and me
 		return fmt.Errorf("turn outcomes: %w", err)
 	}
 	return giveBack(ctx, b.a, b.now, returned)
-}
-
-// block adds recipients to the blacklist, each once for each failure that says so. So a repeat does not overrule a
-// person who took one out again.
-func (b *evidenceBatch) block(ctx context.Context, all []*receiptTarget) error {
-	for _, m := range all {
-		if m.block == "" || m.erased {
-			continue
-		}
-		if _, err := AddBlacklisted(ctx, b.a, m.Client, puntuale.BlacklistEntry{Phone: m.phone, Reason: puntuale.PreferenceReason + m.block, Added: b.now}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -61,12 +61,11 @@ func (b *RecordBatch) Run(ctx context.Context) error {
 	return writeEvents(ctx, b.A, b.Now, b.events)
 }
 
-// Outcomes close a message (sent, refused) or leave it open (retry, uncertain). These are two statements because an
-// index is touched only by columns that a statement names, and closing names more. A batch that needs both locks all
-// its rows in order first.
+// Outcomes close a message (sent, refused) or leave it open (retry, uncertain). These are two statements, because closing names more
+// columns, and a statement updates the indexes of all columns that it names. A batch that needs both locks all its rows in order first.
 //
-// Closing from uncertain sets next_at, which had moved to the next look, back to the moment of the attempt. credit
-// turns negative where it is given back, so that the rows which had one can be told.
+// Closing from uncertain sets next_at, which had moved to the next look, back to the moment of the attempt. Where a credit is given back,
+// the column credit becomes negative, so that we can find these rows.
 const (
 	CloseResults = `
 update message set intent = -1, state = u.s, outcome = u.s, done_at = $1::bigint, reason = u.r, detail = u.d,
@@ -160,7 +159,7 @@ func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 	return nil
 }
 
-// columns are those that every outcome's statement begins with.
+// columns are the first columns of every outcome's statement.
 func (b *RecordBatch) columns(which []int) engine.Columns {
 	return engine.Columns{
 		engine.Column(which, func(i *int) int64 { return int64(b.Results[*i].Client) }),
@@ -173,7 +172,7 @@ func (b *RecordBatch) refs(which []int) []puntuale.MessageRef {
 	return engine.Column(which, func(i *int) puntuale.MessageRef { return b.Results[*i].MessageRef })
 }
 
-// apply runs one of the statements and notes which outcomes it took, what they give back and what is worth an event.
+// apply runs one of the statements and notes which outcomes it took, the credits that they give back, and the events.
 func (b *RecordBatch) apply(ctx context.Context, text string, args []any, which []int) error {
 	index := make(map[puntuale.MessageRef]int, len(which))
 	for _, i := range which {
@@ -202,7 +201,7 @@ func (b *RecordBatch) apply(ctx context.Context, text string, args []any, which 
 	})
 }
 
-// words are an outcome's reason and detail as one.
+// words joins an outcome's reason and detail.
 func words(o puntuale.Outcome) puntuale.Reason { return puntuale.Colon(o.Reason, o.Detail) }
 
 // LockMessages locks messages in their order, for a transaction that writes them by several statements.

@@ -24,6 +24,6 @@ func CompareRefs(a, b puntuale.MessageRef) int {
 // ScanRef scans a client and a message.
 func ScanRef(rows engine.Row, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
 
-// FirstID is the least identifier of a run that starts at the moment. It is exact but for the few seconds that a block
-// of identifiers is in use.
+// FirstID is the least identifier of a run that starts at the moment. It may be wrong by the few seconds for which a block of identifiers
+// is in use.
 func FirstID(at time.Time) int64 { return engine.Micros(at) - engine.IDEpoch }

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// renewals do that. Numbers of keys have 24 bits.
+// renewals are the statements that do this. Numbers of keys have 24 bits.
 var renewals = []string{
 	`delete from whatsmeow_sessions`,
 	`delete from whatsmeow_sender_keys`,
@@ -16,7 +16,7 @@ var renewals = []string{
  where p.key_id = (select max(q.key_id) from whatsmeow_pre_keys q where q.jid = p.jid) and p.key_id < 16777215 - 10000`,
 }
 
-// RenewNumbers makes keys that are older than what the network knows safe to go on with.
+// RenewNumbers makes restored keys safe to use, although the network knows newer ones.
 func RenewNumbers(ctx context.Context, a engine.Querier) error {
 	for _, text := range renewals {
 		if _, err := a.Exec(ctx, text); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // The simulated network's ledger. It knows nothing of the message rows, as the real network would not.
 
-// receivedMessage is a message on its way into the ledger.
+// receivedMessage is a message that is being written into the ledger.
 type receivedMessage struct {
 	puntuale.SandboxMessage
 	content string

@@ -11,10 +11,9 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// An open message is closed as FAILED, or its next look is moved. It must still have the intent the caller saw. A
-// credit that an unanswered attempt holds stays spent. A node of the version before may have opened again a message
-// that was stopped in flight (cancelopen.go). It looks as if its time were over, and is CANCELLED. The validity of what
-// a campaign holds does not run out.
+// An open message is closed as FAILED, or its next look is moved. It must still have the intent the caller saw. A credit that an unanswered
+// attempt holds stays spent. A node of the version before may have opened again a message that was stopped in flight (cancelopen.go). Such
+// a message looks expired, and is CANCELLED. A message that a campaign holds back does not expire.
 const (
 	FailMessages = `
 update message set intent = -1, state = case when message.intent = 0 and message.valid_until < 0 then 3 else 2 end,

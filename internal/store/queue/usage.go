@@ -21,7 +21,7 @@ func (d UsageDay) Compare(o UsageDay) int {
 	return cmp.Or(cmp.Compare(d.Client, o.Client), cmp.Compare(d.Day.Int(), o.Day.Int()))
 }
 
-// UsageCount is what a client's calls of one statement came to: prev calls before them, used after.
+// UsageCount is a client's usage before (prev) and after (used) the calls of one statement.
 type UsageCount struct {
 	cap        sql.NullInt64
 	Prev, Used int64
@@ -36,8 +36,8 @@ func (c UsageCount) Usage(i int64) puntuale.Usage {
 	return u
 }
 
-// For many calls at once: used - prev of each client's calls pass, call i of them answers prev + i. A client without a
-// cap is counted and never refused. The batch is sorted, so rows are locked in order.
+// For many calls at once: of each client's calls, used - prev pass. Passed call i gets the answer prev + i. A client without a cap is
+// counted and never refused. The batch is sorted, so rows are locked in order.
 const CountCalls = `
 insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, u.d, k.cap, u.n, 0, case when k.cap is null or k.cap > u.n then u.n else k.cap end
@@ -47,8 +47,8 @@ on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked
   when g.used > excluded.cap then g.used else excluded.cap end
 returning client_id, day, cap, prev, used`
 
-// Count counts calls[i] calls of days[i], which are sorted and without repetition. Days of clients that are gone are
-// missing in the answer. ask is an asker's each or later, and with later the answer comes as late.
+// Count counts calls[i] calls of days[i], which are sorted and without repetition. The answer leaves out days of deleted clients. ask is a
+// querier's each or later. With later, the answer also comes later.
 func Count(ctx context.Context, ask func(context.Context, string, []any, func(engine.Row) error) error, days []UsageDay, calls []int64) (map[UsageDay]UsageCount, error) {
 	result := make(map[UsageDay]UsageCount, len(days))
 	err := ask(ctx, CountCalls, []any{engine.Columns{
@@ -88,7 +88,7 @@ func Uncount(ctx context.Context, a engine.Querier, days []UsageDay, calls []int
 	return nil
 }
 
-// CountAlways counts calls that are never refused, or none, and locks the client's day.
+// CountAlways counts calls that are never refused (perhaps 0 calls), and locks the client's day.
 func CountAlways(ctx context.Context, a engine.Querier, d UsageDay, n int64) (puntuale.Usage, error) {
 	var c UsageCount
 	found, err := engine.QueryOne(ctx, a, `

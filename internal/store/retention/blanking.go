@@ -14,17 +14,17 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Blanking looks at each run about once. Identifiers of runs grow with the clock, so a cursor in the client's row walks
-// its runs by their key. A run that has not ended for long enough is noted in late_run, with the moment before which it
-// surely had not. It is looked at again once that moment is old enough. There is no other index, and with nothing to do
-// a pass is one probe of the runs' key for each client.
+// Blanking looks at each run about once. Identifiers of runs grow with the clock, so a cursor in the client's row passes the client's runs
+// in the order of their key. A run that has not ended for long enough is noted in late_run, with the moment before which it surely had not.
+// It is looked at again once that moment is old enough. There is no other index. If there is nothing to do, a pass needs only one lookup
+// for each client.
 const (
 	blankBatch   = 200    // runs of one transaction
 	blankBound   = 50_000 // runs that one call looks at
 	blankClients = 20_000 // clients that one call looks at; the next call goes on after them
 )
 
-// Clients with a run that is old enough to be looked at. The subquery is one probe.
+// Clients with a run that is old enough to be looked at. The subquery is a single lookup.
 const BlankCandidates = `
 select c.id, c.blanked_to, coalesce((select r.id from run r where r.client_id = c.id and r.id > c.blanked_to and r.id < $1 order by r.id limit 1), 0)
 from client c where c.id > $2 order by c.id limit $3`
@@ -44,7 +44,8 @@ type BlankingCursor struct {
 	anything int64 // a run's id, 0: none
 }
 
-// Blank removes requests and contents of runs whose messages all ended before a moment, as far as one call goes; zero: none.
+// Blank removes requests and contents of runs whose messages all ended before a moment, within the bounds of one call; a zero moment
+// removes nothing.
 func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil
@@ -60,7 +61,7 @@ type blanking struct {
 	left        int // runs that it may still look at
 }
 
-// late looks again at runs that had not ended when their turn came.
+// late looks again at runs that had not ended when the cursor passed them.
 func (b *blanking) late(ctx context.Context) error {
 	for b.left > 0 {
 		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, LateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
@@ -82,7 +83,7 @@ func (b *blanking) late(ctx context.Context) error {
 	return nil
 }
 
-// due walks on in the runs of some clients, in turns, so that one with much to do keeps no other waiting.
+// due continues with the runs of some clients, in rotation, so that a client with many runs does not delay the others.
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
 	until := queue.FirstID(b.before)
@@ -150,8 +151,8 @@ func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntual
 	}), false)
 }
 
-// lockRuns locks runs in order and returns those that are not blanked. Sending one of their messages again locks them,
-// too, so that nothing of them opens while they are judged.
+// lockRuns locks runs in order and returns those that are not blanked. Sending one of their messages again locks them, too, so that none of
+// their messages opens during the decision.
 func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) ([]puntuale.RunRef, error) {
 	live, err := engine.QueryAll(ctx, a, `select r.client_id, r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  where r.blanked_at = 0 order by r.client_id, r.id for update of r`, []any{RunColumns(sorted)}, scanRun)
@@ -167,8 +168,8 @@ type LateRun struct {
 	Since int64
 }
 
-// The moment at which the last message of a run ended; the end of time while one is open. Planned messages are numbered
-// from the run's id, and re-sent ones have an index. Subqueries leave the planner no choice but to probe.
+// The moment at which the last message of a run ended; the end of time while one is open. Planned messages are numbered from the run's id,
+// and re-sent ones have an index. Subqueries force the planner to look up single rows.
 const RunsEnded = `
 select u.c, u.i,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = u.c and m.id >= u.i and m.id < u.i + r.messages), 0),
@@ -203,7 +204,7 @@ func (b *blanking) divide(ctx context.Context, a engine.Querier, refs []puntuale
 	return ended, late, nil
 }
 
-// wipe removes what runs said, also from the simulated network's ledger.
+// wipe removes the contents of runs, also from the simulated network's ledger.
 func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -243,7 +244,7 @@ select m.client_id, m.id, m.generation from $u(c bigint, i bigint) cross join me
 where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0
  and s.client_id = m.client_id and s.id = m.session_id and s.sandbox = 1`
 
-// note keeps late runs for another time, and forgets those of the others that were noted.
+// note puts late runs into the list, and removes the others from it.
 func (b *blanking) note(ctx context.Context, a engine.Querier, refs []puntuale.RunRef, late []LateRun) error {
 	over := slices.DeleteFunc(slices.Clone(refs), func(r puntuale.RunRef) bool {
 		return slices.ContainsFunc(late, func(l LateRun) bool { return l.RunRef == r })
@@ -271,7 +272,7 @@ func ForgetLate(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) e
 	return nil
 }
 
-// SandboxCopy names what the simulated network received of one message under one connector id.
+// SandboxCopy names the copy of one message in the simulated network's ledger under one connector id.
 type SandboxCopy struct {
 	client puntuale.ClientID
 	id     string

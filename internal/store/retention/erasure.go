@@ -9,12 +9,12 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
 )
 
-// erasureTransaction is an erasure under way. Its transactions are bounded, and each leaves whole runs either as they were or
-// without the person. A repeat of the call does not find what is done, and finishes what a failure left. The call is
-// counted by the last of them, so that one that is refused is not.
+// erasureTransaction is an erasure under way. Its transactions are bounded, and each erases whole runs. A repeat of the call finishes what
+// a failure left. The last transaction counts the call, so a refused call is not counted.
 type erasureTransaction struct {
 	puntuale.Erasure
 
@@ -32,7 +32,7 @@ const eraseWeight = 500
 // Erase forgets a person of a client, and counts calls.
 func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.ErasureResult, error) {
 	x := &erasureTransaction{s: s, id: client, calls: calls, Erasure: e, present: s.From(e.Now)}
-	for _, step := range []func(context.Context) error{x.recipients, x.cancel, x.runs, x.answers, x.archived, x.mark, x.finish} {
+	for _, step := range []func(context.Context) error{x.recipients, x.cancel, x.runs, x.answers, x.archived, x.contact, x.replies, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
 			return puntuale.ErasureResult{}, fmt.Errorf("erase a person: %w", err)
 		}
@@ -40,13 +40,13 @@ func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls i
 	return x.done, nil
 }
 
-// write runs a transaction that may run again although it is on disk.
+// write runs a transaction that may run again even if its first run is on disk.
 func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).Of(int64(x.id)), false)
 }
 
-// recipients forgets the person in lists of campaigns, before fed messages are cancelled: no campaign feeds the number
-// later. Locks: campaigns, how far they are fed, recipients.
+// recipients forgets the person in lists of campaigns, before fed messages are cancelled: so that no campaign feeds the number later.
+// Locks: campaigns, how far they are fed, recipients.
 func (x *erasureTransaction) recipients(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
@@ -86,7 +86,7 @@ func (x *erasureTransaction) recipients(ctx context.Context) error {
 	})
 }
 
-// cancel makes sure first that nothing more leaves: messages in flight are neither repeated nor tried again.
+// cancel first ensures that nothing more leaves: messages in flight are neither repeated nor tried again.
 func (x *erasureTransaction) cancel(ctx context.Context) error {
 	refs, err := engine.QueryAll(ctx, x.s.CallReads, queue.PhoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, queue.ScanRef)
 	if err != nil {
@@ -106,7 +106,7 @@ func (x *erasureTransaction) cancel(ctx context.Context) error {
 	return nil
 }
 
-// runs erases the person's runs, some a transaction.
+// runs erases the person's runs, several in each transaction.
 func (x *erasureTransaction) runs(ctx context.Context) error {
 	type sized struct {
 		puntuale.RunRef
@@ -217,8 +217,8 @@ order by message.client_id, message.id for update of message`, []any{later, engi
 	return all, nil
 }
 
-// keepApart locks the runs and leaves out those that must wait. They have a message that may be on its way at this
-// moment, or one that was sent again since their messages were locked.
+// keepApart locks the runs and leaves out those that must wait. Such a run has a message that may be in flight, or one that was sent again
+// since the messages were locked.
 func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) error {
 	if _, err := engine.QueryAll(ctx, x.a, `select r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  order by r.client_id, r.id for update of r`, []any{RunColumns(x.refs)}, engine.ScanOne[int64]); err != nil {
@@ -244,7 +244,7 @@ func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) er
 	return nil
 }
 
-// end closes what is open: cancelled where nobody tried, given up where nobody knows.
+// end closes open messages: as cancelled if there was no attempt, or else by giving them up.
 func (x *erasedRuns) end(ctx context.Context, messages []erasedMessage) error {
 	var free []puntuale.MessageRef
 	var lost []puntuale.Settlement
@@ -270,7 +270,7 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 		return nil
 	}
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
-	// A reason is a fixed sentence; should one name the number all the same, the state's sentence stands in for it.
+	// A reason is a fixed sentence. If one contains the number after all, the state's sentence replaces it.
 	if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
 from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(x.Phone, "+")+"%", queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("erase messages: %w", err)
@@ -297,8 +297,8 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.
 	return ForgetLate(ctx, x.a, x.refs)
 }
 
-// archived has the archive's files forget the person, too, where there is an archive. The archiver does it soon after. It
-// comes after the rows: what went into a file in the meantime is reached, too.
+// archived notes that the archive's files must lose the person, too, if there is an archive. The archiver does it soon after. This comes
+// after the rows, so that it includes runs that went into a file meanwhile.
 func (x *erasureTransaction) archived(ctx context.Context) error {
 	var there int64
 	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &there)
@@ -315,32 +315,66 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 	})
 }
 
-// mark makes the number's entry in the blacklist a keyed hash, also while something is just being sent: a claim finds
-// either. In the same transaction the counter of erasures rises. By it a claim notices that its knowledge of the client
-// is old (queue/claim.go). Locks: the entry, the client, the counter.
+// contact deletes the client's contact. It comes after the runs, of which contacts are made.
+func (x *erasureTransaction) contact(ctx context.Context) error {
+	return x.write(ctx, func(ctx context.Context, a engine.Querier) error { return person.Erase(ctx, a, x.id, x.Phone) })
+}
+
+// Names of the person: the number, and what else a network calls it.
+const erasedNames = `(phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`
+
+// replies removes what the person wrote, some a transaction, and the conversation with the last of them.
+func (x *erasureTransaction) replies(ctx context.Context) error {
+	for {
+		var n int64
+		if err := x.write(ctx, func(ctx context.Context, a engine.Querier) error {
+			ids, err := engine.QueryAll(ctx, a, `select id from reply where client_id = $1 and `+erasedNames+` order by client_id, id limit $3 for update`,
+				[]any{x.id, x.Phone, engine.Chunk}, engine.ScanOne[int64])
+			if err != nil {
+				return fmt.Errorf("look for replies: %w", err)
+			}
+			n = int64(len(ids))
+			if n > 0 {
+				if _, err := a.Exec(ctx, `update reply set phone = '', text = '', media = '', network_id = '',
+ blanked_at = case when reply.blanked_at = 0 then $2::bigint else reply.blanked_at end from $u(i bigint) where reply.client_id = $1 and reply.id = u.i`,
+					x.id, engine.Micros(x.Now), engine.Columns{ids}); err != nil {
+					return fmt.Errorf("erase replies: %w", err)
+				}
+			}
+			if n == engine.Chunk {
+				return nil
+			}
+			_, err = a.Exec(ctx, `delete from conversation where client_id = $1 and `+erasedNames, x.id, x.Phone)
+			return err
+		}); err != nil {
+			return err
+		}
+		if n < engine.Chunk {
+			return nil
+		}
+	}
+}
+
+// mark makes the number a keyed hash in the blacklist and in the ledger of consent. It does so also while a message is
+// being sent: a claim finds either. In the same transaction the counter of erasures rises. By it a claim notices that its
+// knowledge of the client is old (queue/claim.go). Locks: the entries, the client, the counter.
 func (x *erasureTransaction) mark(ctx context.Context) error {
 	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
+		agreed, err := x.markConsent(ctx, a)
+		if err != nil {
+			return err
+		}
 		for _, statement := range []string{
-			`delete from contact where client_id = $1 and (phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`,
+			`delete from contact where client_id = $1 and ` + erasedNames,
 			`delete from alias where client_id = $1 and (phone = $2 or alias = $2)`,
 		} {
 			if _, err := a.Exec(ctx, statement, x.id, x.Phone); err != nil {
-				return fmt.Errorf("forget a contact: %w", err)
+				return fmt.Errorf("forget a known person: %w", err)
 			}
 		}
-		var id, added int64
-		found, err := engine.QueryOne(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at`, []any{x.id, x.Phone}, &id, &added)
-		switch {
-		case err != nil:
+		blocked, err := x.markBlacklisted(ctx, a)
+		if err != nil || !agreed && !blocked {
 			return err
-		case !found: // perhaps an earlier call did it
-			x.done.Blacklisted, err = engine.QueryOne(ctx, a, `select id from blacklist where client_id = $1 and phone = $2`, []any{x.id, x.Mark}, &id)
-			return err
-		}
-		x.done.Blacklisted = true
-		if _, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at) values ($1, $2, $3, '', $4)
- on conflict (client_id, phone) do nothing`, x.id, x.Mark, id, added); err != nil {
-			return fmt.Errorf("keep the mark: %w", err)
 		}
 		if _, err := a.Exec(ctx, `update client set erased = 1 where id = $1 and erased = 0`, x.id); err != nil {
 			return fmt.Errorf("note the erasure: %w", err)
@@ -350,9 +384,46 @@ func (x *erasureTransaction) mark(ctx context.Context) error {
 	})
 }
 
+// markConsent keeps what the person agreed to, without number and words. Of two names with a state the later one stays.
+func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) (marked bool, err error) {
+	for _, statement := range []string{
+		`delete from consent_state where client_id = $1 and (phone = $3 or ` + erasedNames + `) and exists (select 1 from consent_state o where o.client_id = $1
+ and o.purpose = consent_state.purpose and (o.at, o.phone) > (consent_state.at, consent_state.phone)
+ and (o.phone in ($2, $3) or o.phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2)))`,
+		`update consent_state set phone = $3 where client_id = $1 and ` + erasedNames,
+		`update consent set phone = $3, words = '', message = '', mark = '' where client_id = $1 and ` + erasedNames,
+	} {
+		n, err := a.Exec(ctx, statement, x.id, x.Phone, x.Mark)
+		if err != nil {
+			return false, fmt.Errorf("keep what an erased person agreed to: %w", err)
+		}
+		marked = marked || n > 0
+	}
+	return marked, nil
+}
+
+// markBlacklisted keeps the number's entry in the blacklist as a mark. It reports whether it made one now.
+func (x *erasureTransaction) markBlacklisted(ctx context.Context, a engine.Querier) (marked bool, err error) {
+	var id, added, origin int64
+	found, err := engine.QueryOne(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at, origin`, []any{x.id, x.Phone}, &id, &added, &origin)
+	switch {
+	case err != nil:
+		return false, err
+	case !found: // perhaps an earlier call did it
+		x.done.Blacklisted, err = engine.QueryOne(ctx, a, `select id from blacklist where client_id = $1 and phone = $2`, []any{x.id, x.Mark}, &id)
+		return false, err
+	}
+	x.done.Blacklisted = true
+	if _, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at, origin) values ($1, $2, $3, '', $4, $5)
+ on conflict (client_id, phone) do nothing`, x.id, x.Mark, id, added, origin); err != nil {
+		return false, fmt.Errorf("keep the mark: %w", err)
+	}
+	return true, nil
+}
+
 const faultMessageNumberSending puntuale.ReasonCode = "message.number_sending"
 
-// finish counts the call, unless something of the number is left for a repeat.
+// finish counts the call, unless something is left for a repeat.
 func (x *erasureTransaction) finish(ctx context.Context) error {
 	if x.busy {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultMessageNumberSending), RetryAfter: 2 * time.Second}

@@ -16,8 +16,7 @@ type keptText struct {
 	result     []byte
 }
 
-// Answers that hold the number, perhaps as the beginning of another. The databases look for bytes in bytes each in its
-// own way.
+// Answers that hold the number, perhaps as the beginning of another. Each database has its own function to search bytes.
 const (
 	answersNaming = `select i.scope, i.key, i.result from idempotency i
  where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and instr(i.result, $2) > 0 order by i.scope, i.key limit $5`
@@ -25,8 +24,7 @@ const (
  where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and position($2::bytea in i.result) > 0 order by i.scope, i.key limit $5`
 )
 
-// answers takes the number out of answers that are kept for repeats. The records stay: without them a repeat would have
-// its effect again.
+// answers removes the number from answers that are kept for repeats. The records stay: without them a repeat would have its effect again.
 func (x *erasureTransaction) answers(ctx context.Context) error {
 	text := answersNaming
 	if x.s.Dialect.Postgres {
@@ -55,7 +53,7 @@ func (x *erasureTransaction) answers(ctx context.Context) error {
 	}
 }
 
-// rewrite strips answers as they are by now: another erasure may have changed them.
+// rewrite reads the answers again before it changes them, because another erasure may have changed them.
 func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part []keptText) (int, error) {
 	now, err := engine.QueryAll(ctx, a, `select i.scope, i.key, i.result from $u(c bigint, s text, k text) join idempotency i
  on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{keptColumns(x.id, part)}, scanKept)
@@ -72,7 +70,7 @@ func (x *erasureTransaction) rewrite(ctx context.Context, a engine.Querier, part
 	return len(now), err
 }
 
-// strip takes the number out of answers and leaves out those that do not hold it.
+// strip removes the number from answers, and leaves out answers without it.
 func (x *erasureTransaction) strip(all []keptText) []keptText {
 	var holding []keptText
 	for _, k := range all {
@@ -83,7 +81,7 @@ func (x *erasureTransaction) strip(all []keptText) []keptText {
 	return holding
 }
 
-// without takes a number out of a text, but not the part of a longer one that looks like it.
+// without removes a number from a text, but not from inside a longer number.
 func without(text []byte, number string) (rest []byte, found bool) {
 	part := isDigit
 	phone := strings.HasPrefix(number, "+")

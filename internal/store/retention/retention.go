@@ -6,8 +6,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Retention forgets: the contents of what ended long ago, and a person who asks for it. Its methods may be called by many
-// goroutines at once.
+// Retention removes the contents of old runs, and the data of a person who asks for it. Its methods may be called by many goroutines at
+// once.
 type Retention struct {
 	*engine.DB
 

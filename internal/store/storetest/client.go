@@ -60,8 +60,8 @@ func testUpdateClient(t *testing.T, w *World) {
 			c.RefillAt, c.ExpiresAt = want.RefillAt, want.ExpiresAt
 			return c
 		}}
-	if n := reflect.TypeOf(patch).NumField(); n != 17 { // Quotas and Known have tests of their own
-		t.Errorf("%d fields may be changed, 17 are tried", n)
+	if n := reflect.TypeOf(patch).NumField(); n != 18 { // Quotas, Settings and Known have tests of their own
+		t.Errorf("%d fields may be changed, 18 are tried", n)
 	}
 	got, err := p.UpdateClient(ctx, c.ID, patch, Begin)
 	if err != nil || !reflect.DeepEqual(got, want) {

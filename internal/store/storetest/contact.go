@@ -10,7 +10,9 @@ import (
 
 func (c *Client) mustHear(phone string, at, now time.Time) int {
 	c.w.t.Helper()
-	n, err := c.w.KeepHeard(context.Background(), now, []puntuale.InboundMessage{{Client: c.ID, Session: c.Session, Phone: phone, At: at}})
+	n, err := c.w.KeepInbound(context.Background(), now, []puntuale.TakenMessage{{
+		InboundMessage: puntuale.InboundMessage{Client: c.ID, Session: c.Session, Phone: phone, At: at}, Names: []string{phone},
+	}})
 	if err != nil {
 		c.w.t.Fatalf("keep what was heard: %v", err)
 	}
@@ -72,6 +74,10 @@ func testReplyStops(t *testing.T, w *World) {
 	if n := c.mustHear(phone, Begin.Add(-time.Minute), Begin); n != 0 {
 		t.Errorf("a message from before stopped %d", n)
 	}
+	sign := puntuale.InboundMessage{Client: c.ID, Session: c.Session, Phone: phone, At: Begin, Kind: puntuale.ReplyReaction, Text: "👍"}
+	if n, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{{InboundMessage: sign, Names: []string{phone}}}); err != nil || n != 0 {
+		t.Errorf("a sign under a message stopped %d, %v", n, err)
+	}
 	if n := c.mustHear(phone, Begin, Begin.Add(time.Minute)); n != 2 {
 		t.Errorf("%d messages were stopped", n)
 	}
@@ -87,42 +93,5 @@ func testReplyStops(t *testing.T, w *World) {
 	}
 	if used := w.Int("select used from api_usage where client_id = $1", c.ID); used != 3 {
 		t.Errorf("%d calls were counted: a reply is none", used)
-	}
-}
-
-// An opt-out adds the number to the blacklist, and its withdrawal removes the entry. An older report or a repeat
-// changes nothing. An entry that was made in another way stays.
-func testPreference(t *testing.T, w *World) {
-	ctx := context.Background()
-	c := w.Client(puntuale.AccountTest)
-	set := func(phone string, stop bool, at time.Duration) bool {
-		t.Helper()
-		changed, err := w.KeepPreference(ctx, Begin.Add(24*time.Hour), puntuale.Preference{
-			Client: c.ID, Session: c.Session, Phone: phone, Mark: c.mark(phone), Stop: stop, At: Begin.Add(at), Reason: "non vuole"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return changed
-	}
-	for i, step := range []struct {
-		stop    bool
-		at      time.Duration
-		changed bool
-	}{
-		{true, 0, true}, {true, 0, false}, {false, time.Hour, true}, {false, time.Hour, false}, {true, time.Minute, false}, {true, 2 * time.Hour, true},
-	} {
-		if got := set(phone, step.stop, step.at); got != step.changed {
-			t.Errorf("step %d: changed %v", i, got)
-		}
-	}
-	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000001", Reason: "mia", Added: Begin}, Day, nil); err != nil {
-		t.Fatal(err)
-	}
-	if set("+393330000001", true, 0) || set("+393330000001", false, time.Hour) {
-		t.Error("a preference changed somebody's own entry")
-	}
-	all, _, err := c.Blacklist(ctx, puntuale.Page{})
-	if err != nil || len(all) != 2 || all[0].Reason != puntuale.PreferenceReason+"non vuole" {
-		t.Errorf("blacklist: %+v, %v", all, err)
 	}
 }

@@ -208,7 +208,7 @@ func testEraseAnswers(t *testing.T, w *World) {
 			}
 		}
 	}
-	// More than one transaction's.
+	// More messages than one transaction takes.
 	for i := range 1200 {
 		w.Exec("insert into idempotency (client_id, scope, key, hash, at, result) values ($1, 'bulk', $2, '', 1, $3)", c.ID, fmt.Sprint(i), []byte("+39347123456"))
 	}

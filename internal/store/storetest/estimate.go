@@ -11,7 +11,7 @@ import (
 )
 
 // A session's knowledge of people, asked for many at once.
-func testContacts(t *testing.T, w *World) {
+func testKnownPersons(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	const wrote, met, stranger = "+393330000001", "+393330000002", "+393330000003"
@@ -19,11 +19,11 @@ func testContacts(t *testing.T, w *World) {
 	if err := w.Met(ctx, c.ID, c.Session, met, Begin); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Contacts(ctx, c.Session, []string{wrote, met, stranger})
+	got, err := c.KnownPersons(ctx, c.Session, []string{wrote, met, stranger})
 	if err != nil || len(got) != 2 || !got[wrote].Window.Equal(Begin.Add(24*time.Hour)) || !got[wrote].Known || !got[met].Window.IsZero() || !got[met].Known {
 		t.Errorf("contacts: %+v, %v", got, err)
 	}
-	if got, err := other.Contacts(ctx, c.Session, []string{wrote}); err != nil || len(got) > 0 {
+	if got, err := other.KnownPersons(ctx, c.Session, []string{wrote}); err != nil || len(got) > 0 {
 		t.Errorf("another client's: %+v, %v", got, err)
 	}
 }
@@ -51,7 +51,9 @@ func testSessionLoad(t *testing.T, w *World) {
 		w.Exec("update message set session_id = $1 where id = $2", int64(session), int64(ids[0]))
 		c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Sent}, ids...)
 	}
-	if _, err := w.KeepHeard(ctx, at, []puntuale.InboundMessage{{Client: c.ID, Session: first, Phone: "+393330000004", At: Begin}}); err != nil {
+	if _, err := w.KeepInbound(ctx, at, []puntuale.TakenMessage{{
+		InboundMessage: puntuale.InboundMessage{Client: c.ID, Session: first, Phone: "+393330000004", At: Begin}, Names: []string{"+393330000004"},
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	load(first, puntuale.SessionUsage{Sent: 2, Addressed: 2})

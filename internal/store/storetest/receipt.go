@@ -178,27 +178,3 @@ func testEvidenceAfterResend(t *testing.T, w *World) {
 		t.Errorf("the new one: %+v", d)
 	}
 }
-
-// A failure that reports an opt-out puts the person on the blacklist, once. If a user removes the entry, a repeat of
-// the report does not add it again.
-func testEvidenceBlocks(t *testing.T, w *World) {
-	ctx := context.Background()
-	c := w.Client(puntuale.AccountTest)
-	item, token := c.attempt(w.MustJoin(), phone)
-	now := Begin.Add(time.Second)
-	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent})
-	e := c.evidence(item, token, puntuale.ReceiptFailed, now)
-	e.Block = "codice Meta 131050"
-	w.mustKeep(now, e)
-	all, _, err := c.Blacklist(ctx, puntuale.Page{})
-	if err != nil || len(all) != 1 || all[0].Phone != phone || all[0].Reason != puntuale.PreferenceReason+"codice Meta 131050" {
-		t.Fatalf("blacklist: %+v, %v", all, err)
-	}
-	if _, err := c.RemoveBlacklisted(ctx, phone, c.mark(phone), Day); err != nil {
-		t.Fatal(err)
-	}
-	w.mustKeep(now, e)
-	if all, _, err := c.Blacklist(ctx, puntuale.Page{}); err != nil || len(all) != 0 {
-		t.Errorf("after a repeat: %+v, %v", all, err)
-	}
-}

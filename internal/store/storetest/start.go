@@ -304,7 +304,7 @@ func testBadMember(t *testing.T, w *World) {
 	}
 }
 
-// A caller who has left before its turn leaves nothing behind.
+// A caller who gives up before its task begins leaves nothing behind.
 func testExpiredCaller(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,11 +7,11 @@ import (
 	"puntuale/internal/clock"
 )
 
-// untilMost is how long [Until] waits, on a slow machine.
+// untilMost is how long [Until] waits at most, on a slow machine.
 const untilMost = 20 * time.Second
 
-// Until waits until something is so, and fails the test where it does not become so. It looks again and again, for what no
-// signal tells, such as rows of another connection.
+// Until waits for a condition, and fails the test if the condition does not become true. It polls, for changes that send no signal, such as
+// rows of another connection.
 func Until(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	c := clock.System()

@@ -16,14 +16,13 @@ type BackupConfig struct {
 	Key      []byte // the key file; nil: the backup goes without one
 	Progress Progress
 
-	// Finish checks the backup and puts it where it belongs. Once it returned nil the backup counts, and its
-	// moment is noted.
+	// Finish checks the backup and moves it to its final name. After it returned nil, the backup is valid, and its moment is noted.
 	Finish func() error
 }
 
-// Backup writes the whole installation as it is at one moment into a zip file, beside servers that run. It returns the
-// header of the database's part. The linked numbers of a SQLite installation are of right after that moment: every
-// number that the database knows is among them.
+// Backup writes the whole installation, as it is at one moment, into a zip file. Servers may run meanwhile. It returns the header of the
+// database's part. In a SQLite installation, the linked numbers are read just after that moment. So every number that the database knows is
+// among them.
 func Backup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (archive.Header, error) {
 	header, err := writeBackup(ctx, cfg, to, b)
 	if err != nil {
@@ -58,7 +57,7 @@ func writeBackup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupC
 	return x.header, w.Close(b.Program, x.header.At)
 }
 
-// backUp writes the database and the linked numbers.
+// backUp writes the parts for the database and the linked numbers.
 func (x *export) backUp(ctx context.Context, w *archive.BackupWriter) (err error) {
 	n, err := x.s.openNumbers(ctx, x.link, true)
 	if err != nil {
@@ -73,7 +72,7 @@ func (x *export) backUp(ctx context.Context, w *archive.BackupWriter) (err error
 	return w.Add(archive.NumbersEntry, func(to io.Writer) error { return n.write(ctx, to, x.header) })
 }
 
-// CheckBackup reads a backup to its end: every sum, and number and digest of each table's rows.
+// CheckBackup reads a backup to its end: it checks every checksum, and the number and the digest of each table's rows.
 func CheckBackup(ctx context.Context, path string) (err error) {
 	r, err := archive.OpenBackup(path)
 	if err != nil {
@@ -94,7 +93,7 @@ func CheckBackup(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// readExport reads a backup's export to its end, which compares all that it says of itself.
+// readExport reads a backup's export to its end, which checks its counts and checksums.
 func readExport(ctx context.Context, r *archive.BackupReader, name string) error {
 	from, err := r.Open(name)
 	if err != nil {
@@ -122,7 +121,7 @@ func readExport(ctx context.Context, r *archive.BackupReader, name string) error
 	}
 }
 
-// noteBackup remembers when the last backup was made.
+// noteBackup stores the moment of the last backup.
 func noteBackup(ctx context.Context, cfg engine.Config, at time.Time) (err error) {
 	cfg.NoMigrate = true
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})

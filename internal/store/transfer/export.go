@@ -20,15 +20,15 @@ type ExportConfig struct {
 	Backup   bool   // the file is part of a backup, and only Restore takes it
 	Progress Progress
 
-	// Finish puts the file where it belongs; nil: nothing to do. A final export whose Finish fails marks nothing. It comes
-	// last: once it returned nil there is a file that counts, and nothing takes the mark away.
+	// Finish moves the file to its final name. It may be nil. If Finish fails, a final export leaves no mark. It comes last: after it
+	// returned nil, the file is valid, and the mark stays.
 	Finish func() error
 }
 
-// Export writes the whole installation as it is at one moment, also beside servers that run, and returns the file's
-// header. Memory does not grow with the installation. With Final it refuses while a server runs or a command works on
-// the database. An error leaves the installation unmarked. Ended in between by force it stays marked, and may be
-// exported again. Codes: conflict (Final, and one of these is there).
+// Export writes the whole installation, as it is at one moment, and returns the file's header. Servers may run meanwhile. Memory does not
+// grow with the installation. But with Final, it refuses while a server runs or a command uses the database. After an error, the
+// installation has no mark. After a kill, it may keep the mark, and may be exported again. Codes: conflict (Final, and a server or a
+// command runs).
 func Export(ctx context.Context, cfg engine.Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
@@ -54,7 +54,7 @@ type export struct {
 	link   *engine.Conn
 }
 
-// finally marks the installation, then runs.
+// finally marks the installation, and then calls run.
 func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
 	release, err := x.s.HoldFile()
 	if err != nil {
@@ -71,7 +71,7 @@ func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
 	return nil
 }
 
-// ended adds to an export's error what went wrong at its end. One that succeeded stays so: its file is in its place.
+// ended adds errors of the end to an export's error. An export that succeeded stays successful, because its file has its final name.
 func (s *installation) ended(err, end error) error {
 	if err == nil && end != nil {
 		s.Config.Logger.Warn("the exported database was not closed in order", "error", end)
@@ -80,7 +80,7 @@ func (s *installation) ended(err, end error) error {
 	return errors.Join(err, end)
 }
 
-// run reads everything, and then finishes.
+// run reads everything, and then calls Finish.
 func (x *export) run(ctx context.Context, to io.Writer) error {
 	if err := x.during(ctx, func(ctx context.Context) error { return x.write(ctx, to) }); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (x *export) run(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-// during calls do while the database is seen as it is at one moment, and the header says what it holds.
+// during calls do in a snapshot of the database. The header then describes the snapshot.
 func (x *export) during(ctx context.Context, do func(context.Context) error) (err error) {
 	var free func() error
 	if x.link, free, err = x.s.OpenMover(ctx, true); err != nil {

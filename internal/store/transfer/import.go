@@ -16,8 +16,8 @@ import (
 
 // ImportConfig says how to import.
 type ImportConfig struct {
-	// Copy takes a file that was exported beside an installation that may go on sending. Its caller makes sure that the
-	// other one no longer serves.
+	// Copy takes a file that was exported beside an installation that may go on sending. The caller must ensure that the other installation
+	// does not run any more.
 	Copy     bool
 	Progress Progress
 
@@ -27,14 +27,13 @@ type ImportConfig struct {
 // ErrNotFinal is returned for a file of an installation that may go on sending.
 var ErrNotFinal = errors.New("the installation that this export came from may go on sending, and what both send arrives twice")
 
-// ErrBackup is returned for the database of a backup: what it holds as due may have left since.
+// ErrBackup is returned for the database of a backup: its due messages may have left since.
 var ErrBackup = errors.New("this is a backup's database, and what it holds as due may have left since; give the whole backup to the command restore")
 
-// Import fills an empty database of either kind with an exported installation, creating the tables where they are
-// missing, and returns the file's header. It is one transaction. It commits only after number and digest of every table
-// were found again in the database. Anything that ends it leaves the database empty, and it can be tried again. Errors
-// wrap those of package archive where the file is at fault. Codes: conflict (the database holds something, or a server
-// runs or a command works on it).
+// Import fills an empty database of either kind with an exported installation, creates missing tables, and returns the file's header. It is
+// one transaction. It commits only after it checked the number and the digest of every table's rows in the database. If it ends early, the
+// database is empty, and another try is possible. If the file is wrong, errors wrap those of package archive. Codes: conflict (the database
+// is not empty, or a server or a command uses it).
 func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConfig) (_ archive.Header, err error) {
 	file, err := archive.NewReader(from)
 	if err != nil {
@@ -98,8 +97,8 @@ func (m *importer) Run(ctx context.Context) (err error) {
 	return m.analyze(ctx)
 }
 
-// compare finds the file's tables and columns in the database. A file of older tables has fewer of them. Missing
-// columns get the defaults, as they got them when the tables were brought up to date.
+// compare finds the file's tables and columns in the database. A file of an older version has fewer of them. Missing columns get the
+// defaults that a migration would give them.
 func (m *importer) compare(ctx context.Context) error {
 	which := migration.SQLite
 	if m.s.Dialect.Postgres {
@@ -123,7 +122,7 @@ func (m *importer) compare(ctx context.Context) error {
 	return m.compareTables(all, m.file.Header.Schema == schema)
 }
 
-// compareTables compares the file's tables with all; they must be all where nothing may be missing.
+// compareTables compares the file's tables with all; if nothing may be missing, they must be all.
 func (m *importer) compareTables(all []archive.Table, whole bool) error {
 	seen, columns := map[string]bool{}, 0
 	for _, t := range m.file.Header.Tables {
@@ -156,7 +155,7 @@ const (
 	faultStoreSomebodyWrites puntuale.ReasonCode = "store.somebody_writes"
 )
 
-// lock keeps everybody else from writing until the end. SQLite's transaction does that by itself.
+// lock keeps everybody else from writing until the end. On SQLite, the transaction itself does that.
 func (m *importer) lock(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil
@@ -174,7 +173,7 @@ func (m *importer) lock(ctx context.Context) error {
 	return m.s.refuseServers(ctx)
 }
 
-// refuseFull refuses a database that holds anything.
+// refuseFull refuses a database that is not empty.
 func (m *importer) refuseFull(ctx context.Context) error {
 	for _, t := range archive.MovedTables {
 		if slices.Contains(archive.BeginTables, t.Name) {
@@ -192,7 +191,7 @@ func (m *importer) refuseFull(ctx context.Context) error {
 	return nil
 }
 
-// clear empties what is filled from the beginning, and remembers how far the counters were.
+// clear empties the tables that are filled from the beginning, and remembers the counters.
 func (m *importer) clear(ctx context.Context) error {
 	m.began = map[string]int64{}
 	if err := m.eachCounter(ctx, func(noun string, next int64) { m.began[noun] = next }); err != nil {
@@ -236,7 +235,7 @@ func (m *importer) check(ctx context.Context) error {
 	return nil
 }
 
-// goOn makes the database number on where the other one was, or it itself, whichever was further.
+// goOn sets the counters to those of the file or of this database, whichever are higher.
 func (m *importer) goOn(ctx context.Context) error {
 	for noun, next := range m.began {
 		if _, err := m.link.Exec(ctx, `insert into counter as g (noun, next) values ($1, $2)
@@ -264,14 +263,14 @@ func (m *importer) goOn(ctx context.Context) error {
 	return nil
 }
 
-// What only a session's owner can know is not so where nobody owns it yet: it is not connected, and a pairing is over.
-// That it was unlinked stands, for a sandbox too: somebody did that. Devices stay linked: their tokens move.
+// Nobody owns a session yet, so states that only an owner can keep true end: the session is not connected, and a pairing is over. An
+// unlinked session stays unlinked, also a sandbox, because a person did that. Devices stay linked, because their tokens move, too.
 const disownLinks = `
 update session set link = case link when $1 then $2::smallint else $3::smallint end, link_at = $4, link_detail = ''
 where link in ($1, $5) and way = ''`
 
-// disown puts the links of sessions where nodes that stop leave them. A copy begins an archive of its own: in the folder of
-// the installation that it came from the two would undo each other's work. A restored one goes on with its own.
+// disown sets the links of sessions as if their nodes had stopped. A copy begins a new archive, because two installations in one folder
+// would undo each other's work. A restored installation continues with its own archive.
 func (m *importer) disown(ctx context.Context) error {
 	if !m.file.Header.Final && !m.file.Header.Backup {
 		for _, table := range []string{"archive", "archive_erasure"} {
@@ -291,7 +290,7 @@ func (m *importer) disownSessions(ctx context.Context) error {
 	return nil
 }
 
-// restored sets aside what a backup does not know the end of.
+// restored sets aside the messages whose outcome a backup does not know.
 func (m *importer) restored(ctx context.Context) error {
 	if m.cfg.restored == nil {
 		return nil
@@ -299,7 +298,7 @@ func (m *importer) restored(ctx context.Context) error {
 	return m.cfg.restored(ctx, m.s, m.link)
 }
 
-// analyze tells PostgreSQL's planner what the tables hold now, which it would find out by itself a minute later.
+// analyze tells PostgreSQL's planner about the new rows, which otherwise it would notice only a minute later.
 func (m *importer) analyze(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil

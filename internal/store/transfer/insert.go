@@ -23,7 +23,7 @@ func (m *importer) eachCounter(ctx context.Context, tell func(noun string, next 
 	return nil
 }
 
-// load puts the file's rows into the database, to its very end: a file is believed only as a whole.
+// load puts the file's rows into the database, to the end of the file: a file is valid only as a whole.
 func (m *importer) load(ctx context.Context) error {
 	rows := &rowCounter{stage: Loading, total: m.file.Header.Rows(), tell: m.cfg.Progress}
 	for {
@@ -52,7 +52,7 @@ func (m *importer) load(ctx context.Context) error {
 	return m.file.Close()
 }
 
-// insert hands over many rows a statement, through the table of batches.
+// insert inserts many rows with each statement, through the table of batches.
 func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) error {
 	values, part := make([]string, len(t.Columns)), make(engine.Columns, len(t.Columns))
 	for i := range values {
@@ -82,7 +82,7 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 	return nil
 }
 
-// insertRows is how many rows a statement takes; each may be as large as a request and what was made from it.
+// insertRows is how many rows a statement takes; each may be as large as a request and its contents.
 const insertRows = 100
 
 // copy takes COPY, which also writes the columns that PostgreSQL numbers by itself.

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// installation is a database as a move sees it.
+// installation is a database that is being moved.
 type installation struct {
 	*engine.DB
 	*fleet.Fleet

@@ -16,11 +16,11 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// The keys of linked numbers stand in tables that a library makes (whatsmeow_…) and in two of the connector's (socket_…).
-// On PostgreSQL they are in the product's database, on SQLite in a file of their own. A backup holds their rows as a second
-// export. A restore puts them into tables that the library has made.
+// The keys of linked numbers are in tables that a library makes (whatsmeow_…), and in two tables of the connector (socket_…). On PostgreSQL
+// they are in the product's database, on SQLite in a separate file. A backup holds their rows as a second export. A restore puts them into
+// tables that the library has made.
 //
-// Such a copy is older than what the network knows, and not all of it is safe to go on with:
+// Such a copy is older than the network's data, and not all of it is safe to use:
 //
 //   - States of encryption (whatsmeow_sessions, whatsmeow_sender_keys) count messages. An older one would encrypt a new
 //     message under a number that was used: the recipient takes it for a repeat and never shows it. A restore deletes
@@ -43,7 +43,7 @@ type linkedNumbers struct {
 
 const numbersVersion = "whatsmeow_version"
 
-// numberParents come before the tables that refer to them.
+// numberParents come before the tables with references to them.
 var numberParents = []string{"whatsmeow_device", "whatsmeow_app_state_version"}
 
 func ofNumbers(table string) bool {
@@ -89,7 +89,7 @@ func (s *installation) openNumbersFile(ctx context.Context, readOnly bool) (*lin
 	return &linkedNumbers{s: s, link: l, free: free}, nil
 }
 
-// describe reads which tables there are.
+// describe reads which tables exist.
 func (n *linkedNumbers) describe(ctx context.Context) error {
 	text := archive.SQLiteCatalogue
 	if n.s.Dialect.Postgres {
@@ -135,7 +135,7 @@ func numberOrder(t archive.Table) int {
 	return len(numberParents)
 }
 
-// write writes them as the header of the backup's database part says.
+// write writes the linked numbers. The header of the backup's database part says which tables.
 func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Header) error {
 	h.Schema, h.Tables = n.version, n.tables
 	if err := countRows(ctx, n.link, h.Tables); err != nil {
@@ -169,7 +169,7 @@ func (t tidyRow) Scan(into ...any) error {
 
 const faultStoreHasNumbers puntuale.ReasonCode = "store.has_numbers"
 
-// load fills the empty tables with a backup's, makes them safe to go on with, and counts the linked numbers.
+// load fills the empty tables with a backup's rows, makes them safe to use, and counts the linked numbers.
 func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) (linked int64, err error) {
 	from, err := backup.Open(archive.NumbersEntry)
 	if err != nil {
@@ -213,7 +213,7 @@ func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) 
 
 func (n *linkedNumbers) renew(ctx context.Context) error { return queue.RenewNumbers(ctx, n.link) }
 
-// Commit ends a transaction of its own; on PostgreSQL the caller's goes on.
+// Commit ends a transaction of its own; on PostgreSQL, the caller's transaction continues.
 func (n *linkedNumbers) Commit(ctx context.Context) error {
 	if n.s.Dialect.Postgres {
 		return nil
@@ -224,7 +224,7 @@ func (n *linkedNumbers) Commit(ctx context.Context) error {
 	return nil
 }
 
-// WhatsAppFile is the file of linked numbers beside a SQLite store: whatsapp.db, or what tells several in one folder apart.
+// WhatsAppFile is the file of linked numbers beside a SQLite store: whatsapp.db, or another name if several stores are in one folder.
 func WhatsAppFile(file string) string {
 	base := filepath.Base(file)
 	if base == "puntuale.db" {

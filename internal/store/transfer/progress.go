@@ -2,7 +2,7 @@ package transfer
 
 import "puntuale/internal/store/archive"
 
-// Progress tells how far moving has come; it is called after each thousand rows and at the end of each stage.
+// Progress reports how far a move has come; it is called after each thousand rows and at the end of each stage.
 type Progress func(stage Stage, done, total int64)
 
 // Stage is a part of moving.

@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// An installation that was exported for good is marked, so that it and its copy never both send. The mark is on disk
-// before the copy is read, which then holds whatever was accepted, for nobody writes after the mark:
+// An installation that was exported for good is marked, so that it and its copy never both send. The mark is on disk before the copy is
+// read. Nobody writes after the mark, so the copy has everything that was accepted:
 //
 //   - Of a SQLite file, whoever opens it shares a lock that the export has to itself, and looks at the mark then.
 //   - On PostgreSQL the export sees who is there. Whoever was cut off just then is not, and may come back: so the mark is
@@ -29,8 +29,8 @@ const (
 	faultStoreServersSend     puntuale.ReasonCode = "store.servers_send"
 )
 
-// markMoved keeps servers from starting from now on, and refuses while one runs. An installation that is marked already
-// keeps its mark. The caller holds the file.
+// markMoved prevents later starts of servers, and refuses while a server runs. An installation that is marked already keeps its mark. The
+// caller holds the file.
 func (s *installation) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
 	fresh := false
 	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -62,13 +62,12 @@ func (s *installation) unmark(ctx context.Context) error {
 	return nil
 }
 
-// What shows a server: its lease, or, where it only answers calls, its connections.
+// The signs of a server: its lease, or, if it only answers calls, its connections.
 const serversThere = `
 select (select count(*) from node where lease_until > $clock),
  (select count(*) from pg_stat_activity where datname = current_database() and application_name like $1 || '%')`
 
-// refuseServers refuses while a server uses a PostgreSQL. On SQLite HoldFile says as much.
-// Codes: conflict.
+// refuseServers refuses while a server uses a PostgreSQL. On SQLite, HoldFile does this. Codes: conflict.
 func (s *installation) refuseServers(ctx context.Context) error {
 	if !s.Dialect.Postgres {
 		return nil
@@ -90,7 +89,7 @@ func (s *installation) refuseServers(ctx context.Context) error {
 	}
 }
 
-// serversRun says what uses an installation.
+// serversRun is the error that names what uses an installation.
 func serversRun(nodes, connections int64) error {
 	send := puntuale.Because(faultStoreServersSend, strconv.FormatInt(nodes, 10))
 	open := puntuale.Because(faultStoreConnectionsOpen, strconv.FormatInt(connections, 10))
@@ -103,15 +102,14 @@ func serversRun(nodes, connections int64) error {
 	return puntuale.Conflict(faultStoreServersRun, send.Stored(), open.Stored())
 }
 
-// A process that ended a moment ago may not have been noticed yet.
+// The database may not have noticed yet that a process ended a moment ago.
 const (
 	serverTries = 5
 	serverPause = 200 * time.Millisecond
 )
 
-// Reopen lets servers start again on an installation that was exported for good, and reports whether it was. Nothing may
-// have been sent from where it was imported: what is open here would be sent a second time.
-// Codes: conflict (a SQLite file is being exported).
+// Reopen lets servers start again on an installation that was exported for good, and reports whether it was. The imported copy must not
+// have sent anything, because the open messages here would be sent a second time. Codes: conflict (a SQLite file is being exported).
 func Reopen(ctx context.Context, cfg engine.Config) (was bool, err error) {
 	cfg.NoMigrate = true
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName, Shared: true})
@@ -126,5 +124,5 @@ func Reopen(ctx context.Context, cfg engine.Config) (was bool, err error) {
 	return true, s.unmark(ctx)
 }
 
-// moverName is what PostgreSQL shows of connections that move an installation.
+// moverName is the name, in PostgreSQL, of connections that move an installation.
 const moverName = "moving puntuale"

@@ -25,7 +25,7 @@ import (
 //
 // No server works on the database meanwhile, so it is one transaction.
 
-// decideWithin is how long after a restore a server begins to give up what nobody decided about.
+// decideWithin is how long after a restore a server waits before it gives up messages about which nobody decided.
 const decideWithin = 24 * time.Hour
 
 // reasonRestored: the installation was restored from a copy, and the message may have left since.
@@ -36,12 +36,12 @@ type RestoreConfig struct {
 	Hold     bool // keep everything from leaving until a person releases each client
 	Progress Progress
 
-	// MakeNumbers makes the empty tables of linked numbers, as its library wants them. nil: this program links none, and a
-	// backup's are left out.
+	// MakeNumbers makes the empty tables of linked numbers, in the form of the library. nil: this program links no numbers, and leaves out
+	// a backup's numbers.
 	MakeNumbers func(ctx context.Context, db *sql.DB, postgres bool) error
 }
 
-// RestoreResult is what a restore found.
+// RestoreResult counts what a restore did.
 type RestoreResult struct {
 	Since   time.Time // the copy's moment: what happened later is not in it
 	Unknown int64     // messages set aside
@@ -52,9 +52,8 @@ type RestoreResult struct {
 	LeftOut bool  // the backup's linked numbers were
 }
 
-// Restore fills an empty database of either kind with a backup's, and sets aside all that was due. It is one transaction, like
-// [Import]: an early end leaves the database empty.
-// Errors wrap those of package archive where the backup is at fault. Codes: as for Import.
+// Restore fills an empty database of either kind with a backup's rows, and sets aside all due messages. It is one transaction, like
+// [Import]: an early end leaves the database empty. Errors wrap those of package archive if the backup is wrong. Codes: as for Import.
 func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReader, r RestoreConfig) (done RestoreResult, err error) {
 	if err := backup.Check(); err != nil {
 		return done, err
@@ -87,7 +86,7 @@ func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReade
 	return done, err
 }
 
-// numbersFileToCome is the path of the file of linked numbers, where there is none yet.
+// numbersFileToCome is the path of the file of linked numbers, if there is none yet.
 func (s *installation) numbersFileToCome() string {
 	if s.File == "" {
 		return ""
@@ -99,8 +98,8 @@ func (s *installation) numbersFileToCome() string {
 	return path
 }
 
-// restoreNumbers fills the tables of linked numbers, on PostgreSQL in the transaction of l. A SQLite file cannot commit
-// together with another, so its transaction ends just before l's.
+// restoreNumbers fills the tables of linked numbers, on PostgreSQL in the transaction of l. On SQLite, two files cannot commit together, so
+// the transaction of this file ends just before l's.
 func (s *installation) restoreNumbers(ctx context.Context, l *engine.Conn, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
 	db, postgres, err := OpenWhatsApp(ctx, s.DB)
 	if err != nil {
@@ -123,7 +122,7 @@ func (s *installation) restoreNumbers(ctx context.Context, l *engine.Conn, backu
 	return linked, n.Commit(ctx)
 }
 
-// renewLinked renews the keys of a copy that was made by other means, where it holds linked numbers.
+// renewLinked renews the keys of a copy that was made by other means, if it has linked numbers.
 func (s *installation) renewLinked(ctx context.Context, l *engine.Conn) (err error) {
 	n, err := s.openNumbers(ctx, l, false)
 	if n == nil || err != nil {
@@ -136,8 +135,8 @@ func (s *installation) renewLinked(ctx context.Context, l *engine.Conn) (err err
 	return n.Commit(ctx)
 }
 
-// MarkRestored sets aside the due messages of a copy that was made by other means at a moment. No server may work on
-// it. Codes: conflict (a server or another command does); invalid (the moment lies ahead).
+// MarkRestored sets aside the due messages of a copy that was made by other means at a moment. No server may work on it. Codes: conflict (a
+// server or another command uses it); invalid (the moment is in the future).
 func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r RestoreConfig) (done RestoreResult, err error) {
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
@@ -182,12 +181,12 @@ type restoreTransaction struct {
 	hold       bool
 }
 
-// due is what a copy does not know the end of. $1 is the latest moment for which a message may have been claimed.
+// due are the messages whose outcome a copy does not know. $1 is the latest moment for which a message may have been claimed.
 const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
 
 const faultStoreCopyLiesAhead puntuale.ReasonCode = "store.copy_lies_ahead"
 
-// setAside does what a restore asks for, inside a transaction that nobody works beside.
+// setAside sets aside messages after a restore, inside a transaction without others beside it.
 func (s *installation) setAside(ctx context.Context, a engine.Querier, r restoreTransaction) (done RestoreResult, err error) {
 	if r.since.After(r.now.Add(queue.ClockSlack)) {
 		return done, puntuale.Invalid(puntuale.Fault{Location: "since",
@@ -231,7 +230,7 @@ func (s *installation) setAside(ctx context.Context, a engine.Querier, r restore
 	return done, s.beginAnew(ctx, a)
 }
 
-// chargeAside takes a credit for each message set aside, in due order, as far as its client's go.
+// chargeAside takes a credit for each message that is set aside, in due order, while the client has credits.
 func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Time) error {
 	var clients []puntuale.ClientID
 	var amounts []int64
@@ -267,12 +266,12 @@ func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Ti
 	return nil
 }
 
-// leap moves identifiers of messages on to $1 beyond the clock, by which they grow in any case. So two installations
-// restored from one backup use different ones, and no network takes a message of the second for one of the first.
+// leap raises identifiers of messages to $1 beyond the clock, with which they always grow. So two installations restored from one backup
+// use different ones, and no network takes a message of the second for one of the first.
 const leap = `update id_block set next = greatest(next, $clock - 1767225600000000 + $1::bigint) where one = 1`
 
-// beginAnew keeps what the lost installation gave out apart from what this one will: nodes, sessions' owners, numbers. It
-// records the database's timeline, so that no failover is seen in the restore.
+// beginAnew separates the new installation from the lost one: nodes, sessions' owners and numbers begin anew. It records the database's
+// timeline, so that the restore does not look like a failover.
 func (s *installation) beginAnew(ctx context.Context, a engine.Querier) error {
 	for _, step := range []struct {
 		text string

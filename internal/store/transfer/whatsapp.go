@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// The keys of linked WhatsApp numbers are in tables of a library, which writes them as it likes. They have connections
-// of their own, and on SQLite a file. In the store's own file they would stall behind a busy writer for seconds.
+// The keys of linked WhatsApp numbers are in tables of a library, which writes them by itself. They have separate connections, and on
+// SQLite a separate file. In the store's own file, they would wait for seconds behind a busy writer.
 
 const postgresWhatsApp = 8 // connections
 

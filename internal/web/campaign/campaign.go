@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// campaignRoutes are the campaigns: the wizard that makes one, the list, and how far each is. The changes of state stand in
-// the audit log by their verbs.
+// campaignRoutes are the campaigns: the wizard that makes one, the list, and the progress of each. The verbs note changes of state in the
+// audit log.
 var campaignRoutes = []page.Route{
 	page.Get("/c/{client}/campaigns", page.ClientSide, puntuale.Reader, campaigns),
 	page.Get("/c/{client}/campaigns/new", page.ClientSide, puntuale.Staff, newCampaign),
@@ -101,7 +101,7 @@ func wizardStep(c puntuale.Campaign) string {
 	return "/start"
 }
 
-// campaignNames are what a campaign sends and by which session, as people call them.
+// campaignNames are the names of a campaign's content and session.
 func campaignNames(v *page.Request, c puntuale.Campaign) (what, session string, err error) {
 	if c.Sequence != 0 {
 		if what = c.Frozen.Sequence.Name; what == "" {
@@ -148,7 +148,7 @@ func cancelCampaign(v *page.Request) error {
 	return changeCampaign(v, (*control.Client).CancelCampaign, "campaign.said_cancelled")
 }
 
-// changeCampaign does what a button says. The verb notes it in the audit log.
+// changeCampaign does the action of a button. The verb notes it in the audit log.
 func changeCampaign(v *page.Request, verb func(*control.Client, context.Context, string) (control.Campaign, error), said string) error {
 	v.Quiet = true
 	changed, err := verb(v.Client, v.Ctx(), v.Path("id"))

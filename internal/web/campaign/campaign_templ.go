@@ -208,7 +208,7 @@ func Campaigns(l CampaignList) templ.Component {
 	})
 }
 
-// CampaignRows is the list, which asks for itself again while something runs.
+// CampaignRows is the list. It reloads itself while a campaign runs.
 func CampaignRows(l CampaignList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -525,7 +525,7 @@ func CampaignBadge(s puntuale.CampaignState) templ.Component {
 	})
 }
 
-// CampaignResults is how far a campaign is, live, and what became of each recipient.
+// CampaignResults shows a campaign's progress, live, and what became of each recipient.
 func CampaignResults(p CampaignPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -607,7 +607,7 @@ func CampaignResults(p CampaignPage) templ.Component {
 	})
 }
 
-// CampaignBelow is the rest of the page, which asks for itself again while the campaign changes by itself, but not as often.
+// CampaignBelow is the rest of the page, which reloads itself while the campaign changes, but less often.
 func CampaignBelow(p CampaignPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1042,7 +1042,7 @@ func campaignSends(c puntuale.Campaign, sequence string) templ.Component {
 	})
 }
 
-// billCard shows what the network was to take beside what it billed so far.
+// billCard shows the estimated cost beside what the network has billed so far.
 func billCard(b *Bill) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1432,7 +1432,7 @@ func billTotal(label string, c *puntuale.CampaignCost) templ.Component {
 	})
 }
 
-// CampaignLive is the part of the page that asks for itself again while the campaign changes by itself.
+// CampaignLive is the part of the page that reloads itself while the campaign changes.
 func CampaignLive(p CampaignPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1829,7 +1829,7 @@ func campaignActions(p CampaignPage) templ.Component {
 	})
 }
 
-// retryDialog stands outside of the part that renews itself, which would close it.
+// retryDialog stands outside of the part that reloads itself, because a reload would close the dialog.
 func retryDialog(p CampaignPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1942,7 +1942,7 @@ func retryDialog(p CampaignPage) templ.Component {
 	})
 }
 
-// campaignButton does it in one click.
+// campaignButton is a button that changes a campaign with one click.
 func campaignButton(p CampaignPage, path, icon, key, class string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2037,7 +2037,7 @@ func campaignButton(p CampaignPage, path, icon, key, class string) templ.Compone
 	})
 }
 
-// refusedTable says how many were refused for which reason.
+// refusedTable shows how many recipients were refused for each reason.
 func refusedTable(id puntuale.CampaignID, groups []puntuale.RefusedGroup, results bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -24,12 +24,12 @@ func (l CampaignList) active() bool {
 	return slices.ContainsFunc(l.Rows, func(c puntuale.Campaign) bool { return works(c.State) })
 }
 
-// works reports a state in which a campaign changes by itself.
+// works reports whether a campaign in this state changes by itself.
 func works(s puntuale.CampaignState) bool {
 	return s == puntuale.CampaignChecking || s >= puntuale.CampaignRunning && s <= puntuale.CampaignCancelling
 }
 
-// CampaignPage is how far one campaign is, and a page of its list.
+// CampaignPage has the progress of one campaign, and a page of its list.
 type CampaignPage struct {
 	puntuale.Campaign
 	Counts        puntuale.CampaignCounts
@@ -45,7 +45,7 @@ type CampaignPage struct {
 	now time.Time
 }
 
-// Measure reckons the rate from how many messages had ended at a moment, in milliseconds.
+// Measure computes the rate from how many messages had ended at an earlier moment, in milliseconds.
 func (p *CampaignPage) Measure(now time.Time, was int, since int64) {
 	p.now = now
 	past := now.Sub(time.UnixMilli(since))
@@ -60,7 +60,7 @@ func (p *CampaignPage) ended() int { return p.Counts.Total() - p.Counts.Pending 
 // size is how many recipients are not refused.
 func (p *CampaignPage) size() int { return p.Feed.Waiting + p.Feed.Fed }
 
-// end is about when the last message leaves; zero where nobody can tell.
+// end is the approximate moment of the last message; zero if it is not known.
 func (p *CampaignPage) end() time.Time {
 	planned := p.Checked.Last
 	if p.State != puntuale.CampaignRunning || planned.IsZero() {
@@ -87,7 +87,7 @@ func (p *CampaignPage) end() time.Time {
 	return at
 }
 
-// every is how often the page asks again, which a large campaign makes dear.
+// every is how often the page reloads. It is rarer for a large campaign, because a reload costs more.
 func (p *CampaignPage) every() string {
 	if p.Counts.Total() > 50_000 {
 		return "every 10s"
@@ -95,8 +95,11 @@ func (p *CampaignPage) every() string {
 	return "every 2s"
 }
 
-// everyBelow is how often the rest of the page asks again.
+// everyBelow is how often the rest of the page asks again. Of a small campaign the list keeps up with the numbers above it.
 func (p *CampaignPage) everyBelow() string {
+	if p.Counts.Total() < 5_000 {
+		return p.every()
+	}
 	if p.Counts.Total() > 50_000 {
 		return "every 30s"
 	}
@@ -109,7 +112,7 @@ func (p *CampaignPage) partURL(ctx context.Context, part string) string {
 	return view.WithQuery(view.WithQuery(address, "after", p.After), "part", part)
 }
 
-// Bill is what a campaign was to cost at its network, and what the network billed so far.
+// Bill has the estimated cost of a campaign, and what the network has billed so far.
 type Bill struct {
 	Estimated *puntuale.CampaignCost // nil: the check said nothing
 	Reported  *puntuale.CampaignCost
@@ -146,7 +149,7 @@ func kindWords(ctx context.Context, k puntuale.MessageKind) string {
 	return view.Or(k.Country, "?") + " · " + view.Or(view.KnownWord(view.T(ctx, "campaign.category."+k.Category), k.Category), "?")
 }
 
-// dayWords is the date of a price table as people write it.
+// dayWords is the date of a price table in the reader's form.
 func dayWords(ctx context.Context, day string) string {
 	d, err := puntuale.ParseDate(day)
 	if err != nil {
@@ -155,12 +158,12 @@ func dayWords(ctx context.Context, day string) string {
 	return view.Of(ctx).Language.Day(d)
 }
 
-// money is an exact amount as people write it.
+// money is an exact amount in the reader's form.
 func money(ctx context.Context, amount string) string {
 	return strings.ReplaceAll(amount, ".", view.T(ctx, "campaign.point"))
 }
 
-// summary says in a line how far a campaign is.
+// summary is a line about a campaign's progress.
 func (p *CampaignPage) summary(ctx context.Context) string {
 	parts := []string{view.T(ctx, "campaign.fed_of", "N", p.Feed.Fed, "Of", view.Number(ctx, p.size()))}
 	if p.Feed.Waiting > 0 {
@@ -200,7 +203,7 @@ func messagesOf(ctx context.Context, id puntuale.CampaignID, state string) strin
 	return view.Base(ctx) + "/messages" + view.MessageSearch{State: state, Campaign: id.String()}.Query("")
 }
 
-// refusedOf are the reasons of refusal with their counts: those of the check, and what was refused later.
+// refusedOf are the reasons of refusal with their counts: by the check, and later.
 func (p *CampaignPage) refusedOf() []puntuale.RefusedGroup {
 	all, known := slices.Clone(p.Checked.Refused), 0
 	for _, g := range all {
@@ -242,7 +245,7 @@ func (p *CampaignPage) exportURL(ctx context.Context) string {
 	return campaignURL(ctx, p.ID, "/export?"+q.Encode())
 }
 
-// Wizard is where one is in making a campaign.
+// Wizard is the present position in the wizard.
 type Wizard struct {
 	ID    puntuale.CampaignID // 0: not made yet
 	Name  string
@@ -255,7 +258,7 @@ var wizardSteps = []string{"what", "people", "check", "when", "start"}
 
 func (w Wizard) number() int { return slices.Index(wizardSteps, w.Step) + 1 }
 
-// open reports whether a step can be gone to.
+// open reports whether the person can go to a step.
 func (w Wizard) open(step string) bool {
 	switch step {
 	case "what", "people":
@@ -264,7 +267,7 @@ func (w Wizard) open(step string) bool {
 	return w.ID != 0 && w.List
 }
 
-// WhatPage asks what is sent.
+// WhatPage asks for the campaign's content.
 type WhatPage struct {
 	Wizard
 	Form                           *view.Form
@@ -310,7 +313,7 @@ func (p PeoplePage) columnOptions(ctx context.Context, field string) []view.Opti
 	return all
 }
 
-// reads is what a row of the preview has for a field.
+// reads is the value that a row of the preview has for a field.
 func (p PeoplePage) reads(row []string, field string) string {
 	if at, ok := p.Mapping[field]; ok && at < len(row) && row[at] != "" {
 		return row[at]
@@ -320,7 +323,7 @@ func (p PeoplePage) reads(row []string, field string) string {
 
 func (p PeoplePage) missing(field string) bool { return slices.Contains(p.Missing, field) }
 
-// needs reports a field without which nobody gets the message.
+// needs reports whether nobody gets the message without this field.
 func (p PeoplePage) needs(field string) bool {
 	return field == "phone" || slices.Contains(p.Required, field) && p.Common[field] == ""
 }
@@ -363,7 +366,7 @@ func (p PeoplePage) uploadHeading(ctx context.Context) string {
 	return view.T(ctx, "campaign.other_list")
 }
 
-// windowed reports whether something stands in the fields of the window.
+// windowed reports whether the fields of the window have values.
 func (p WhenPage) windowed() bool {
 	return p.Form.Value("window.weekdays")+p.Form.Value("window.from")+p.Form.Value("window.to")+p.Form.Value("window.holidays") != ""
 }

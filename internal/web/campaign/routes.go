@@ -1,4 +1,4 @@
-// Package campaign is the pages of mass sends: the list, the wizard that prepares one, and its progress.
+// Package campaign has the pages of mass sends: the list, the wizard that prepares one, and its progress.
 package campaign
 
 // Routes are all pages of the package.

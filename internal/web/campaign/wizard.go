@@ -22,10 +22,10 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// The wizard's steps are pages of one draft, which the server keeps: message, recipients, check, moment, start. So a reload loses
-// nothing, and somebody else can go on.
+// The wizard's steps are pages of one draft, which the server keeps: message, recipients, check, moment, start. So a reload loses nothing,
+// and somebody else can continue.
 
-// campaignDraft reads the campaign of the path for a step of the wizard. It leads away from one that has started.
+// campaignDraft reads the campaign of the path for a step of the wizard. If the campaign has started, it leads to the campaign's page.
 func campaignDraft(v *page.Request) (found control.Campaign, answered bool, err error) {
 	if found, err = v.Client.Campaign(v.Ctx(), v.Path("id")); err != nil {
 		return found, false, err
@@ -76,7 +76,7 @@ func whatPage(v *page.Request, w Wizard, f *view.Form) (p WhatPage, err error) {
 // what are the fields of the first step.
 var whatFields = []string{"name", "purpose", "what", "text", "template", "sequence", "id_sessione"}
 
-// readWhat puts what the first step says into a call.
+// readWhat reads the first step's form into a call.
 func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	call.Name, call.Purpose, call.Session, call.Faults = f.Value("name"), f.Value("purpose"), f.Value("id_sessione"), nil
 	before := call.Step
@@ -110,7 +110,7 @@ func readWhat(f *view.Form, call control.NewCampaign) control.NewCampaign {
 	return call
 }
 
-// whatErr gives faults the names that they have in the form; a fault says one thing once.
+// whatErr gives faults the names that they have in the form; each fault is shown once.
 func whatErr(err error, f *view.Form) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -137,7 +137,7 @@ func whatErr(err error, f *view.Form) error {
 	return &named
 }
 
-// draftCall is the call that would make a stored draft.
+// draftCall is the call that would create the stored draft.
 func draftCall(c puntuale.Campaign, by puntuale.LoginID) control.NewCampaign {
 	d := c.Draft
 	call := control.NewCampaign{
@@ -252,10 +252,10 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 	return p, false, nil
 }
 
-// mostList bounds the form of an upload: the file and what stands around it.
+// mostList bounds the form of an upload: the file and the other fields.
 const mostList = 100<<20 + 1<<20
 
-// uploadPeople reads a list as it comes, from a file or as it was pasted: all of it, or nothing where a row is wrong.
+// uploadPeople reads a list from a file or from pasted text, while it arrives. If a row is wrong, it stores nothing.
 func uploadPeople(v *page.Request) error {
 	if err := admission.CheckLength(v.HTTP, mostList); err != nil {
 		return listRefused(v, err)
@@ -334,7 +334,7 @@ func listRefused(v *page.Request, err error) error {
 	return v.Again(&shown, p.Form, PeopleUpload(p), CampaignPeople(p), "file")
 }
 
-// mapPeople takes which column is which field.
+// mapPeople stores which column is which field.
 func mapPeople(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -400,7 +400,7 @@ func checkPage(v *page.Request, found control.Campaign, w Wizard) (p CheckPage, 
 	return p, err
 }
 
-// checkCampaign checks the list, and leads to the page that asked for it. While a long check goes on, the page asks again.
+// checkCampaign checks the list, and leads to the page that asked for it. During a long check, the page asks again.
 func checkCampaign(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -428,7 +428,7 @@ func checkCampaign(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/" + step)
 }
 
-// When it is sent.
+// When the campaign starts.
 
 var whenFields = []string{"begin", "start_at", "per_minute", "window.weekdays", "window.from", "window.to", "window.holidays", "if_running", "canary"}
 
@@ -441,7 +441,7 @@ func campaignWhen(v *page.Request) error {
 	return v.Show(CampaignWhen(WhenPage{Wizard: wizard(found, "when"), Form: f, OfSequence: found.Sequence != 0}))
 }
 
-// whenForm shows what a draft says of its moments.
+// whenForm shows the moments of a draft.
 func whenForm(v *page.Request, d puntuale.CampaignDraft) *view.Form {
 	f := view.NewForm("begin", "now", "if_running", string(d.IfRunning), "canary", strconv.Itoa(d.CanarySize()))
 	if !d.StartAt.IsZero() {
@@ -495,7 +495,7 @@ func changeWhen(v *page.Request) error {
 	return v.Redirect(campaignAddress(v, found.ID, "/start"))
 }
 
-// sameWhen reports that the step changes nothing: the check still holds then.
+// sameWhen reports whether the step changes nothing, so that the check stays valid.
 func sameWhen(f, before *view.Form) bool {
 	return !slices.ContainsFunc(whenFields, func(name string) bool {
 		if f.Value("begin") == "now" && name == "start_at" || name == "if_running" && f.Values[name] == nil {
@@ -505,7 +505,7 @@ func sameWhen(f, before *view.Form) bool {
 	})
 }
 
-// wholeOr reads a whole number from 1 (or 0) to most; an empty field is the other.
+// wholeOr reads a whole number from 1 (or 0) to most; an empty field gives the other number.
 func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most int) int {
 	text := strings.TrimSpace(f.Value(name))
 	if text == "" {

@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// wizardPage is a step: it names the campaign, and the steps with the one that the page is. What throws the draft away stands
-// last, where nobody taps it on the way to the next step.
+// wizardPage is a step: it names the campaign, and the steps with the one that the page is. The button that deletes the draft is last, so
+// that nobody taps it by mistake.
 func wizardPage(w Wizard) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -271,7 +271,7 @@ func wizardHead(w Wizard) templ.Component {
 	})
 }
 
-// CampaignWhat asks what is sent.
+// CampaignWhat asks for the campaign's content.
 func CampaignWhat(p WhatPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1531,7 +1531,7 @@ func samples(p CheckPage) templ.Component {
 	})
 }
 
-// CheckGoesOn asks for the check, and again until it is done.
+// CheckGoesOn asks for the check again until it is done.
 func CheckGoesOn(id, step string, done int) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1766,7 +1766,7 @@ func CheckFailed(id, says string) templ.Component {
 	})
 }
 
-// CampaignWhen asks when it is sent.
+// CampaignWhen asks when the campaign starts.
 func CampaignWhen(p WhenPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2009,7 +2009,7 @@ func WhenForm(p WhenPage) templ.Component {
 	})
 }
 
-// CampaignStart shows what starts, and starts it.
+// CampaignStart shows what a start sends, and starts the campaign.
 func CampaignStart(p CheckPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2562,7 +2562,7 @@ func CampaignStartForm(p CheckPage) templ.Component {
 	})
 }
 
-// checkWarnings say what may be wrong, although the campaign may start.
+// checkWarnings shows what may be wrong. The campaign may start all the same.
 func checkWarnings(p CheckPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2644,7 +2644,7 @@ func checkWarnings(p CheckPage) templ.Component {
 	})
 }
 
-// costOf is what the network takes, by the list of its prices.
+// costOf shows what the network will bill, by its price table.
 func costOf(c *puntuale.CampaignCost) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -56,8 +56,7 @@ func (l *Language) ShortWeekday(d time.Weekday) string { return weekdaysShort[l.
 // Clock writes the time of day: 10:30.
 func (l *Language) Clock(t time.Time) string { return t.Format("15:04") }
 
-// Moment writes a moment of t's zone as people read it beside now: 10:30 today, else 20 nov 10:30. Another year is written
-// out.
+// Moment writes a moment in t's zone, short: 10:30 for today, else 20 nov 10:30. Another year is written out.
 func (l *Language) Moment(t, now time.Time) string {
 	now = now.In(t.Location())
 	switch day, today := puntuale.DateOf(t), puntuale.DateOf(now); {
@@ -126,7 +125,7 @@ func (l *Language) Span(d time.Duration) string {
 	return strings.Join(words, " ")
 }
 
-// Says makes a reason's sentence in this language.
+// Says is the sentence of a reason in this language.
 func (l *Language) Says(r puntuale.Reason) string {
 	if l.Code == "en" {
 		return catalogue.English.Say(r)
@@ -134,7 +133,7 @@ func (l *Language) Says(r puntuale.Reason) string {
 	return catalogue.Italian.Say(r)
 }
 
-// Number writes a whole number with its thousands apart.
+// Number writes a whole number with separators of thousands.
 func (l *Language) Number(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	sign := ""

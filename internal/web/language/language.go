@@ -23,12 +23,12 @@ type Language struct {
 	words func() *words
 }
 
-// words are the texts of a language, read for the first page: commands and servers without visitors do without them.
+// words are the texts of a language, which are read for the first page. Commands, and servers without visitors, do not need them.
 type words struct {
 	localizer *i18n.Localizer
 }
 
-// The languages that there are; Italian is spoken where nobody asks for another.
+// The languages that there are; Italian is the default.
 var (
 	Italian = inCode("it")
 	English = inCode("en")
@@ -83,8 +83,8 @@ func Asked(header string) *Language {
 	return Italian
 }
 
-// T returns the text with the key. pairs are the names and values of what it mentions: T("clients.found", "N", 3). N
-// also chooses between one and many. A key that is not there comes back between ⟦ ⟧, which a test looks for.
+// T returns the text with the key. pairs are names and values for the text: T("clients.found", "N", 3). N also chooses between one and
+// many. A missing key comes back between ⟦ ⟧, and a test searches for that.
 func (l *Language) T(key string, pairs ...any) string {
 	config := i18n.LocalizeConfig{MessageID: key}
 	if len(pairs) > 0 {

@@ -94,7 +94,7 @@ func askForNumbers(v *page.Request) error {
 
 const faultListNotCSV puntuale.ReasonCode = "list.not_csv"
 
-// importNumbers takes a list from a file, or as it was pasted: all of it, or nothing where a line is wrong.
+// importNumbers reads a list from a file or from pasted text. If a line is wrong, it adds nothing.
 func importNumbers(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -165,7 +165,7 @@ func lineFaults(v *page.Request, e *puntuale.Error, wrong []csvFault, lines []co
 	return all
 }
 
-// exportNumbers writes the whole list, as a spreadsheet of the reader's language opens it.
+// exportNumbers writes the whole list, in the form that a spreadsheet of the reader's language opens.
 func exportNumbers(v *page.Request) error {
 	cursor, w := "", csv.NewWriter(v.Writer)
 	if v.Frame.Language.Code == "it" {

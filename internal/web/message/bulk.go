@@ -12,13 +12,13 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// bulkRoutes do something to all messages that a search finds: first a question, then part after part.
+// bulkRoutes change all messages that a search finds: first a question, then part by part.
 var bulkRoutes = []page.Route{
 	page.Get("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, askAll),
 	page.Post("/c/{client}/messages/all", page.ClientSide, puntuale.Staff, "message.all", doAll),
 }
 
-// bulkRows is how many messages one request does something to, bulkMost how far they are counted before, at most.
+// bulkRows is how many messages one request changes. bulkMost bounds the count that is shown before.
 const (
 	bulkRows = "200"
 	bulkMost = 10_000
@@ -52,7 +52,7 @@ func askAll(v *page.Request) error {
 	return v.Show(AskAll(b))
 }
 
-// doAll does the next part. What was done, and where it goes on, travels with the form.
+// doAll does the next part. The form carries how many are done, and the cursor.
 func doAll(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -91,7 +91,7 @@ func doAll(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/messages" + b.Search.Query(""))
 }
 
-// bulkPart is the form alone to htmx.
+// bulkPart sends only the form to htmx.
 func bulkPart(v *page.Request, b Bulk) templ.Component {
 	if v.Partial() {
 		return BulkForm(b)
@@ -99,7 +99,7 @@ func bulkPart(v *page.Request, b Bulk) templ.Component {
 	return AskAll(b)
 }
 
-// bulk does it to messages and returns how many it was. Those that changed meanwhile are left out.
+// bulk changes messages and returns how many. It leaves out messages that changed meanwhile.
 func bulk(v *page.Request, verb string, ids []string, f *view.Form) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil

@@ -7,12 +7,12 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// calendarRoutes show what is to leave, by day, week and month.
+// calendarRoutes show messages that are to leave, by day, week and month.
 var calendarRoutes = []page.Route{
 	page.Get("/c/{client}/calendar", page.ClientSide, puntuale.Reader, calendar),
 }
 
-// How many messages of a day are shown, in a week and alone.
+// How many messages of a day are shown: in a week, and on the day's own page.
 const (
 	weekRows = 8
 	dayRows  = 400
@@ -49,7 +49,7 @@ func calendar(v *page.Request) error {
 	return v.Show(Calendar(c))
 }
 
-// wholeWeeks are the weeks of a day's month, from Monday; of the messages only their count.
+// wholeWeeks are the weeks of a day's month, from Monday; with only the count of messages.
 func wholeWeeks(day puntuale.Date) (from puntuale.Date, days, most int) {
 	first := day.AddDays(1 - day.Day)
 	from = monday(first)

@@ -24,18 +24,18 @@ const (
 	CalendarMonth = "month" // counts, in whole weeks
 )
 
-// CalendarPage is a day, a week or a month of what is to leave.
+// CalendarPage shows the messages of a day, a week or a month.
 type CalendarPage struct {
 	Days     []AgendaDay
 	Day      puntuale.Date
 	Today    puntuale.Date
 	View     string
-	Unwanted map[string]bool         // numbers of the messages shown that are in the blacklist
-	Next     *puntuale.MessageDetail // where nothing is shown: the next that is to leave at all; nil: none
-	Partly   bool                    // uncertain messages may stand at their next look
+	Unwanted map[puntuale.MessageID]puntuale.ReasonCode // pending ones that will not leave, and why
+	Next     *puntuale.MessageDetail                    // where nothing is shown: the next that is to leave at all; nil: none
+	Partly   bool                                       // uncertain messages may stand at their next look
 }
 
-// Calendar is a client's calendar. Dragging posts the form that a message's own page has, too.
+// Calendar is a client's calendar. Dragging a message posts the same form as the message's own page.
 func Calendar(p CalendarPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -443,12 +443,12 @@ func Calendar(p CalendarPage) templ.Component {
 	})
 }
 
-// over reports an hour of the day alone that is past as a whole.
+// over reports whether an hour of the day's own page is past.
 func (p CalendarPage) over(ctx context.Context, hour int) bool {
 	return p.Day.Before(p.Today) || p.Day == p.Today && hour < view.Of(ctx).Now.In(view.Of(ctx).Zone).Hour()
 }
 
-// current reports the hour that it is.
+// current reports whether it is the present hour.
 func (p CalendarPage) current(ctx context.Context, hour int) bool {
 	return p.Day == p.Today && hour == view.Of(ctx).Now.In(view.Of(ctx).Zone).Hour()
 }
@@ -518,7 +518,7 @@ func calendarSegment(p CalendarPage, span, word string) templ.Component {
 	})
 }
 
-// turned is the day to show so many pages before or after.
+// turned is the day that is so many pages later or earlier.
 func (p CalendarPage) turned(pages int) puntuale.Date {
 	switch p.View {
 	case CalendarDay:
@@ -543,7 +543,7 @@ func calendarURL(ctx context.Context, day puntuale.Date, span string) string {
 	return view.Base(ctx) + "/calendar?view=" + span + "&day=" + day.String()
 }
 
-// calendarBelow says what is shown, and of which days.
+// calendarBelow says which messages and days are shown.
 func calendarBelow(ctx context.Context, p CalendarPage) string {
 	return view.T(ctx, "calendar.below") + " · " + calendarSpan(ctx, p)
 }
@@ -1151,7 +1151,7 @@ func calendarDay(p CalendarPage) templ.Component {
 	})
 }
 
-// calendarItem is dragged, or moved by the form on its own page, which leads back here.
+// calendarItem is a message. A person drags it, or moves it with the form on its own page, which leads back here.
 func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1173,7 +1173,7 @@ func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 			templ_7745c5c3_Var54 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		var templ_7745c5c3_Var55 = []any{"slot", templ.KV("slot-apart", m.Uncertain() || p.Unwanted[m.Phone])}
+		var templ_7745c5c3_Var55 = []any{"slot", templ.KV("slot-apart", m.Uncertain() || p.Unwanted[m.ID] != "")}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var55...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -1265,7 +1265,7 @@ func calendarItem(p CalendarPage, m puntuale.MessageDetail) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if m.Uncertain() || p.Unwanted[m.Phone] {
+		if m.Uncertain() || p.Unwanted[m.ID] != "" {
 			templ_7745c5c3_Err = view.MessageBadge(m, p.Unwanted).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -61,8 +61,8 @@ func (c Chapter) standsAt() time.Time {
 	return c.At
 }
 
-// toldAfter is where something stands that the network tells by its own clock. Networks often tell whole seconds: then the
-// end of the second is meant. It never stands before the attempt that it answers, however the clocks differ.
+// toldAfter is the moment at which a chapter appears that the network dated by its own clock. Networks often give whole seconds, which then
+// mean the end of the second. The chapter is never before the attempt that it belongs to, even if the clocks differ.
 func toldAfter(at, attempt time.Time) time.Time {
 	if at.Equal(at.Truncate(time.Second)) {
 		at = at.Add(time.Second - 1)
@@ -73,10 +73,10 @@ func toldAfter(at, attempt time.Time) time.Time {
 	return at
 }
 
-// clocksDiffer is by how much the network's clock may be behind ours.
+// clocksDiffer is how much the network's clock may be behind ours.
 const clocksDiffer = time.Minute
 
-// begun is how the message came to be.
+// begun says how the message was created.
 func begun(ctx context.Context, s Story) []Chapter {
 	key := "story.received"
 	if s.Origin == puntuale.OriginSequence {
@@ -113,7 +113,7 @@ func moment(ctx context.Context, t time.Time) string {
 	return view.Of(ctx).Language.Moment(t.In(view.Of(ctx).Zone), view.Of(ctx).Now)
 }
 
-// shifted is what a window, or a pause, made of a wanted moment.
+// shifted says how a window or a pause moved a wanted moment.
 func shifted(ctx context.Context, m *puntuale.MessageDetail, at time.Time, bare bool) Chapter {
 	key := "story.jitter"
 	if m.Window != nil {
@@ -165,7 +165,7 @@ func ended(ctx context.Context, s Story) []Chapter {
 	return append(all, c)
 }
 
-// ahead is what is still to come.
+// ahead are the chapters that are still to come.
 func ahead(ctx context.Context, s Story) []Chapter {
 	switch {
 	case s.State != puntuale.Pending:
@@ -174,7 +174,9 @@ func ahead(ctx context.Context, s Story) []Chapter {
 		return []Chapter{{Icon: "help", Tone: "wait", What: view.T(ctx, "story.is_uncertain", "When", view.Dated(ctx, s.Next))}}
 	case s.Intent > 0:
 		return []Chapter{{Icon: "hourglass", Tone: "wait", What: view.T(ctx, "story.under_way")}}
-	case s.Unwanted[s.Phone]:
+	case s.Unwanted[s.ID] == puntuale.ReasonNoConsent:
+		return []Chapter{{At: s.Next, Icon: "ban", Tone: "bad", What: view.T(ctx, "story.unconsented")}}
+	case s.Unwanted[s.ID] != "":
 		return []Chapter{{At: s.Next, Icon: "ban", Tone: "bad", What: view.T(ctx, "story.unwanted")}}
 	case !s.Reason.IsZero():
 		return []Chapter{{At: s.Next, Icon: "clock", Tone: "wait", What: view.T(ctx, "story.waits"), More: view.Reason(ctx, s.Reason)}}

@@ -6,7 +6,7 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// homeRoutes is the first page of a client's dashboard.
+// homeRoutes has the first page of a client's dashboard.
 var homeRoutes = []page.Route{
 	page.Get("/c/{client}", page.ClientSide, puntuale.Reader, home),
 }
@@ -37,7 +37,7 @@ func home(v *page.Request) error {
 	return v.Show(Home(page))
 }
 
-// seen is a session as pages about messages show it.
+// seen is a session in the form for pages about messages.
 func seen(s control.Session) SeenSession {
 	return SeenSession{ID: s.ID, Name: s.Name, State: s.State, Number: s.Number, Hint: s.Hint, Sandbox: s.Sandbox}
 }

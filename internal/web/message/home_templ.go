@@ -23,12 +23,12 @@ type HomePage struct {
 	Day       puntuale.Date
 	Total     puntuale.DayTotal
 	Pulse     puntuale.ClientStatus
-	Ended     []puntuale.MessageDetail // newest first
-	Uncertain []puntuale.MessageDetail // the same
-	Partly    bool                     // not all uncertain ones were looked for
-	Upcoming  []puntuale.MessageDetail // soonest first
-	Unwanted  map[string]bool          // numbers of Upcoming that are in the blacklist
-	Next      *puntuale.MessageDetail  // where nothing more is to leave today; nil: none
+	Ended     []puntuale.MessageDetail                   // newest first
+	Uncertain []puntuale.MessageDetail                   // the same
+	Partly    bool                                       // not all uncertain ones were looked for
+	Upcoming  []puntuale.MessageDetail                   // soonest first
+	Unwanted  map[puntuale.MessageID]puntuale.ReasonCode // pending ones that will not leave, and why
+	Next      *puntuale.MessageDetail                    // where nothing more is to leave today; nil: none
 	Failures  []Failure
 	Sessions  []SeenSession
 	Restored  puntuale.RestoreResult
@@ -231,7 +231,7 @@ func Home(p HomePage) templ.Component {
 	})
 }
 
-// HomeToday is what of the page follows the day.
+// HomeToday is the part of the page after the day.
 func HomeToday(p HomePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -996,14 +996,14 @@ func partlyNote() templ.Component {
 	})
 }
 
-// gone is what left, or may have left, oldest first.
+// gone lists messages that left, or may have left, oldest first.
 func (p HomePage) gone() []puntuale.MessageDetail {
 	all := slices.Concat(p.Ended, p.Uncertain)
 	slices.SortStableFunc(all, func(a, b puntuale.MessageDetail) int { return goneAt(a).Compare(goneAt(b)) })
 	return all
 }
 
-// goneAt is the moment of a message that is over, or of an attempt that may have sent it.
+// goneAt is the moment of a message that ended, or of an attempt that may have sent it.
 func goneAt(m puntuale.MessageDetail) time.Time {
 	if m.Uncertain() {
 		return m.IntentAt
@@ -1011,7 +1011,7 @@ func goneAt(m puntuale.MessageDetail) time.Time {
 	return m.Done
 }
 
-func timelineRow(m puntuale.MessageDetail, at time.Time, unwanted map[string]bool) templ.Component {
+func timelineRow(m puntuale.MessageDetail, at time.Time, unwanted map[puntuale.MessageID]puntuale.ReasonCode) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

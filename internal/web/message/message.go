@@ -32,7 +32,7 @@ var messageRoutes = []page.Route{
 // messageRows is the length of a page of the list.
 const messageRows = "50"
 
-// sought is what the list is asked for, from the address or a form.
+// sought is the search of the list, from the address or a form.
 func sought(value func(string) string) view.MessageSearch {
 	search := view.MessageSearch{
 		State: value("state"), Text: strings.TrimSpace(value("text")), Origin: value("origin"), Sequence: value("sequence"), Campaign: value("campaign"),
@@ -44,7 +44,7 @@ func sought(value func(string) string) view.MessageSearch {
 	return search
 }
 
-// dialled is what is a phone number where names, texts and numbers may be written.
+// dialled returns the phone number in a text that may be a name, a text or a number.
 var dialled = regexp.MustCompile(`^\+?([ ()./-]*[0-9]){9,15}$`)
 
 func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
@@ -55,7 +55,7 @@ func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 	}
 }
 
-// messageList reads a page of the list. A fault of the search stands beside its field.
+// messageList reads a page of the list. A fault of the search is shown beside its field.
 func messageList(v *page.Request) (MessageList, error) {
 	l := MessageList{Search: sought(v.Query), Form: &view.Form{Values: v.HTTP.URL.Query()}}
 	var err error
@@ -126,7 +126,7 @@ func message(v *page.Request) error {
 	return v.Show(Message(p))
 }
 
-// messagePage is all of the message that the address names.
+// messagePage has the whole page of the message in the address.
 func messagePage(v *page.Request) (MessagePage, error) {
 	story, err := v.Client.Story(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -195,7 +195,7 @@ func sendAgain(v *page.Request) error {
 	return v.Redirect(messageAddress(v, resent.IDs[0]))
 }
 
-// resendCall is what a form asks for that sends messages again: now, or on a date.
+// resendCall reads the form that sends messages again: now, or on a date.
 func resendCall(f *view.Form, ids ...string) control.ResendCall {
 	call := control.ResendCall{IDs: ids}
 	if f.Value("when") == "date" {
@@ -275,7 +275,7 @@ func calendarPage(v *page.Request, address string) string {
 // exportRows is how many messages are read at a time.
 const exportRows = "500"
 
-// exportMessages writes what a search finds as CSV, as it is read.
+// exportMessages writes the messages of a search as CSV, while it reads them.
 func exportMessages(v *page.Request) error {
 	search := sought(v.Query)
 	search.Cursor = ""

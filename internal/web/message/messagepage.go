@@ -4,7 +4,7 @@ import (
 	"puntuale"
 )
 
-// SeenSession is a session as pages about messages show it.
+// SeenSession is a session in the form for pages about messages.
 type SeenSession struct {
 	ID      puntuale.SessionID // 0: it was deleted
 	Name    string
@@ -14,13 +14,13 @@ type SeenSession struct {
 	Sandbox bool
 }
 
-// Failure is why messages did not leave, with those of the last ones.
+// Failure is one reason why messages did not leave, with the last of these messages.
 type Failure struct {
 	Reason   puntuale.Reason // as in risposta
 	Messages []puntuale.MessageDetail
 }
 
-// Story is one message and all that is known of it.
+// Story is one message and its history.
 type Story struct {
 	puntuale.MessageDetail
 	Events  []puntuale.MessageEvent  // oldest first
@@ -29,10 +29,10 @@ type Story struct {
 	Later   *puntuale.MessageDetail  // what it was moved to; nil: it was not
 	Session SeenSession
 
-	Unwanted map[string]bool // numbers of pending messages that are in the blacklist
+	Unwanted map[puntuale.MessageID]puntuale.ReasonCode // pending ones that will not leave, and why
 }
 
-// AgendaDay is what is to leave on one day.
+// AgendaDay has the messages that are to leave on one day.
 type AgendaDay struct {
 	Day      puntuale.Date
 	Count    int

@@ -28,9 +28,9 @@ type csvFault struct {
 	code puntuale.ReasonCode
 }
 
-// readNumbers reads a list of numbers as spreadsheets save it. Commas, semicolons or tabs separate the columns; the text is
-// UTF-8, UTF-16 or Windows-1252. The first line may name the columns. The number stands in the column of that name, else in
-// the first; the reason in its own, else in the second.
+// readNumbers reads a list of numbers as spreadsheets save it. Commas, semicolons or tabs separate the columns; the text is UTF-8, UTF-16
+// or Windows-1252. The first line may name the columns. The number is in the column with that name, or else in the first. The reason is in
+// the column with that name, or else in the second.
 func readNumbers(content []byte) (lines []control.BlacklistLine, faults []csvFault) {
 	text := textOf(content)
 	r := csv.NewReader(strings.NewReader(text))
@@ -62,10 +62,10 @@ func readNumbers(content []byte) (lines []control.BlacklistLine, faults []csvFau
 	}
 }
 
-// rounded is what spreadsheets make of a number of many digits.
+// rounded is the form into which spreadsheets turn a number of many digits.
 var rounded = regexp.MustCompile(`^[0-9]([.,][0-9]+)?[eE]\+?[0-9]+$`)
 
-// Names that a column may have, in any case of letters.
+// Names that a column may have, in upper or lower case.
 var (
 	phoneNames  = []string{"phone", "telefono", "numero", "cellulare", "number", "mobile", "tel", "whatsapp"}
 	reasonNames = []string{"reason", "motivo", "note", "nota", "motivazione"}
@@ -75,7 +75,7 @@ func column(cells, names []string) int {
 	return slices.IndexFunc(cells, func(c string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(c))) })
 }
 
-// cell reads a cell, without the apostrophe that keeps a spreadsheet from reckoning with it.
+// cell reads a cell, without the apostrophe that marks it as text for a spreadsheet.
 func cell(cells []string, i int) string {
 	if i < 0 || i >= len(cells) {
 		return ""
@@ -83,7 +83,7 @@ func cell(cells []string, i int) string {
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(cells[i]), "'"))
 }
 
-// separator is what the first line that has one separates its cells by.
+// separator is the character between cells, from the first line that has one.
 func separator(text string) rune {
 	for line := range strings.Lines(text) {
 		best, most := ',', 0
@@ -99,7 +99,7 @@ func separator(text string) rune {
 	return ','
 }
 
-// textOf makes text of what a program saved: by its mark at the beginning, as UTF-8, else as Windows does in the west.
+// textOf decodes the text of a file: by its byte order mark, as UTF-8, or else as Windows-1252.
 func textOf(content []byte) string {
 	if rest, ok := bytes.CutPrefix(content, []byte("\xef\xbb\xbf")); ok {
 		return strings.ToValidUTF8(string(rest), "\uFFFD")
@@ -139,7 +139,7 @@ func wide(content []byte, big bool) string {
 // western are the bytes 0x80 to 0x9f of Windows-1252; the others are those of Unicode.
 var western = []rune("€\uFFFD‚ƒ„…†‡ˆ‰Š‹Œ\uFFFDŽ\uFFFD\uFFFD‘’“”•–—˜™š›œ\uFFFDžŸ")
 
-// writeNumbers writes entries as a list that spreadsheets open as it is and [readNumbers] reads.
+// writeNumbers writes entries as a list that spreadsheets can open and [readNumbers] can read.
 func writeNumbers(w *csv.Writer, all []puntuale.BlacklistEntry, row func(puntuale.BlacklistEntry) []string) error {
 	for _, e := range all {
 		if e.Erased {

@@ -1,7 +1,12 @@
 package message
 
 import (
+	"net/http"
+	"net/url"
+	"strings"
+
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -10,6 +15,7 @@ import (
 var phoneRoutes = []page.Route{
 	page.Get("/c/{client}/phone", page.ClientSide, puntuale.Reader, anyPhone),
 	page.Get("/c/{client}/sessions/{id}/phone", page.ClientSide, puntuale.Reader, phone),
+	page.Post("/c/{client}/sessions/{id}/phone", page.ClientSide, puntuale.Staff, "phone.answer", answerFromPhone),
 	page.Get("/c/{client}/sessions/{id}/phone/live", page.ClientSide, puntuale.Reader, livePhone),
 }
 
@@ -21,7 +27,7 @@ const (
 )
 
 // phonePage reads the chats of a sandbox session, and one of them: that with the number, else the newest.
-func phonePage(v *page.Request, id string) (PhonePage, error) {
+func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 	var p PhonePage
 	var err error
 	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // before the rows
@@ -31,7 +37,7 @@ func phonePage(v *page.Request, id string) (PhonePage, error) {
 	if err != nil {
 		return p, err
 	}
-	p.Session, p.Phone = seen(session), v.Query("phone")
+	p.Session, p.Phone = seen(session), phone
 	p.Chosen = p.Phone != ""
 	seen := map[string]bool{}
 	for _, m := range rows {
@@ -49,6 +55,7 @@ func phonePage(v *page.Request, id string) (PhonePage, error) {
 	if p.Phone == "" {
 		return p, nil
 	}
+	p.Answer = view.NewForm("phone", p.Phone, "key", v.Frame.Request)
 	if _, p.Messages, err = v.Client.Chat(v.Ctx(), id, p.Phone, chatRows); err != nil {
 		return p, err
 	}
@@ -59,8 +66,7 @@ func phonePage(v *page.Request, id string) (PhonePage, error) {
 	return p, err
 }
 
-// chatNames are the names that calls gave of the numbers shown, by number. Requests that are too long for one answer go
-// without.
+// chatNames are the names that calls gave of the numbers shown, by number. Calls that are too long for one answer give no name.
 func chatNames(v *page.Request, p PhonePage) (map[string]string, error) {
 	var ids []string
 	for _, c := range p.Chats {
@@ -86,7 +92,7 @@ func chatNames(v *page.Request, p PhonePage) (map[string]string, error) {
 func phone(v *page.Request) error { return showPhone(v, v.Path("id")) }
 
 func showPhone(v *page.Request, id string) error {
-	p, err := phonePage(v, id)
+	p, err := phonePage(v, id, v.Query("phone"))
 	if err != nil {
 		return err
 	}
@@ -100,7 +106,7 @@ func showPhone(v *page.Request, id string) error {
 	return v.Show(Phone(p))
 }
 
-// anyPhone shows the phone of a simulated session, or leads to where one makes one.
+// anyPhone shows the phone of a simulated session, or leads to the page that makes one.
 func anyPhone(v *page.Request) error {
 	found, err := v.Sandboxes()
 	if err != nil {
@@ -112,13 +118,38 @@ func anyPhone(v *page.Request) error {
 	return showPhone(v, found[0].ID.String())
 }
 
-// livePhone sends the phone again whenever something has arrived.
+// answerFromPhone answers as the person whose phone it is.
+func answerFromPhone(v *page.Request) error {
+	if _, _, err := v.Client.Chat(v.Ctx(), v.Path("id"), "", 1); err != nil {
+		return err
+	}
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	taken, err := v.Client.AnswerFromSandbox(v.Ctx(), control.SandboxReply{
+		Session: v.Path("id"), Phone: f.Value("phone"), Text: strings.TrimSpace(f.Value("text")), Scope: http.MethodPost + " phone", Key: f.Value("key"),
+	})
+	if err != nil {
+		p, missing := phonePage(v, v.Path("id"), f.Value("phone"))
+		if missing != nil {
+			return missing
+		}
+		p.Answer = f
+		return v.Again(err, f, PhoneAnswer(p), Phone(p), "text")
+	}
+	v.Did(v.Path("id"))
+	v.Say("phone.answered", "")
+	return v.Redirect(v.Frame.Place.Base + "/sessions/" + v.Path("id") + "/phone?" + url.Values{"phone": {taken.Phone}}.Encode())
+}
+
+// livePhone sends the phone's part of the page again when a message has arrived.
 func livePhone(v *page.Request) error {
 	if _, _, err := v.Client.Chat(v.Ctx(), v.Path("id"), "", 1); err != nil {
 		return err
 	}
 	return v.Stream(func() (string, error) {
-		p, err := phonePage(v, v.Path("id"))
+		p, err := phonePage(v, v.Path("id"), v.Query("phone"))
 		if err != nil {
 			return "", err
 		}

@@ -1,5 +1,5 @@
-// Package message is the pages of messages: the day, the calendar, the list, and what is done to many messages. It also has
-// the messages whose outcome a restore lost, the blacklist, and the simulated phone.
+// Package message has the pages of messages: the day, the calendar, the list, and what is done to many messages. It also has the messages
+// whose outcome a restore lost, the blacklist, and the simulated phone.
 package message
 
 import (

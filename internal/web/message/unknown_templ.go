@@ -22,7 +22,7 @@ type UnknownPage struct {
 	Next     string
 }
 
-// Unknown lists the messages that a person has to decide about.
+// Unknown lists the messages about which a person must decide.
 func Unknown(p UnknownPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -285,7 +285,7 @@ func Unknown(p UnknownPage) templ.Component {
 	})
 }
 
-// unknownHeld says that nothing leaves until somebody says so.
+// unknownHeld says that nothing leaves until a person releases it.
 func unknownHeld() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -644,7 +644,7 @@ func unknownDo(m puntuale.MessageDetail, verb, words string) templ.Component {
 	})
 }
 
-// DecideUnknown asks before something is done to all of them.
+// DecideUnknown asks before an action on all of them.
 func DecideUnknown(verb string, n int) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -11,11 +11,11 @@ import (
 	"unicode"
 )
 
-// DoorCookie names the partner whose sign-in page somebody came in by, so that they are led back to that one.
+// DoorCookie names the partner on whose sign-in page somebody signed in, so that the next sign-in leads to the same page.
 const DoorCookie = "door"
 
-// SignInAddress is the address of the sign-in page that somebody knows: their partner's, where they came in by it. At a partner's
-// own host name it is its page anyway.
+// SignInAddress is the address of the sign-in page that a person used before: perhaps their partner's. At a partner's own host name, it is
+// always this partner's page.
 func (v *Request) SignInAddress() string {
 	if slug := httpkit.SlugIn(v.HTTP, DoorCookie); slug != "" {
 		return "/p/" + slug
@@ -27,18 +27,18 @@ func (v *Request) KeepSlug(slug string) {
 	http.SetCookie(v.Writer, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
 }
 
-// OwnAddress reports whether an address is a path of ours, so that nobody is led elsewhere. It has no control characters:
-// it goes into a header.
+// OwnAddress reports whether an address is a path of ours, so that no link leads to another site. It must have no control characters,
+// because it goes into a header.
 func OwnAddress(text string) bool {
 	return len(text) > 1 && text[0] == '/' && text[1] != '/' && !strings.Contains(text, `\`) && strings.IndexFunc(text, unicode.IsControl) < 0
 }
 
-// InvitationAddress is the link that is handed on.
+// InvitationAddress is the link that a person passes on.
 func (v *Request) InvitationAddress(i account.Invitation) string {
 	return v.SiteAddress() + "/invitation?" + url.Values{"t": {i.Secret}}.Encode()
 }
 
-// SiteAddress is the address of the partner's pages: at its confirmed host name, where it has one.
+// SiteAddress is the address of the partner's pages: at its confirmed host name, if it has one.
 func (v *Request) SiteAddress() string {
 	if b := v.Person.Host().Brand; b.Confirmed {
 		return "https://" + b.Host
@@ -46,7 +46,7 @@ func (v *Request) SiteAddress() string {
 	return cmp.Or(v.Site.Control.Public(), ReadAt(v.HTTP))
 }
 
-// ReadAt is the address at which the reader's browser reads a page.
+// ReadAt is the address that the reader's browser shows for a page.
 func ReadAt(r *http.Request) string {
 	if httpkit.CallerOf(r).Secure {
 		return "https://" + r.Host
@@ -54,8 +54,7 @@ func ReadAt(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// Reachable reports whether an address is one that somebody on the internet may reach, and is encrypted. What is behind a
-// name nobody can tell from here.
+// Reachable reports whether an address can be reached from the internet, and is encrypted. It cannot know what is behind a name.
 func Reachable(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" {

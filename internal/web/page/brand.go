@@ -9,7 +9,8 @@ import (
 	"puntuale"
 )
 
-// BrandRoutes are what a browser loads of a partner's looks. Their addresses change with them, so they are kept for good.
+// BrandRoutes are the files of a partner's brand that a browser loads. Their addresses change with the brand, so browsers may keep them for
+// ever.
 var BrandRoutes = []Route{
 	Get("/brand/{partner}/{mark}/style.css", Anyone, 0, sendBrandStyle),
 	Get("/brand/{partner}/{mark}/logo", Anyone, 0, sendBrandLogo),
@@ -66,7 +67,7 @@ func sendBrandLogo(v *Request) error {
 	return ServeForGood(v, kind, logo)
 }
 
-// paperColour is what a partner's colour is read on, as app.css has it: the page, its cards, and these with a wash of the colour.
+// paperColour are the backgrounds of a partner's colour in app.css: the page, its cards, and both with a light tint of the colour.
 type paperColour struct {
 	Page, card string
 	wash       float64 // how much of the colour
@@ -80,7 +81,7 @@ var (
 // legible is the contrast asked for, a little over the 4.5 of WCAG AA.
 const legible = 4.6
 
-// worst is the least contrast that a colour has on a paper.
+// worst is the lowest contrast of a colour with the backgrounds.
 func (p paperColour) worst(c RGB) float64 {
 	card, washed := ParseColour(p.card), RGB{}
 	for i := range c {
@@ -89,8 +90,8 @@ func (p paperColour) worst(c RGB) float64 {
 	return min(contrast(c, ParseColour(p.Page)), contrast(c, card), contrast(c, washed))
 }
 
-// brandStyle makes a style of a partner's colour. Text in the colour, and on it, can be read. To that end the colour is
-// darkened for light pages and lightened for dark ones.
+// brandStyle makes a style of a partner's colour. Text in the colour, and text on it, must be readable. So the colour is made darker for
+// light pages, and lighter for dark ones.
 func brandStyle(colour string) string {
 	light, dark := readable(colour, LightPaper, 0), readable(colour, darkPaper, 1)
 	return fmt.Sprintf(":root{--brand:%s;--brand-ink:%s;--brand-dark:%s;--brand-dark-ink:%s}\n", light, InkOn(light), dark, InkOn(dark))
@@ -126,7 +127,7 @@ func contrast(a, b RGB) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// readable moves a colour towards black (0) or white (1) until it can be read on the paper.
+// readable moves a colour towards black (0) or white (1) until it can be read on the background.
 func readable(colour string, on paperColour, towards float64) string {
 	c := ParseColour(colour)
 	for range 100 {
@@ -140,7 +141,7 @@ func readable(colour string, on paperColour, towards float64) string {
 	return c.String()
 }
 
-// InkOn is white or almost black, whichever is read better on the colour.
+// InkOn is white or almost black, whichever has more contrast with the colour.
 func InkOn(colour string) string {
 	c := ParseColour(colour)
 	if contrast(c, RGB{1, 1, 1}) >= contrast(c, ParseColour("#10181a")) {

@@ -13,8 +13,8 @@ const RowsOfPage = "50"
 // MostChoices is how many entries a choice offers.
 const MostChoices = "1000"
 
-// mostSequences is how many sequences the list of messages may be narrowed to, besides the one that it is narrowed to: the
-// newest ones. Each is read with all its steps.
+// mostSequences is how many sequences the filter of the message list offers besides the chosen one: the newest ones. It is small, because
+// each is read with all its steps.
 const mostSequences = "200"
 
 // SequenceChoices are the newest sequences and the chosen one.
@@ -36,7 +36,7 @@ func SequenceChoices(v *Request, chosen string) ([]view.Option, error) {
 	return all, nil
 }
 
-// CampaignChoices are the newest campaigns, and the chosen one; none where the client has none.
+// CampaignChoices are the newest campaigns, and the chosen one; none if the client has none.
 func CampaignChoices(v *Request, chosen string) (all []view.Option, err error) {
 	found, _, err := v.Client.Campaigns(v.Ctx(), request.Page{Limit: mostSequences})
 	if err != nil {
@@ -56,7 +56,7 @@ func CampaignChoices(v *Request, chosen string) (all []view.Option, err error) {
 	return all, nil
 }
 
-// SequenceName is what a search's sequence is called; "" where it asks for none, or it is gone.
+// SequenceName is the name of a search's sequence; "" if the search names none, or the sequence does not exist any more.
 func SequenceName(v *Request, id string) string {
 	if id == "" {
 		return ""
@@ -68,7 +68,7 @@ func SequenceName(v *Request, id string) string {
 	return q.Name
 }
 
-// CampaignName is what a search's campaign is called; "" where it asks for none, or it is not there.
+// CampaignName is the name of a search's campaign; "" if the search names none, or the campaign does not exist.
 func CampaignName(v *Request, id string) string {
 	if id == "" {
 		return ""

@@ -60,7 +60,7 @@ func Refusal(err error) (*puntuale.Error, int) {
 	return nil, 0
 }
 
-// Below takes a member out of the locations of an error's faults, where a form has no such part: "body.pace.per_day" becomes
+// Below removes a member from the locations of an error's faults, for forms without such a part: "body.pace.per_day" becomes
 // "body.per_day".
 func Below(err error, member string) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
@@ -137,7 +137,8 @@ func (v *Request) fail(err error) {
 	}
 }
 
-// orient gives an error page the navigation of where one is: the client of the path, where one may be, else one's home.
+// orient gives an error page its navigation: the navigation of the path's client if the person may see this client, else of the person's
+// home.
 func (v *Request) orient() {
 	if v.Person == nil || v.Frame.Nav != nil {
 		return
@@ -149,7 +150,7 @@ func (v *Request) orient() {
 	v.settle()
 }
 
-// nearest is the client whose pages one was among; nil: none, or one that one has not entered.
+// nearest is the client of the page from which the person came; nil if there is none, or its dashboard was not entered.
 func (v *Request) nearest() *control.Client {
 	own := v.Person.User().Client
 	id := own.String()
@@ -179,7 +180,7 @@ func errorKind(status int) string {
 	return "500"
 }
 
-// toSignIn leads to the login page, and from there back.
+// toSignIn leads to the login page, and back after the sign-in.
 func (v *Request) toSignIn() {
 	address := v.SignInAddress()
 	if v.HTTP.Method == http.MethodGet && !v.Partial() && v.HTTP.URL.Path != "/" {
@@ -190,7 +191,7 @@ func (v *Request) toSignIn() {
 	_ = v.Redirect(address) // only sets headers
 }
 
-// cameFrom is the page of ours on which something was done, as the browser says; "" where it is none.
+// cameFrom is the page of ours from which an action was sent, by the browser's word; "" if there is none.
 func (v *Request) cameFrom() string {
 	u, err := url.Parse(v.HTTP.Referer())
 	if err != nil || u.Host == "" || u.Host != v.HTTP.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {
@@ -202,7 +203,7 @@ func (v *Request) cameFrom() string {
 	return ""
 }
 
-// recovered answers what panicked.
+// recovered answers a request whose handler panicked.
 func (v *Request) recovered() {
 	reason := recover()
 	if reason == nil {
@@ -214,7 +215,7 @@ func (v *Request) recovered() {
 	v.fail(fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
 }
 
-// FirstFault is the first that is wrong.
+// FirstFault is the first fault.
 func FirstFault(e *puntuale.Error) puntuale.Reason {
 	if len(e.Faults) > 0 {
 		return e.Faults[0].Reason()
@@ -222,7 +223,7 @@ func FirstFault(e *puntuale.Error) puntuale.Reason {
 	return e.Reason
 }
 
-// Lost makes of an address that somebody changed by hand a page that is not there.
+// Lost turns the error for a badly edited address into "not found".
 func Lost(err error) error {
 	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
 		return errors.Join(ErrNoPage, err)

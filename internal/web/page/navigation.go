@@ -10,12 +10,13 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// item is a page that may stand in the navigation. It does so for its readers once the table of routes has it.
+// item is a page for the navigation. It appears for its readers when the table of routes has it.
 type item struct {
 	group, title, icon string
 	path               string              // of the route; for a client's pages with {client}
 	first              bool                // also in a phone's bar, which has room for four
 	also               string              // another route that is the same place to its reader
+	counts             bool                // it bears the number of people who wait for a reader
 	has                func(*Request) bool // nil: everybody has it
 }
 
@@ -33,18 +34,21 @@ var items = []item{
 	{title: "nav.sequences", icon: "list", path: "/c/{client}/sequences", first: true, also: "/c/{client}/start"},
 	{title: "nav.campaigns", icon: "users", path: "/c/{client}/campaigns"},
 	{title: "nav.messages", icon: "messages", path: "/c/{client}/messages", first: true},
+	{title: "nav.replies", icon: "inbox", path: "/c/{client}/replies", counts: true},
+	{title: "nav.contacts", icon: "user", path: "/c/{client}/contacts", also: "/c/{client}/person"},
 	{title: "nav.calendar", icon: "calendar", path: "/c/{client}/calendar", first: true},
 	{group: "nav.group.content", title: "nav.templates", icon: "template", path: "/c/{client}/templates"},
 	{group: "nav.group.content", title: "nav.blacklist", icon: "ban", path: "/c/{client}/blacklist"},
 	{group: "nav.group.sending", title: "nav.sessions", icon: "device-mobile", path: "/c/{client}/sessions"},
 	{group: "nav.group.sending", title: "nav.phone", icon: "message-circle", path: "/c/{client}/phone", also: "/c/{client}/sessions/{id}/phone", has: (*Request).simulates},
 	{group: "nav.group.sending", title: "nav.usage", icon: "chart-bar", path: "/c/{client}/usage"},
+	{group: "nav.group.account", title: "nav.settings", icon: "settings", path: "/c/{client}/settings"},
 	{group: "nav.group.account", title: "nav.keys", icon: "key", path: "/c/{client}/keys"},
 	{group: "nav.group.account", title: "nav.users", icon: "users", path: "/c/{client}/users"},
 	{group: "nav.group.account", title: "nav.audit", icon: "history", path: "/c/{client}/audit"},
 }
 
-// navigation is what a person may reach from where they are. A person's own pages have the navigation of their home.
+// navigation has the pages that a person may reach from the present one. A person's own pages have the navigation of their home.
 func (s *Site) navigation(v *Request) []view.Group {
 	base, which := "", PartnerSide
 	switch {
@@ -66,7 +70,7 @@ func (s *Site) navigation(v *Request) []view.Group {
 			groups = append(groups, view.Group{Title: p.group, Items: make([]view.Item, 0, len(items))})
 		}
 		g := &groups[len(groups)-1]
-		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first})
+		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first, Counts: p.counts})
 		if v.route == nil { // a page that is not there is nowhere
 			continue
 		}
@@ -97,7 +101,7 @@ func (s *Site) hasPage(path string, which Side, role puntuale.Role) bool {
 
 func Within(path, page string) bool { return path == page || strings.HasPrefix(path, page+"/") }
 
-// Sandboxes are the simulated sessions of the client whose pages one sees, the default one first.
+// Sandboxes are the simulated sessions of the client whose pages are shown, the default one first.
 func (v *Request) Sandboxes() (found []control.Session, err error) {
 	c := v.Client
 	if c == nil { // a person's own pages
@@ -117,7 +121,7 @@ func (v *Request) Sandboxes() (found []control.Session, err error) {
 	return found, err
 }
 
-// simulates reports whether there is a phone to look at. Where that cannot be told the menu is without it: the page says why.
+// simulates reports whether the client has a simulated phone. If that is not known, the menu has no entry for it, and the page says why.
 func (v *Request) simulates() bool {
 	if v.Partial() { // which has no menu
 		return false

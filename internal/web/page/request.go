@@ -27,7 +27,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Request is one request for a page, and what is known of who makes it.
+// Request is one request for a page, and the person who makes it.
 type Request struct {
 	Site    *Site
 	Writer  http.ResponseWriter
@@ -97,7 +97,7 @@ func (v *Request) Now() time.Time       { return v.Frame.Now }
 // Caller is where the request comes from.
 func (v *Request) Caller() httpkit.Caller { return httpkit.CallerOf(v.HTTP) }
 
-// Path returns a part of the path, query a parameter of the address.
+// Path returns a part of the path. Query returns a parameter of the address.
 func (v *Request) Path(name string) string  { return v.HTTP.PathValue(name) }
 func (v *Request) Query(name string) string { return v.HTTP.URL.Query().Get(name) }
 
@@ -107,15 +107,15 @@ func (v *Request) T(key string, pairs ...any) string { return v.Frame.Language.T
 // Partial reports whether htmx asks, which wants a part of a page.
 func (v *Request) Partial() bool { return v.HTTP.Header.Get("HX-Request") == "true" }
 
-// What may be sent by somebody who has not signed in, and how long it may take; and how many fields a form may have.
+// Bounds: the size and the time of a body from somebody who has not signed in, and the fields of a form.
 const (
 	strangerBody   = 16 << 10 // bytes
 	strangerWithin = 10 * time.Second
 	mostFields     = 10_000
 )
 
-// body reads what was sent. Others may have the place meanwhile; who has not signed in gets none again, for a sign-in waits
-// in a queue of its own. Codes: too_large, unreadable, overloaded, rate_limited.
+// body reads the request's body. Other requests may have the seat meanwhile. A person who has not signed in gets no new seat, because
+// sign-ins have a separate queue. Codes: too_large, unreadable, overloaded, rate_limited.
 func (v *Request) body() (content []byte, err error) {
 	most := int64(admission.MaxBody)
 	if v.Person == nil {
@@ -134,7 +134,7 @@ func (v *Request) body() (content []byte, err error) {
 
 const faultFormTooManyFields puntuale.ReasonCode = "form.too_many_fields"
 
-// Form reads what was sent. Codes: as body.
+// Form reads the form of the request. Codes: as body.
 func (v *Request) Form() (*view.Form, error) {
 	content, err := v.body()
 	if err != nil {
@@ -155,8 +155,7 @@ func (v *Request) Form() (*view.Form, error) {
 	return &view.Form{Values: clean(v.HTTP.PostForm)}, nil
 }
 
-// File returns a file of a form, nil where none was chosen. A file that is too large has one byte too many, so that the
-// caller can see it.
+// File returns a file of a form, nil if none was chosen. A file that is too large has one byte too many, so that the caller can see it.
 func (v *Request) File(name string, limit int64) ([]byte, error) {
 	part, _, err := v.HTTP.FormFile(name)
 	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
@@ -189,7 +188,7 @@ func clean(values url.Values) url.Values {
 // Show answers with a page, or with a part of one.
 func (v *Request) Show(c templ.Component) error { return v.ShowAs(http.StatusOK, c) }
 
-// Whole answers a form with a page in the place of the one that it is on.
+// Whole answers a form with another page, which replaces the present one.
 func (v *Request) Whole(c templ.Component) error {
 	if v.Partial() {
 		v.Writer.Header().Set("HX-Retarget", "#main")
@@ -199,7 +198,7 @@ func (v *Request) Whole(c templ.Component) error {
 	return v.Show(c)
 }
 
-// buffers are used again: a page is written at once, so that what goes wrong in its middle shows as an error.
+// buffers are used again. A page is first written into a buffer, so that a failure in the middle gives an error page.
 var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 
 // putBuffer keeps a buffer for the next page, unless it is one of the few that are large.
@@ -250,8 +249,8 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 
 var zippers = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }}
 
-// Again answers a form whose faults are in err: with its part to htmx, else with the whole page. fields are the form's;
-// see [view.Form.Take]. Any other error is returned.
+// Again answers a form whose faults are in err: with the form alone for htmx, else with the whole page. fields are the form's; see
+// [view.Form.Take]. Any other error is returned.
 func (v *Request) Again(err error, f *view.Form, part, page templ.Component, fields ...string) error {
 	e, status := Refusal(err)
 	if e == nil {
@@ -281,10 +280,10 @@ func (v *Request) Redirect(address string) error {
 	return nil
 }
 
-// Did names what something was done to, for the audit log: an identifier or a name, never a phone number, a text or a key.
+// Did names the object of an action, for the audit log: an identifier or a name, never a phone number, a text or a key.
 func (v *Request) Did(target string) { v.target = target }
 
-// note tells the audit log, unless nothing was done.
+// note writes into the audit log, unless nothing was done.
 func (v *Request) note() {
 	if v.route.Audit == "" || v.route.Audit == Unaudited || v.Quiet || v.Person == nil {
 		return
@@ -295,14 +294,13 @@ func (v *Request) note() {
 	} else {
 		client = v.Person.User().Client
 	}
-	// The action stays done, also when the reader went away meanwhile.
+	// The action stays done, even if the reader has left meanwhile.
 	if err := v.Person.Note(context.WithoutCancel(v.Ctx()), client, v.route.Audit, v.target, v.Caller().Address); err != nil {
 		v.Site.logger.ErrorContext(v.Ctx(), "what was done in a dashboard could not be noted", "request_id", v.Frame.Request, "action", v.route.Audit, "error", err)
 	}
 }
 
-// Say puts a text on the next page, about the action just done. A post to the address undo takes the action back; "" if that
-// cannot be.
+// Say puts a text on the next page, about the action just done. A post to the address undo undoes the action; "" if that is not possible.
 func (v *Request) Say(key, undo string, pairs ...any) { v.Toast("ok", v.T(key, pairs...), undo) }
 
 func (v *Request) Toast(tone, text, undo string) {
@@ -318,7 +316,7 @@ func (v *Request) waiting() (all []view.Toast) {
 	return all
 }
 
-// toasts takes what is to be said.
+// toasts takes the texts that the next page must show.
 func (v *Request) toasts() []view.Toast {
 	all := v.waiting()
 	if len(all) > 0 {
@@ -327,7 +325,7 @@ func (v *Request) toasts() []view.Toast {
 	return all
 }
 
-// trigger lets the page that htmx asks for know of something: an event on its body, with a value.
+// trigger sends an event with a value to the body of the page that htmx updates.
 func (v *Request) trigger(event string, value any) {
 	text, err := json.Marshal(map[string]any{event: value})
 	if err == nil {
@@ -335,7 +333,7 @@ func (v *Request) trigger(event string, value any) {
 	}
 }
 
-// dress makes the frame the person's.
+// dress fills the frame for the person.
 func (v *Request) dress() {
 	u, f := v.Person.User(), v.Frame
 	if l := language.Named(u.Language); l != nil {
@@ -352,7 +350,7 @@ func (v *Request) dress() {
 	f.Look = LookOf(v.Person.Host())
 }
 
-// look is how a partner's pages look.
+// look is the look of a partner's pages.
 func LookOf(h puntuale.Host) view.Look {
 	l := view.Look{Name: h.Brand.Name}
 	if l.Name == "" {
@@ -380,6 +378,9 @@ func (v *Request) settle() {
 		if zone, err := time.LoadLocation(account.Zone); err == nil {
 			f.Zone = zone
 		}
+	}
+	if v.Client != nil && !v.Partial() { // a part of a page has no menu
+		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // where that cannot be told the menu is without it
 	}
 	f.Nav = v.Site.navigation(v)
 }

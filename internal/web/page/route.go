@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Side says who has a page.
+// Side says who may have a page.
 type Side int8
 
 const (
@@ -21,11 +21,10 @@ const (
 	ClientSide              // a client's users, and the partner's who entered; the path begins with /c/{client}
 )
 
-// Unaudited says of a POST that it changes nothing that anybody but its sender notices.
+// Unaudited marks a POST that changes nothing for anybody but its sender.
 const Unaudited = "-"
 
-// Route is a page, or something to do. What it says of sides and roles is enforced by
-// [Site.serve] and nowhere else.
+// Route is a page or an action. Only [Site.serve] enforces its side and role.
 type Route struct {
 	Pattern string // of net/http: "POST /c/{client}/sequences"
 	Side    Side
@@ -39,12 +38,12 @@ func Get(path string, who Side, role puntuale.Role, do func(*Request) error) Rou
 	return Route{http.MethodGet + " " + path, who, role, "", do}
 }
 
-// Post is something to do, and what the audit log says of it.
+// Post makes the route of an action, with its name in the audit log.
 func Post(path string, who Side, role puntuale.Role, audit string, do func(*Request) error) Route {
 	return Route{http.MethodPost + " " + path, who, role, audit, do}
 }
 
-// serve finds out who somebody is and what they may reach, and calls the handler.
+// serve finds out who the person is and what they may reach, and calls the handler.
 func (s *Site) serve(r *Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		v := requestOf(req.Context())
@@ -114,7 +113,7 @@ func (s *Site) enter(v *Request) (err error) {
 // preventing are actions that keep messages from being sent, by their names in the audit log. They go before other requests,
 // as in the API.
 var preventing = []string{
-	"message.cancel", "message.all", "campaign.paused", "campaign.cancelling", "blacklist.add", "blacklist.import", "session.unlink", "session.unlink_device", "client.suspend", "client.delete",
+	"message.cancel", "message.all", "person.stop", "person.stop_all", "campaign.paused", "campaign.cancelling", "blacklist.add", "blacklist.import", "session.unlink", "session.unlink_device", "client.suspend", "client.delete",
 	"key.revoke", "sequence.delete", "session.delete",
 }
 
@@ -129,15 +128,15 @@ func (r *Route) lane() admission.Priority {
 	return admission.PriorityWrite
 }
 
-// counted reports whether a request counts towards the limit of one address, if nobody has signed in. What a sign-in page
-// loads does not count.
+// counted reports whether a request counts towards the limit of one address, if nobody has signed in. The files that a sign-in page loads
+// do not count.
 func (r *Route) counted() bool { return !strings.HasPrefix(r.Path(), "/brand/") }
 
-// Method is the pattern's method, path the rest.
+// Method is the pattern's method. Path is its path.
 func (r *Route) Method() string { m, _, _ := strings.Cut(r.Pattern, " "); return m }
 func (r *Route) Path() string   { _, p, _ := strings.Cut(r.Pattern, " "); return p }
 
-// askToEnter shows the partner's user that a page is in a client's dashboard, which is entered knowingly.
+// askToEnter asks the partner's user before a page of a client's dashboard is shown.
 func (s *Site) askToEnter(v *Request) error {
 	account := v.Client.Account()
 	v.Client = nil

@@ -68,8 +68,8 @@ func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
 	return httpkit.Wrap(pages, httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe, Proxies: cfg.Proxies}), nil
 }
 
-// Takes reports whether a request is for a page rather than for a program. The path tells it. Where no program has an
-// answer, the Accept header does.
+// Takes reports whether a request is for a page rather than for a program. The path tells it. For paths without an answer for programs, the
+// Accept header decides.
 func Takes(r *http.Request) bool {
 	if r.URL.Path == "/" || r.URL.Path == "/favicon.ico" {
 		return true
@@ -89,8 +89,7 @@ func ownPaths() []string {
 	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "phone"}
 }
 
-// Policy lets a page load what it is made of from here, and nothing from anywhere else. No script or style is written
-// into a page itself.
+// Policy lets a page load files only from this server. No script or style is written into a page itself.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -108,7 +107,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		lane = admission.PriorityRead
 	}
-	// A page waits for the store as long as it takes: only the wait for a place is bounded.
+	// A page waits for the store without a deadline. Only the wait for a seat is bounded.
 	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.UnknownCaller(r), lane)
 	if err != nil {
 		httpkit.Quieten(r.Context())
@@ -138,7 +137,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	})).ServeHTTP(w, r.WithContext(puntuale.WithRoom(r.Context(), account)))
 }
 
-// unmatched tells a path that there is not from one that does not take the method.
+// unmatched distinguishes an unknown path from one that does not take the method.
 func (s *Site) unmatched(r *http.Request) error {
 	if path.Clean(r.URL.Path) != r.URL.Path {
 		return ErrNoPage

@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// streamLife is how long one stream of events lasts. The browser then asks again, by which it is also seen whether it still
-// may; a server that stops waits no longer.
+// streamLife is how long one stream of events lasts. Then the browser asks again, and the server checks its rights again. So a server that
+// stops also waits no longer than this.
 const streamLife = 25 * time.Second
 
 // streamAllows is how long one event may take to be sent.
@@ -48,8 +48,14 @@ func (v *Request) Stream(part func() (string, error)) error {
 		}
 		defer v.Pass.Rest()
 		v.Frame.Now = v.Site.Control.Now()
-		content, err = part()
-		return version, content, err
+		if content, err = part(); err != nil {
+			return "", "", err
+		}
+		if v.Frame.Unread, err = v.Client.UnreadReplies(ctx); err != nil {
+			return "", "", err
+		}
+		unread, err := v.Rendered(view.UnreadNow())
+		return version, content + unread, err
 	})
 }
 
@@ -65,8 +71,8 @@ func (v *Request) KnownVersion(name string) string {
 	return v.Query(name)
 }
 
-// Events sends what next returns, again and again, each with the version that makes the next one wait. Once next fails the
-// browser asks anew, and is told what is wrong.
+// Events repeats next and sends its results, each with a version. The next call waits until that version changes. After an error of next,
+// the browser asks again and gets the error.
 func (v *Request) Events(next func(ctx context.Context) (version, content string, err error)) error {
 	httpkit.Quieten(v.Ctx())
 	if err := v.Memory.Take(streamBytes); err != nil {
@@ -104,5 +110,5 @@ func (v *Request) Rendered(c templ.Component) (string, error) {
 	return b.String(), err
 }
 
-// Deadline is the moment that lies so far ahead by the machine's clock, which is the one that connections go by.
+// Deadline is a moment so far ahead of the machine's clock, because connections use that clock.
 func Deadline(d time.Duration) time.Time { return clock.System().Now().Add(d) }

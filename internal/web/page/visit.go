@@ -12,14 +12,14 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// How long somebody stays signed in: without coming by, and at most. Both are measured by the service's own clock.
+// How long somebody stays signed in: without a request, and at most. Both are measured by the service's own clock.
 const (
 	idleLife  = 24 * time.Hour
 	wholeLife = 14 * 24 * time.Hour
 	touch     = 5 * time.Minute // how exactly it is noted when somebody came by
 )
 
-// Names of what is kept of a visit.
+// Names of the stored values of a visit.
 const (
 	keyUser    = "user"    // who is signed in
 	keyStamp   = "stamp"   // of the user, when they signed in
@@ -67,7 +67,7 @@ func (v visitStore) FindCtx(ctx context.Context, token string) ([]byte, bool, er
 }
 
 func (v visitStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
-	// A browser that went away has what it did kept all the same.
+	// What a browser did is stored even if the browser has left.
 	return v.accounts.KeepVisit(context.WithoutCancel(ctx), token, data, wholeLife)
 }
 
@@ -111,7 +111,7 @@ func (v *Request) identify() error {
 	return nil
 }
 
-// Begin signs a person in under a new token: the old token, which others may know, is worth nothing.
+// Begin signs a person in under a new token: the old token, which others may know, is not valid any more.
 func (v *Request) Begin(p *account.Person) error {
 	m, ctx := v.Visits, v.Ctx()
 	if err := m.RenewToken(ctx); err != nil {
@@ -135,7 +135,7 @@ func (v *Request) Begin(p *account.Person) error {
 	return p.Note(ctx, u.Client, "signin", "", v.Caller().Address)
 }
 
-// Restamp goes on with a visit after everything else that the person had open was ended.
+// Restamp keeps this visit valid after all other visits of the person were ended.
 func (v *Request) Restamp(stamp int64) error {
 	if err := v.Visits.RenewToken(v.Ctx()); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (v *Request) deviceCookie() string {
 	return "device"
 }
 
-// Device is what the browser keeps of itself; "" nothing.
+// Device is the cookie of the browser; "" for none.
 func (v *Request) Device() string {
 	c, err := v.HTTP.Cookie(v.deviceCookie())
 	if err != nil {

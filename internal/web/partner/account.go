@@ -63,7 +63,7 @@ func createAccount(v *page.Request) error {
 	return v.Whole(AccountCreated(fresh))
 }
 
-// loginAddress is where the partner's clients sign in.
+// loginAddress is the address where the partner's clients sign in.
 func loginAddress(v *page.Request) string {
 	h := v.Person.Host()
 	if h.Brand.Confirmed {
@@ -113,7 +113,7 @@ func editAccount(v *page.Request) error {
 	return v.Show(AccountEdit(f, c))
 }
 
-// accountForm is a client as the form of its fields.
+// accountForm shows a client in the form of its fields.
 func accountForm(v *page.Request, c puntuale.Client) (*view.Form, error) {
 	quotas, err := v.Partner.Quotas(v.Ctx(), c)
 	if err != nil {
@@ -190,8 +190,8 @@ func changeAccount(v *page.Request) error {
 	return v.Redirect("/partner/clients/" + c.ID.String())
 }
 
-// unversioned are the fields that no version of a client has. Messages are paid for while somebody looks at the form, and
-// quotas are kept apart.
+// unversioned are the fields that are not part of a client's version. Credits change with every message while somebody looks at the form,
+// and quotas are stored separately.
 func unversioned() []page.Label {
 	all := []page.Label{{Name: "credits", Key: "clients.credits"}}
 	for _, q := range puntuale.AllQuotas {
@@ -200,8 +200,8 @@ func unversioned() []page.Label {
 	return all
 }
 
-// differUnversioned notes which of these fields the person changed, and somebody else, too. A field that the person left
-// alone shows what is stored now.
+// differUnversioned notes which of these fields both the person and somebody else changed. A field that the person did not change shows the
+// stored value.
 func differUnversioned(v *page.Request, f, stored *view.Form) {
 	for _, l := range unversioned() {
 		if strings.TrimSpace(f.Value(l.Name)) == f.Value("was."+l.Name) {
@@ -220,7 +220,7 @@ func quotaFields() (names []string) {
 	return names
 }
 
-// endsAtOnce reports whether a change lets an account expire on a day that has passed where the client is.
+// endsAtOnce reports whether a change makes an account expire on a day that is past in the client's zone.
 func endsAtOnce(v *page.Request, c puntuale.Client, change account.ClientChange) bool {
 	if !change.Expires.Set {
 		return false
@@ -233,7 +233,7 @@ func endsAtOnce(v *page.Request, c puntuale.Client, change account.ClientChange)
 	return err == nil && day.Before(puntuale.DateOf(v.Now().In(zone)))
 }
 
-// readChange takes over what somebody changed. What they did not touch stays as another may have changed it meanwhile.
+// readChange takes the fields that the person changed. Other fields keep the stored values, which somebody else may have changed.
 func readChange(f, before *view.Form) (r account.ClientChange) {
 	text := func(name string, into *puntuale.Change[string]) {
 		if value := strings.TrimSpace(f.Value(name)); value != before.Value(name) {
@@ -289,7 +289,7 @@ func readChange(f, before *view.Form) (r account.ClientChange) {
 	return r
 }
 
-// addCredits adds to the credits, or takes from them, whatever is spent meanwhile.
+// addCredits adds to the credits, or takes from them, correctly even while messages spend credits.
 func addCredits(v *page.Request) error {
 	if _, err := v.Partner.Account(v.Ctx(), v.Path("id")); err != nil {
 		return err
@@ -336,7 +336,7 @@ func suspend(v *page.Request, suspended bool) error {
 	return v.Redirect(base)
 }
 
-// deleteAccount deletes a client, once its name was typed.
+// deleteAccount deletes a client, if its name was typed.
 func deleteAccount(v *page.Request) error {
 	a, err := accountOf(v, v.Path("id"))
 	if err != nil {
@@ -376,7 +376,7 @@ func createKey(v *page.Request) error {
 	return issued(v, key)
 }
 
-// issued shows a key, which is shown only now.
+// issued shows a key, which is shown only once.
 func issued(v *page.Request, key account.IssuedKey) error {
 	return v.Whole(KeyIssued(key.Plain, key.Name, "/partner/clients/"+v.Path("id")))
 }

@@ -12,12 +12,12 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// auditRoutes are what a client reads of the audit log.
+// auditRoutes are the pages of the audit log for a client.
 var auditRoutes = []page.Route{
 	page.Get("/c/{client}/audit", page.ClientSide, puntuale.Owner, clientAudit),
 }
 
-// partnerAudit is what was done in the partner's dashboard and in those of its clients.
+// partnerAudit shows what was done in the partner's dashboard and in those of its clients.
 func partnerAudit(v *page.Request) error {
 	rows, next, err := v.Partner.Audit(v.Ctx(), request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")})
 	if err != nil {
@@ -26,7 +26,7 @@ func partnerAudit(v *page.Request) error {
 	return audit(v, rows, "/partner/audit", next)
 }
 
-// clientAudit is what was done in the client's dashboard.
+// clientAudit shows what was done in the client's dashboard.
 func clientAudit(v *page.Request) error {
 	rows, next, err := v.Client.Audit(v.Ctx(), request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")})
 	if err != nil {
@@ -43,8 +43,8 @@ func audit(v *page.Request, entries []puntuale.AuditEntry, url, next string) err
 	return v.Show(Audit(rows, url, v.Query("cursor"), next))
 }
 
-// namer finds the names of what the log has identifiers of, each once. The log itself keeps identifiers: they stay right
-// when something is renamed, and say nothing of anybody who was erased.
+// namer finds names for the identifiers in the log, each once. The log itself keeps identifiers: they stay right after a change of name,
+// and reveal nothing about an erased person.
 type namer struct {
 	v       *page.Request
 	names   map[string]string
@@ -76,8 +76,8 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]AuditRow, error) {
 	return rows, nil
 }
 
-// what names what an entry's action was done to. Its target begins with the identifier; the name that something had when
-// it was deleted, or what of it was meant, may follow. What has a name keeps its identifier for who points at it.
+// what names the object of an entry's action. The entry's target begins with the identifier. A former name or a detail may follow. The page
+// shows the identifier when somebody points at the name.
 func (n *namer) what(row *AuditRow) (err error) {
 	noun, verb, _ := strings.Cut(row.Action, ".")
 	id, rest, _ := strings.Cut(row.Target, " ")
@@ -129,7 +129,7 @@ func (n *namer) what(row *AuditRow) (err error) {
 	return err
 }
 
-// identify keeps an identifier aside where there is a name, and shows it where there is none.
+// identify hides an identifier if there is a name, and shows it if there is none.
 func (n *namer) identify(row *AuditRow, id string) {
 	shown := id
 	if _, err := strconv.ParseInt(id, 10, 64); err == nil {
@@ -145,7 +145,7 @@ func (n *namer) identify(row *AuditRow, id string) {
 	row.Kept = shown
 }
 
-// page is where one finds a client's things.
+// page is the page of a client's object.
 func (n *namer) page(noun, verb, id string) string {
 	base := n.v.Frame.Place.Base
 	switch noun {
@@ -159,7 +159,7 @@ func (n *namer) page(noun, verb, id string) string {
 	return ""
 }
 
-// inside names a client's own things.
+// inside names objects of a client.
 func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (string, error) {
 	c, err := n.client(client)
 	if c == nil {
@@ -197,7 +197,7 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 	return "", nil
 }
 
-// many says what was done to many messages at once: "cancel pending 12".
+// many says which action changed many messages at once: "cancel pending 12".
 func (n *namer) many(target string) string {
 	parts := strings.Fields(target)
 	if len(parts) != 3 {
@@ -243,7 +243,7 @@ func (n *namer) user(e puntuale.AuditEntry) (string, error) {
 	return n.once(e.Client, "user", id, func() (string, error) { u, err := n.v.Site.Accounts.TeamOf(c).User(n.v.Ctx(), id); return u.Name, err })
 }
 
-// client returns one whose dashboard the log tells of; nil where it is gone.
+// client returns the client in whose dashboard an entry was made; nil if the client does not exist any more.
 func (n *namer) client(id puntuale.ClientID) (*control.Client, error) {
 	if n.v.Client != nil && n.v.Client.ID() == id {
 		return n.v.Client, nil
@@ -261,7 +261,7 @@ func (n *namer) client(id puntuale.ClientID) (*control.Client, error) {
 	return c, err
 }
 
-// once reads a name at most once; "" where there is no such thing, or not any more.
+// once reads each name at most once; "" if the object does not exist.
 func (n *namer) once(client puntuale.ClientID, noun, id string, read func() (string, error)) (string, error) {
 	key := client.String() + " " + noun + " " + id
 	if name, known := n.names[key]; known {

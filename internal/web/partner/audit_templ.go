@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// AuditRow is one thing that somebody did, with the names that its identifiers have now.
+// AuditRow is one entry, with the present names of its identifiers.
 type AuditRow struct {
 	puntuale.AuditEntry
 	What   string // the name of what it was done to; "" where it is gone or never had one
@@ -24,7 +24,7 @@ type AuditRow struct {
 	Client string // the name of whose dashboard it was; ""
 }
 
-// Audit is what was done in dashboards, newest first.
+// Audit shows what was done in dashboards, newest first.
 func Audit(rows []AuditRow, url, cursor, next string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -478,7 +478,7 @@ func auditLine(e AuditRow) templ.Component {
 	})
 }
 
-// named is a name, with the page it leads to, and below it what else the log has.
+// named is a name with a link to its page, and below it the rest of the entry.
 func named(e AuditRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Looks is how a partner's pages look, and how it proves its host name.
+// Looks shows a partner's brand, and how to prove the host name.
 type Looks struct {
 	Host                 puntuale.Host
 	Look                 view.Look
@@ -137,7 +137,7 @@ func Brand(f *view.Form, l Looks) templ.Component {
 	})
 }
 
-// BrandForm changes it. The logo comes last: what stands before it was read when a logo turns out to be too large.
+// BrandForm changes it. The logo comes last, so that all other fields are read even if the logo is too large.
 func BrandForm(f *view.Form, l Looks) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

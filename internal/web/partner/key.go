@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// keyRoutes are the API keys of a client, and of the partner itself. Who may see one may do with it all that its owner may.
+// keyRoutes are the API keys of a client, and of the partner itself. A person who sees a key can do everything that its owner may do.
 var keyRoutes = []page.Route{
 	page.Get("/partner/keys", page.PartnerSide, puntuale.Owner, keys),
 	page.Post("/partner/keys", page.PartnerSide, puntuale.Owner, "key.create", createOwnKey),
@@ -21,7 +21,7 @@ var keyRoutes = []page.Route{
 	page.Post("/c/{client}/keys/{key}/revoke", page.ClientSide, puntuale.Owner, "key.revoke", revokeOwnKey),
 }
 
-// keySet is what the pages of keys ask, of a client or of the partner itself.
+// keySet has the methods that the pages of keys need, of a client or of the partner itself.
 type keySet struct {
 	base   string
 	list   func(context.Context) ([]puntuale.Key, error)

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// partnerRoutes are the pages of a partner's dashboard, but for those of one client.
+// partnerRoutes are the pages of a partner's dashboard, except the pages about one client.
 var partnerRoutes = []page.Route{
 	page.Get("/partner", page.PartnerSide, puntuale.Reader, clients),
 	page.Get("/partner/expiries", page.PartnerSide, puntuale.Reader, expiries),
@@ -24,7 +24,7 @@ var partnerRoutes = []page.Route{
 	page.Post("/partner/clients/{id}/enter", page.PartnerSide, puntuale.Reader, page.Unaudited, enterClient), // notes it by itself, in the client's log
 }
 
-// clients is the partner's first page: the list of its clients. To htmx, which asks while one types, it is the list alone.
+// clients is the partner's first page: the list of its clients. For htmx, which asks while a person types, it sends only the list.
 func clients(v *page.Request) error {
 	f := view.NewForm("q", v.Query("q"), "state", v.Query("state"))
 	search := account.ClientSearch{Text: v.Query("q"), State: v.Query("state"), Page: request.Page{Limit: page.RowsOfPage, Cursor: v.Query("cursor")}}
@@ -51,7 +51,7 @@ func clientRows(rows []account.ClientRow) []ClientRow {
 	return all
 }
 
-// expiries is who must renew soon.
+// expiries shows which clients must renew soon.
 func expiries(v *page.Request) error {
 	rows, err := v.Partner.Expiring(v.Ctx())
 	if err != nil {
@@ -87,7 +87,7 @@ func brandForm(b puntuale.Brand) *view.Form {
 	return view.NewForm(view.Version, string(b.Version()), "name", b.Name, "colour", b.Colour, "host", b.Host)
 }
 
-// looks is how the partner's pages look, and how it proves its host name.
+// looks shows the partner's brand, and how to prove the host name.
 func looks(v *page.Request) (Looks, error) {
 	h, err := v.Partner.Host(v.Ctx())
 	if err != nil {

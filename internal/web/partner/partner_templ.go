@@ -731,7 +731,7 @@ func enterButton(c puntuale.Client, small bool) templ.Component {
 	})
 }
 
-// Credits shows what is left.
+// Credits shows the remaining credits.
 func Credits(n *int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -844,7 +844,7 @@ func lastDay(c ClientRow) templ.Component {
 	})
 }
 
-// used is how many calls of today's were made, of how many.
+// used shows how many of today's calls are used.
 func used(ctx context.Context, c ClientRow) string {
 	if c.Cap == nil {
 		return view.Number(ctx, c.Used)
@@ -908,7 +908,7 @@ func health(p ClientRow) templ.Component {
 	})
 }
 
-// Expiries is who must renew soon, and who should have.
+// Expiries shows which clients must renew soon, and which are late.
 func Expiries(rows []ClientRow, today puntuale.Date) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1306,7 +1306,7 @@ func daysLeft(n int, ended bool) templ.Component {
 	})
 }
 
-// Totals is what all clients sent by day.
+// Totals shows the messages of all clients by day.
 func Totals(days []puntuale.DayTotal) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

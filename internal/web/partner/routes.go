@@ -1,5 +1,5 @@
-// Package partner is the pages of the agency's side: clients and their accounts, brand, teams, API keys, the audit log and usage. Teams, keys, the audit log
-// and usage are pages of a client, too.
+// Package partner has the pages of the agency: clients and their accounts, brand, teams, API keys, the audit log and usage. Teams, keys,
+// the audit log and usage are pages of a client, too.
 package partner
 
 import (
@@ -7,4 +7,4 @@ import (
 )
 
 // Routes are all pages of the package.
-var Routes = slices.Concat(partnerRoutes, accountRoutes, teamRoutes, auditRoutes, keyRoutes, usageRoutes)
+var Routes = slices.Concat(partnerRoutes, accountRoutes, teamRoutes, auditRoutes, keyRoutes, usageRoutes, settingRoutes)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Crew is who may enter a dashboard.
+// Crew shows the users of a dashboard.
 type Crew struct {
 	Base   string           // of the pages' addresses
 	Client *puntuale.Client // whose it is, where the partner looks at it; nil: one's own
@@ -628,7 +628,7 @@ func roles(f *view.Form) templ.Component {
 	})
 }
 
-// UserInvited shows a user's link, which is shown only now.
+// UserInvited shows a user's link, which is shown only once.
 func UserInvited(u puntuale.User, link string, expires time.Time, c Crew) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -746,7 +746,7 @@ func UserInvited(u puntuale.User, link string, expires time.Time, c Crew) templ.
 	})
 }
 
-// invitationLink is a link to be handed on, with how long it is good for.
+// invitationLink shows a link for the user, and how long it is valid.
 func invitationLink(email, link string, expires time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -961,7 +961,7 @@ func UserEdit(f *view.Form, u puntuale.User, c Crew) templ.Component {
 	})
 }
 
-// userLink is the link with which a user sets a password: the first one, or another.
+// userLink is the link with which a user sets a password: the first one, or a new one.
 func userLink(u puntuale.User, c Crew) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1186,7 +1186,7 @@ func UserForm(f *view.Form, u puntuale.User, c Crew) templ.Component {
 	})
 }
 
-// UserDeleteQuestion asks before somebody is shown out.
+// UserDeleteQuestion asks before a user is removed.
 func UserDeleteQuestion(f *view.Frame, u puntuale.User, c Crew) view.Question {
 	l := f.Language
 	return view.Question{ID: "delete-user", Heading: l.T("users.delete_heading", "Name", view.Or(u.Name, u.Email)), Text: l.T("users.delete_text"),

@@ -16,14 +16,14 @@ func sum(days []puntuale.DayTotal) (t puntuale.DayTotal) {
 	return t
 }
 
-// newestFirst leaves out days on which nothing was.
+// newestFirst leaves out days without messages.
 func newestFirst(days []puntuale.DayTotal) []puntuale.DayTotal {
 	all := slices.DeleteFunc(slices.Clone(days), func(d puntuale.DayTotal) bool { return d.Sent == 0 && d.Failed == 0 && d.Pending == 0 })
 	slices.Reverse(all)
 	return all
 }
 
-// totalBars is the chart of days: a name below each week's first.
+// totalBars is the chart of days: with a label below the first day of each week.
 func totalBars(ctx context.Context, days []puntuale.DayTotal) view.Bars {
 	b := view.Bars{Label: view.T(ctx, "totals.chart"), Kinds: []view.Kind{{Name: view.T(ctx, "totals.sent"), Tone: "ok"}, {Name: view.T(ctx, "totals.failed"), Tone: "bad"}, {Name: view.T(ctx, "totals.pending"), Tone: "wait"}}}
 	for i, d := range days {

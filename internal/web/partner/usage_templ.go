@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Keys are API keys, of the client or of the partner itself, whose pages are below an address.
+// Keys are API keys, of the client or of the partner itself, with their pages below an address.
 func Keys(base string, all []puntuale.Key, form *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -141,7 +141,7 @@ func keysText(ctx context.Context) string {
 	return view.T(ctx, "usage.keys_text")
 }
 
-// Usage is what the client used, and has left.
+// Usage shows what the client used, and what is left.
 func Usage(c puntuale.Client, p puntuale.ClientStatus, days []puntuale.DayTotal) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// A sequence's form has its steps as "steps[2].text". The names are the places at which control finds faults. The person of
-// the trial is in "phone" and "fields.nome". The functions below change such a form and read it.
+// A sequence's form has its steps as "steps[2].text". The names are the locations at which control reports faults. The example person is in
+// "phone" and "fields.nome". The functions below change such a form and read it.
 
 // stepParts are the fields of one step, in the order in which faults get the focus.
 var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitude", ".longitude", ".template",
@@ -25,7 +25,7 @@ var stepParts = []string{"", ".kind", ".text", ".media", ".media_name", ".latitu
 
 // draftFields names every field that a sequence's form has.
 func draftFields(f *view.Form) []string {
-	all := []string{"name", "id_sessione", "if_running", "stop_on_reply", "steps"}
+	all := []string{"name", "purpose", "id_sessione", "if_running", "stop_on_reply", "steps"}
 	for i := range stepCount(f) {
 		for _, part := range stepParts {
 			all = append(all, stepName(i)+part)
@@ -52,7 +52,7 @@ func stepCount(f *view.Form) int {
 
 // draftForm shows a sequence in a form.
 func draftForm(s puntuale.Sequence) *view.Form {
-	f := view.NewForm("name", s.Name, "if_running", string(s.IfRunning), "count", strconv.Itoa(len(s.Steps)))
+	f := view.NewForm("name", s.Name, "purpose", s.Purpose.String(), "if_running", string(s.IfRunning), "count", strconv.Itoa(len(s.Steps)))
 	if s.Session != 0 {
 		f.Values.Set("id_sessione", s.Session.String())
 	}
@@ -123,7 +123,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 	}
 }
 
-// kindOf is what a form calls a step's content.
+// kindOf is the form's word for a kind of content.
 func kindOf(s puntuale.Step) string {
 	switch {
 	case s.Template != "":
@@ -150,9 +150,9 @@ func degrees(x *float64) string {
 	return strconv.FormatFloat(*x, 'f', -1, 64)
 }
 
-// readDraft reads a sequence from its form. What cannot be read is among its faults.
+// readDraft reads a sequence from its form. Fields that cannot be read are faults.
 func readDraft(f *view.Form) control.NewSequence {
-	r := control.NewSequence{Name: strings.TrimSpace(f.Value("name")), Session: f.Value("id_sessione"), IfRunning: f.Value("if_running"), StopOnReply: f.Is("stop_on_reply", "on")}
+	r := control.NewSequence{Name: strings.TrimSpace(f.Value("name")), Purpose: f.Value("purpose"), Session: f.Value("id_sessione"), IfRunning: f.Value("if_running"), StopOnReply: f.Is("stop_on_reply", "on")}
 	for i := range stepCount(f) {
 		s := stepReader{f: f, at: stepName(i), faults: &r.Faults}
 		r.Steps = append(r.Steps, s.step())
@@ -200,7 +200,7 @@ func (s stepReader) degrees(part string) *float64 {
 	return &x
 }
 
-// bothDegrees is a place as maps copy it: "45.07031, 7.68657".
+// bothDegrees is a place in the form in which maps copy it: "45.07031, 7.68657".
 var bothDegrees = regexp.MustCompile(`^\s*(-?\d+\.\d+)\s*[,;]\s*(-?\d+\.\d+)\s*$`)
 
 func (s stepReader) step() puntuale.Step {
@@ -231,7 +231,7 @@ func (s stepReader) media(before string) (address, name string) {
 	return address, s.word(before + "media_name")
 }
 
-// location reads a place, as it is or as maps copy it, of which its fields become what is meant.
+// location reads a place from its fields. If a field has a copied pair of numbers, it fills both fields.
 func (s stepReader) location(before string) (latitude, longitude *float64) {
 	if m := bothDegrees.FindStringSubmatch(s.text(before + "latitude")); m != nil {
 		s.f.Values.Set(s.at+before+"latitude", m[1])
@@ -269,7 +269,7 @@ func (s stepReader) timing() puntuale.Timing {
 	return s.rest(t)
 }
 
-// rest reads what comes after a step's moment.
+// rest reads the fields after a step's moment.
 func (s stepReader) rest(t puntuale.Timing) puntuale.Timing {
 	t.Jitter = s.number(".timing.jitter")
 	if puntuale.Unit(s.word(".timing.jitter_unit")) == puntuale.Minutes && t.Jitter >= 0 && t.Jitter < puntuale.MaxJitter {
@@ -281,7 +281,7 @@ func (s stepReader) rest(t puntuale.Timing) puntuale.Timing {
 	return t
 }
 
-// anchor is what the step is reckoned from; "+" is a field that is named beside.
+// anchor is the anchor of a step; "+" means a new field whose name is beside.
 func (s stepReader) anchor() string {
 	anchor := s.word(".timing.anchor")
 	if anchor != "+" {
@@ -297,14 +297,14 @@ func (s stepReader) anchor() string {
 
 func (s stepReader) window() *puntuale.Window { return page.ReadWindow(s.f, s.at+".timing.window") }
 
-// A step that was removed stays in the form as view.Gone, so that it can be had back.
+// A step that was removed stays in the form as view.Gone, so that it can be restored.
 const (
 	fresh    = -1 // a new step in an order of steps
 	restored = -2 // the one that was removed
 )
 
-// change does to a form's steps what a button says: "add", "remove:2", "restore", "copy:2", "move:2:0". It returns the step
-// that is to have the focus, -1 for none.
+// change changes a form's steps as a button says: "add", "remove:2", "restore", "copy:2", "move:2:0". It returns the step that is to have
+// the focus, -1 for none.
 func change(f *view.Form, do string) int {
 	verb, rest, _ := strings.Cut(do, ":")
 	first, second, _ := strings.Cut(rest, ":")
@@ -375,7 +375,7 @@ func arrange(f *view.Form, order []int) {
 	}
 }
 
-// samples are the fields of the person of the trial.
+// samples are the fields of the example person.
 func samples(values url.Values) map[string]string {
 	fields := map[string]string{}
 	for name, all := range values {

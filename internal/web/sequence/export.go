@@ -29,6 +29,7 @@ type exported struct {
 	Session     string          `json:"id_sessione,omitempty"` // taken in, never written: another account has others
 	IfRunning   string          `json:"if_running,omitempty"`
 	StopOnReply bool            `json:"stop_on_reply,omitempty"`
+	Purpose     string          `json:"purpose,omitempty"` // "" is service
 	Steps       []puntuale.Step `json:"steps"`
 }
 
@@ -37,7 +38,11 @@ func exportSequence(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(exported{Name: found.Name, IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Steps: found.Steps}, "", "  ")
+	file := exported{Name: found.Name, IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Steps: found.Steps}
+	if found.Purpose != puntuale.PurposeService {
+		file.Purpose = found.Purpose.String()
+	}
+	text, err := json.MarshalIndent(file, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write sequence %d: %w", found.ID, err)
 	}
@@ -82,8 +87,8 @@ func importSequence(v *page.Request) error {
 
 const faultSequenceNotExported puntuale.ReasonCode = "sequence.not_exported"
 
-// readExported reads a file that an export wrote. It refuses members that it does not know. A step must say when it leaves:
-// else a slip of a pen would send at once.
+// readExported reads a file that an export wrote. It refuses members that it does not know. A step must say when it leaves: otherwise a
+// small mistake would send at once.
 func readExported(text string) (in exported, faults []puntuale.Fault, err error) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "\uFEFF")
 	if text == "" {
@@ -117,16 +122,17 @@ func takeIn(ctx context.Context, c *control.Client, text string) (control.Sequen
 	if err != nil {
 		return control.Sequence{}, err
 	}
-	return c.CreateSequence(ctx, control.NewSequence{Name: in.Name, Session: in.Session, IfRunning: in.IfRunning, StopOnReply: in.StopOnReply, Steps: in.Steps, Faults: faults}, control.Once[control.Sequence]{})
+	return c.CreateSequence(ctx, control.NewSequence{Name: in.Name, Session: in.Session, IfRunning: in.IfRunning, StopOnReply: in.StopOnReply, Purpose: in.Purpose, Steps: in.Steps, Faults: faults}, control.Once[control.Sequence]{})
 }
 
-// mend opens the editor with a sequence that was taken in, where something is wrong with it.
+// mend opens the editor with an imported sequence that has faults.
 func mend(v *page.Request, text string, refused *puntuale.Error) error {
 	in, _, err := readExported(text)
 	if err != nil {
 		return err
 	}
-	f := draftForm(puntuale.Sequence{Name: in.Name, IfRunning: puntuale.IfRunning(in.IfRunning), StopOnReply: in.StopOnReply, Steps: in.Steps[:min(len(in.Steps), puntuale.MaxSteps)]})
+	purpose, _ := puntuale.ParsePurpose(in.Purpose) // another word is refused
+	f := draftForm(puntuale.Sequence{Purpose: purpose, Name: in.Name, IfRunning: puntuale.IfRunning(in.IfRunning), StopOnReply: in.StopOnReply, Steps: in.Steps[:min(len(in.Steps), puntuale.MaxSteps)]})
 	e, err := editor(v, f, -1)
 	if err != nil {
 		return err

@@ -9,8 +9,7 @@ import (
 	"puntuale"
 )
 
-// unfinished reports a fault of what nobody has written yet, which is said when the sequence is saved and not while it is
-// being written.
+// unfinished reports whether a fault is only about an empty field. Such faults are shown on saving, and not while a person writes.
 func unfinished(f puntuale.Fault) bool {
 	switch f.Code {
 	case puntuale.FaultRequired, puntuale.FaultSequenceNothingToShow, puntuale.FaultSequenceNothingToShowOrTemplate:

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// tryFile says what the address of a step's file leads to, while the step is being written.
+// tryFile shows what is at the address of a step's file, while a person writes the step.
 func tryFile(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -41,7 +41,7 @@ func tryFile(v *page.Request) error {
 	return v.Show(FileFacts(note))
 }
 
-// fileRefusal is why a file cannot be sent, and for an address that nobody else can reach what would be needed.
+// fileRefusal says why a file cannot be sent. For an address that is not public, it also says what to do.
 func fileRefusal(v *page.Request, e *puntuale.SendError) string {
 	says := v.Frame.Language.Says(e.Reason)
 	if e.Reason.Code == puntuale.ReasonFileAddress {
@@ -62,7 +62,7 @@ func officialMost(kind string) int64 {
 	return 100 << 20
 }
 
-// size writes a number of bytes as people read it.
+// size writes a number of bytes in a readable form.
 func size(v *page.Request, n int64) string {
 	switch {
 	case n >= 1<<20:

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "puntuale/internal/web/view"
 
-// FileNote is what an address of a file leads to, or why to none.
+// FileNote shows what is at the address of a file, or why there is nothing.
 type FileNote struct {
 	Tone string // ok, info, warn
 	Kind string // "image/jpeg"; "" nothing was found

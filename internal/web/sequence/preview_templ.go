@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Preview is the person of the trial, what is wrong with the sequence, and which messages would leave when.
+// Preview shows the example person, the faults of the sequence, and the messages with their moments.
 func Preview(f *view.Form, t Try) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -122,7 +122,7 @@ func sampleNames(t Try) []string {
 	return names
 }
 
-// dateNames are the fields that hold dates, from which a step may be reckoned.
+// dateNames are the fields that hold dates, which may be the anchor of a step.
 func dateNames(t Try) []string {
 	names := []string{}
 	for _, f := range t.Fields {

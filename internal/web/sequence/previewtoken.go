@@ -11,17 +11,17 @@ import (
 	"puntuale/internal/control"
 )
 
-// previewToken stands for a preview that somebody looked at: which messages would go to which number, and when. It goes with
-// the form, so that nothing is started that was not on the screen. It guards against a slip and not against its sender, who
-// may start anything: so it needs no seal.
+// previewToken stands for a preview that somebody looked at: which messages would go to which number, and when. It goes with the form, so
+// that nothing is started that was not on the screen. It protects against mistakes, and not against its sender, who may start anything. So
+// it needs no seal.
 type previewToken struct {
 	what string // hash of all but the moments
 	at   time.Time
 	due  []time.Time
 }
 
-// tokenOf is what a preview shows. Who is in the blacklist belongs to it; what is running does not, so that a form that is
-// sent twice is answered twice.
+// tokenOf makes the token of a preview. It includes whether the number is in the blacklist. It does not include running messages, so that a
+// form that is sent twice gets an answer twice.
 func tokenOf(call control.StartCall, p control.Preview, standing control.RecipientStatus, now time.Time) previewToken {
 	s := previewToken{at: now}
 	steps := []any{call.Sequence, call.Phone, string(call.Body), standing.Blacklisted}
@@ -47,11 +47,11 @@ func (s previewToken) String() string {
 	return strings.Join(parts, ".")
 }
 
-// mostRead is how long a preview stays good.
+// mostRead is how long a preview stays valid.
 const mostRead = time.Hour
 
-// shownBy reports whether a preview that a form names is this one. A message that counts from the start may be later by the
-// time that the reader took, and no more. Where a day or the hours of sending ended meanwhile, it is another preview.
+// shownBy reports whether a preview that a form names is this one. A message that counts from the start may be later by the time that the
+// reader took, and no more. If a day or a window ended meanwhile, it is another preview.
 func (s previewToken) shownBy(text string) bool {
 	parts := strings.Split(text, ".")
 	if len(parts) != len(s.due)+2 || parts[0] != s.what {
@@ -72,7 +72,7 @@ func (s previewToken) shownBy(text string) bool {
 	return s.within(moments[1:], took)
 }
 
-// within reports whether every message is where it was, or later by at most so many seconds.
+// within reports whether every message has the same moment, or is later by at most so many seconds.
 func (s previewToken) within(was []int64, took int64) bool {
 	for i, due := range s.due {
 		if later := due.Unix() - was[i]; later < 0 || later > took {

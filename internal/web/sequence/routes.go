@@ -1,4 +1,5 @@
-// Package sequence is the pages of sequences: the list, the editor, previews, starting by hand, templates, examples of calls, import and export.
+// Package sequence has the pages of sequences: the list, the editor, previews, starting by hand, templates, examples of calls, import and
+// export.
 package sequence
 
 import (

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// sequenceRoutes are the pages of sequences: the heart of a client's dashboard.
+// sequenceRoutes are the pages of sequences.
 var sequenceRoutes = []page.Route{
 	page.Get("/c/{client}/sequences", page.ClientSide, puntuale.Reader, sequences),
 	page.Get("/c/{client}/sequences/new", page.ClientSide, puntuale.Staff, newSequence),
@@ -28,7 +28,7 @@ var sequenceRoutes = []page.Route{
 	page.Post("/c/{client}/sequences/{id}/delete", page.ClientSide, puntuale.Staff, "sequence.delete", deleteSequence),
 }
 
-// sequences is the list. To htmx, which asks while one types, it is the list alone.
+// sequences is the list. For htmx, which asks while a person types, it sends only the list.
 func sequences(v *page.Request) error {
 	l, err := sequenceList(v, "/sequences")
 	if err != nil {
@@ -56,7 +56,7 @@ func sequenceRows(rows []control.Sequence) []SequenceRow {
 	return out
 }
 
-// sequence shows one sequence as it would go for somebody, and how to start it from elsewhere.
+// sequence shows what one sequence does for a person, and how a program starts it.
 func sequence(v *page.Request) error {
 	found, err := v.Client.Sequence(v.Ctx(), v.Path("id"))
 	if err != nil {
@@ -92,7 +92,7 @@ func sessionText(id puntuale.SessionID) string {
 	return id.String()
 }
 
-// try rehearses the sequence of a form for the person that it names.
+// try rehearses the sequence of a form for the person in the form.
 func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	done, err := v.Client.Rehearse(v.Ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
 	if err != nil {
@@ -108,7 +108,7 @@ func try(v *page.Request, f *view.Form, r control.NewSequence) (Try, error) {
 	return t, nil
 }
 
-// example fills what is not known of a person with what reads well; what was left empty on purpose stays empty.
+// example fills unknown fields of the person with good examples. Fields that were left empty on purpose stay empty.
 func example(v *page.Request, f *view.Form, fields []puntuale.Field) {
 	for _, field := range fields {
 		name := "fields." + field.Name
@@ -140,7 +140,7 @@ func newSequence(v *page.Request) error {
 	return edit(v, found)
 }
 
-// beginning is a sequence to begin with: an example that its asker knows, or one empty step.
+// beginning is a sequence to begin with: an example, or one empty step.
 func beginning(v *page.Request) puntuale.Sequence {
 	timing := func(amount int, unit puntuale.Unit, d puntuale.Direction, anchor, at string) puntuale.Timing {
 		return puntuale.Timing{Anchor: anchor, Offset: puntuale.Offset{Amount: amount, Unit: unit, Direction: d}, At: at}
@@ -188,7 +188,7 @@ func edit(v *page.Request, found control.Sequence) error {
 	return v.Show(SequenceEdit(e))
 }
 
-// editor is everything that the editor shows with a form. at is the step that gets the focus.
+// editor makes everything that the editor shows with a form. at is the step that gets the focus.
 func editor(v *page.Request, f *view.Form, at int) (Editor, error) {
 	e := Editor{Form: f, ID: f.Value("id"), Steps: stepCount(f), At: at}
 	var err error
@@ -245,7 +245,7 @@ func draft(v *page.Request) error {
 	return v.Show(SequenceEdit(e))
 }
 
-// refused shows a sequence's form with what is wrong with it.
+// refused shows a sequence's form with its faults.
 func refused(v *page.Request, err error, f *view.Form) error {
 	if e, _ := page.Refusal(err); e == nil {
 		return err
@@ -257,7 +257,7 @@ func refused(v *page.Request, err error, f *view.Form) error {
 	return v.Again(atTexts(err), f, SequenceForm(e), SequenceEdit(e), draftFields(f)...)
 }
 
-// atTexts puts the fault of a step without anything to send where its text would be.
+// atTexts moves the fault of a step without content to its text field.
 func atTexts(err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -324,7 +324,7 @@ func copySequence(v *page.Request) error {
 	}
 	name := []rune(v.T("sequence.copy_name", "Name", found.Name))
 	made, err := v.Client.CreateSequence(v.Ctx(), control.NewSequence{Name: string(name[:min(len(name), puntuale.MaxName)]), Session: sessionText(found.Session),
-		IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Steps: found.Steps}, control.Once[control.Sequence]{})
+		IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Purpose: found.Purpose.String(), Steps: found.Steps}, control.Once[control.Sequence]{})
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func copySequence(v *page.Request) error {
 	return v.Redirect(sequenceAddress(v, made.ID) + "/edit")
 }
 
-// deleteSequence deletes one; with messages pending it asks what becomes of them first.
+// deleteSequence deletes one; if messages are pending, it first asks what to do with them.
 func deleteSequence(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -359,7 +359,7 @@ func deleteSequence(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/sequences")
 }
 
-// defaults are the sessions of which a sequence is a default one.
+// defaults are the sessions that have the sequence as a default one.
 type defaults struct{ names, start, stop []string }
 
 func defaultsOf(v *page.Request, id puntuale.SequenceID) (d defaults, err error) {
@@ -400,7 +400,7 @@ func compareSequence(v *page.Request, err error, f *view.Form, id string) error 
 		return missing
 	}
 	v.Compare(err, f, found.Version(), sequenceAddress(v, found.ID)+"/edit")
-	v.Differ(f, draftForm(found.Sequence), page.Label{Name: "name", Key: "sequence.name"})
+	v.Differ(f, draftForm(found.Sequence), page.Label{Name: "name", Key: "sequence.name"}, page.Label{Name: "purpose", Key: "purpose.label"})
 	mine := readDraft(f)
 	ctx := view.With(v.Ctx(), v.Frame)
 	for i := range max(len(mine.Steps), len(found.Steps)) {

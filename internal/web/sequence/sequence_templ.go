@@ -208,7 +208,7 @@ func Sequences(l SequenceList) templ.Component {
 	})
 }
 
-// sequenceSearch searches while one types, and without scripts with a button.
+// sequenceSearch searches while a person types, or, without scripts, by a button.
 func sequenceSearch(l SequenceList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -667,7 +667,7 @@ func SequenceTable(l SequenceList) templ.Component {
 // beginningsOf are the examples, by the name that an address gives them.
 var beginningsOf = []struct{ like, icon string }{{"appointment", "calendar-event"}, {"welcome", "message-circle"}, {"expiry", "hourglass"}}
 
-// beginnings are first steps: examples to change, an empty sequence, or one from a file.
+// beginnings are ways to begin: an example, an empty sequence, or a file.
 func beginnings() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -814,7 +814,7 @@ func beginnings() templ.Component {
 	})
 }
 
-// SequenceShow is one sequence: what it does for somebody, and how a program starts it.
+// SequenceShow is one sequence: what it does for a person, and how a program starts it.
 func SequenceShow(p SequencePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1295,7 +1295,7 @@ func SequenceShow(p SequencePage) templ.Component {
 	})
 }
 
-// Snippets are pieces of programs, each behind its name.
+// Snippets are calls in several programming languages, each behind its name.
 func Snippets(all []Snippet) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1427,7 +1427,7 @@ func Snippets(all []Snippet) templ.Component {
 	})
 }
 
-// SequenceDelete asks before a sequence is deleted, and what becomes of its pending messages when there are some.
+// SequenceDelete asks before a sequence is deleted, and what to do with its pending messages.
 func SequenceDelete(p SequencePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1550,7 +1550,7 @@ func SequenceDelete(p SequencePage) templ.Component {
 	})
 }
 
-// SequenceDeletePage asks the same without scripts.
+// SequenceDeletePage asks the same question on a page, for browsers without scripts.
 func SequenceDeletePage(p SequencePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

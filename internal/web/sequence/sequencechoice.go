@@ -5,12 +5,12 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// whichRoutes lead to a start by hand from where no sequence is named.
+// whichRoutes are the pages on which a person chooses a sequence to start.
 var whichRoutes = []page.Route{
 	page.Get("/c/{client}/start", page.ClientSide, puntuale.Staff, which),
 }
 
-// which asks which sequence is to be started. To htmx, which asks while one types, it is the list alone.
+// which asks for the sequence to start. For htmx, which asks while a person types, it sends only the list.
 func which(v *page.Request) error {
 	l, err := sequenceList(v, "/start")
 	if err != nil {
@@ -29,5 +29,5 @@ func which(v *page.Request) error {
 	return v.Show(WhichSequence(l))
 }
 
-// recentRows is how many sequences that were started lately stand above all others.
+// recentRows is how many recently started sequences are shown above all others.
 const recentRows = 5

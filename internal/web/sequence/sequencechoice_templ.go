@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// WhichSequence asks which sequence is to be started by hand.
+// WhichSequence asks which sequence to start by hand.
 func WhichSequence(l SequenceList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -174,7 +174,7 @@ func WhichSequence(l SequenceList) templ.Component {
 	})
 }
 
-// SequenceChoice is the list alone: of many, those that were started lately stand above.
+// SequenceChoice is only the list. If it is long, recently started sequences are above the others.
 func SequenceChoice(l SequenceList) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -30,18 +30,18 @@ type SequenceList struct {
 	Recent       []SequenceRow // started lately, the latest first
 }
 
-// None reports that the client has no sequence.
+// None reports whether the client has no sequence.
 func (l SequenceList) None() bool { return len(l.Rows) == 0 && l.Cursor == "" && l.Text == "" }
 
-// manySequences are more than one looks through without a search.
+// manySequences is from how many sequences on a person needs a search.
 const manySequences = 8
 
-// Long reports that this is the beginning of a list of many.
+// Long reports whether this is the first page of a long list.
 func (l SequenceList) Long() bool {
 	return l.Cursor == "" && l.Text == "" && (l.Next != "" || len(l.Rows) > manySequences)
 }
 
-// address is the page with what was searched for.
+// address is the page with the present search.
 func (l SequenceList) address() string {
 	if l.Text == "" {
 		return l.URL
@@ -88,7 +88,7 @@ func (e Editor) gone() (names []string) {
 	return names
 }
 
-// Editor is a sequence's form, and what surrounds it.
+// Editor is a sequence's form, with everything around it.
 type Editor struct {
 	Form      *view.Form
 	ID        string // "" of a new one
@@ -99,7 +99,7 @@ type Editor struct {
 	Sessions  []puntuale.Session
 }
 
-// Try is what a sequence would do for somebody.
+// Try is the result of a rehearsal for a person.
 type Try struct {
 	Steps    []puntuale.Step
 	Messages []puntuale.PlannedMessage
@@ -142,14 +142,14 @@ type Starting struct {
 type Started struct {
 	puntuale.Sequence
 	Messages    []puntuale.MessageDetail
-	Skipped     []int  // numbers of steps, from 1
-	Running     string // what the sequence does where it is running already, and it was; "" it was not
-	Blacklisted bool   // the number, as things are
-	Phone       string // address of the simulated phone; "" the messages go to a real one
+	Skipped     []int                                      // numbers of steps, from 1
+	Running     string                                     // what the sequence does where it is running already, and it was; "" it was not
+	Blacklisted bool                                       // the number, as things are
+	Unwanted    map[puntuale.MessageID]puntuale.ReasonCode // those that will not leave, and why
+	Phone       string                                     // address of the simulated phone; "" the messages go to a real one
 }
 
-// fieldNames lists what the editor offers: the fields that there are, and what most people need, by its name in the reader's
-// language.
+// fieldNames lists the fields that the editor offers: the sequence's own, and usual ones in the reader's language.
 func (e Editor) fieldNames(person, day string) []string {
 	names := []string{}
 	for _, f := range e.Try.Fields {
@@ -164,12 +164,12 @@ func (e Editor) fieldNames(person, day string) []string {
 	return names
 }
 
-// hasDate reports whether the sequence has a field for a day already.
+// hasDate reports whether the sequence has a field with a date.
 func (e Editor) hasDate(usual string) bool {
 	return slices.ContainsFunc(e.Try.Fields, func(f puntuale.Field) bool { return f.Kind == puntuale.FieldDate || f.Name == usual })
 }
 
-// isDate reports whether a field that is offered holds a date; usual is the one that is proposed.
+// isDate reports whether a field that is offered holds a date; usual is the proposed field.
 func (e Editor) isDate(name, usual string) bool {
 	for _, f := range e.Try.Fields {
 		if f.Name == name {
@@ -179,7 +179,7 @@ func (e Editor) isDate(name, usual string) bool {
 	return name == usual
 }
 
-// anchors are the fields from which a step may count: its own, and those that hold dates. Without any it is the usual one.
+// anchors are the fields from which a step may count: its own, and those that hold dates. If there are none, it is the usual one.
 func (e Editor) anchors(own, usual string) []string {
 	var names []string
 	add := func(name string) {
@@ -199,7 +199,7 @@ func (e Editor) anchors(own, usual string) []string {
 	return names
 }
 
-// anchor is the chosen anchor. One that was typed as new is chosen.
+// anchor is the chosen anchor. A new field that was typed is the chosen one.
 func (e Editor) anchor(step string) string {
 	anchor := e.Form.Value(step + ".timing.anchor")
 	if typed := strings.Trim(e.Form.Value(step+".timing.anchor_new"), "{} "); anchor == "+" && typed != "" && e.Form.Fault(step+".timing.anchor") == "" {
@@ -208,8 +208,8 @@ func (e Editor) anchor(step string) string {
 	return view.Or(anchor, puntuale.AnchorStart)
 }
 
-// startWords is the key of what a step's choice of an anchor calls the start. Nothing that the editor offers comes before
-// the start. A sequence that a program made may say so: then its sentence has to read well.
+// startWords is the key of the text for the anchor "start". The editor offers no step before the start. But a program may have made such a
+// sequence, and then the sentence must read well.
 func (e Editor) startWords(step string) string {
 	switch e.Form.Value(step + ".timing.offset.direction") {
 	case string(puntuale.Before), "at":
@@ -220,7 +220,7 @@ func (e Editor) startWords(step string) string {
 	return "timing.start"
 }
 
-// faultWithin reports whether a part of a step has a fault, which says more than one of the step as a whole.
+// faultWithin reports whether a part of a step has a fault, which is more exact than a fault of the whole step.
 func (e Editor) faultWithin(step string) bool {
 	for _, part := range []string{".text", ".media", ".media_name", ".latitude", ".longitude", ".template"} {
 		if e.Form.Fault(step+part) != "" {
@@ -230,7 +230,7 @@ func (e Editor) faultWithin(step string) bool {
 	return false
 }
 
-// fine reports whether a step has anything set that most do not need.
+// fine reports whether a step uses settings that most people do not need.
 func (e Editor) fine(step string) bool {
 	for _, part := range []string{".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.valid_for.amount", ".on_uncertain"} {
 		if v := e.Form.Value(step + part); v != "" || e.Form.Fault(step+part) != "" {
@@ -241,7 +241,7 @@ func (e Editor) fine(step string) bool {
 	return past != "" && past != string(puntuale.PastSkip)
 }
 
-// action is where the form is sent.
+// action is the address to which the form is sent.
 func (e Editor) action(ctx context.Context) string {
 	if e.ID != "" {
 		return view.Base(ctx) + "/sequences/" + e.ID
@@ -249,7 +249,7 @@ func (e Editor) action(ctx context.Context) string {
 	return view.Base(ctx) + "/sequences"
 }
 
-// StepWords is a step in one text: what it says, and when it leaves. "" where there is no such step.
+// StepWords is a step in one text: what it says, and when it leaves. "" if there is no such step.
 func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
 	if i >= len(steps) {
 		return ""
@@ -339,7 +339,7 @@ type day struct {
 	events []event
 }
 
-// days are the plan as people see it: day by day, in the order in which it would happen.
+// days are the plan day by day, in the order of the moments.
 func (t Try) days(ctx context.Context) (days []day) {
 	events := []event{{at: t.Now, mark: view.T(ctx, "preview.start")}}
 	for _, d := range t.Dates {
@@ -366,7 +366,7 @@ func (t Try) days(ctx context.Context) (days []day) {
 	return days
 }
 
-// moved reports whether a window moved the message away from the moment that was wished for.
+// moved reports whether a window moved the message away from its wanted moment.
 func (e event) moved() bool {
 	return e.message != nil && !e.message.Desired.IsZero() && e.message.Due.Sub(e.message.Desired).Abs() >= time.Minute
 }
@@ -380,11 +380,10 @@ type note struct {
 
 var atStep = regexp.MustCompile(`^body\.steps\[(\d+)\]`)
 
-// unseen are the fields without which a step is not in the preview, and whose lack does not show.
+// unseen are the fields without which a step is missing in the preview, although no fault shows that.
 var unseen = map[string]bool{".media": true, ".latitude": true, ".template": true}
 
-// notes are what is or will be wrong: faults of steps and of the values passed, moments in the past, fields that no call
-// passes.
+// notes are present and future problems: faults of steps and of the values passed, moments in the past, fields that no call passes.
 func (t Try) notes(ctx context.Context) (all []note) {
 	seen := map[string]bool{}
 	add := func(n note) {
@@ -421,7 +420,7 @@ func (t Try) notes(ctx context.Context) (all []note) {
 	return all
 }
 
-// bubbleOf is a message as it looks to who receives it.
+// bubbleOf is a message as its recipient sees it.
 func bubbleOf(c puntuale.Content) view.BubbleContent {
 	b := view.BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, In: true}
 	if c.MediaURL != "" {

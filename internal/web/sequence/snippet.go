@@ -21,8 +21,8 @@ func snippets(v *page.Request, s control.Sequence, f *view.Form) []Snippet {
 	return []Snippet{{Name: "curl", Text: c.curl()}, {Name: "JavaScript", Text: c.script()}, {Name: "PHP", Text: c.php()}, {Name: "Python", Text: c.python()}}
 }
 
-// apiAddress is where the client's programs call: at the partner's own host name where it has one. Every reader of the page
-// gets the same address.
+// apiAddress is the address for the client's programs: at the partner's own host name if it has one. Every reader of the page gets the same
+// address.
 func apiAddress(v *page.Request) string {
 	if host := v.Person.Host().Brand.Host; host != "" {
 		return "https://" + host
@@ -30,13 +30,13 @@ func apiAddress(v *page.Request) string {
 	return cmp.Or(v.Site.Control.Public(), page.ReadAt(v.HTTP))
 }
 
-// call is a start as it is written in languages of programs. Addresses hold no quotes: hosts and ids have none.
+// call is a start in several programming languages. Addresses contain no quotes, because hosts and ids have none.
 type call struct {
 	address       string
 	names, values []string
 }
 
-// literal writes a text in double quotes, as JSON, JavaScript and Python read it.
+// literal writes a text in double quotes, in the form of JSON, JavaScript and Python.
 func literal(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

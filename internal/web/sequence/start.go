@@ -35,8 +35,8 @@ func startPage(v *page.Request) error {
 	return v.Show(SequenceStart(Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
 }
 
-// startByHand shows what a start would do, and does it once that was seen. The form that is posted names the preview on the
-// screen. If it names another one, the new one is shown first.
+// startByHand shows what a start would do, and does it after the person saw that. The form that is posted names the preview on the screen.
+// If it names another one, the new one is shown first.
 func startByHand(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -80,7 +80,7 @@ func startByHand(v *page.Request) error {
 	return v.Show(SequenceStart(page))
 }
 
-// start starts what was seen, and leads to a page that can be loaded again.
+// start starts the previewed run, and leads to a page that can be loaded again.
 func start(v *page.Request, found control.Sequence, call control.StartCall, page Starting, standing control.RecipientStatus) error {
 	started, err := v.Client.Start(v.Ctx(), call)
 	if err != nil {
@@ -129,6 +129,9 @@ func startedPage(v *page.Request) error {
 		}
 		page.Blacklisted = standing.Blacklisted
 	}
+	if page.Unwanted, err = v.Client.Unwanted(v.Ctx(), page.Messages); err != nil {
+		return err
+	}
 	session, err := v.Client.Session(v.Ctx(), first.Session.String())
 	if err == nil && session.Sandbox {
 		page.Phone = v.Frame.Place.Base + "/sessions/" + session.ID.String() + "/phone?" + url.Values{"phone": {first.Phone}}.Encode()
@@ -139,7 +142,7 @@ func startedPage(v *page.Request) error {
 	return v.Show(SequenceStarted(page))
 }
 
-// notYet is the preview of a form that is not filled in yet. It names wrong and missing fields; none is red.
+// notYet is the preview of a form that is not filled in yet. It names wrong and missing fields, but marks none in red.
 func notYet(v *page.Request, err error, starting Starting, fields []string) error {
 	e, _ := page.Refusal(err)
 	if e == nil {
@@ -162,7 +165,7 @@ func startFields(s control.Sequence) []string {
 	return fields
 }
 
-// startCall is the call of a form, as a program would make it.
+// startCall makes a start call from a form.
 func startCall(s control.Sequence, f *view.Form) control.StartCall {
 	body := map[string]json.RawMessage{}
 	put := func(name, text string) {
@@ -179,7 +182,7 @@ func startCall(s control.Sequence, f *view.Form) control.StartCall {
 	return control.StartCall{Sequence: id, Phone: f.Value("phone"), Fields: body, Body: whole, Scope: "POST /api/start/" + id, Key: f.Value("key")}
 }
 
-// picked is a day and a time as browsers give them, which the service's callers write the way people do.
+// picked is the layout of a day and a time that browsers send. Callers of the service use another one.
 func picked(text string) string {
 	at, err := time.Parse("2006-01-02T15:04", text)
 	if err != nil {
@@ -188,7 +191,7 @@ func picked(text string) string {
 	return at.Format("02/01/2006 15:04")
 }
 
-// fielded gives the faults of fields the names that they have in a form.
+// fielded changes the locations of faults into names of the form's fields.
 func fielded(err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || puntuale.CodeOf(err) != puntuale.CodeInvalid {

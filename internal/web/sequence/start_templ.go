@@ -111,7 +111,7 @@ func SequenceStart(s Starting) templ.Component {
 	})
 }
 
-// StartForm is its form. What it would do is asked again with each change.
+// StartForm is its form. Each change asks for the preview again.
 func StartForm(s Starting) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -202,7 +202,7 @@ func StartForm(s Starting) templ.Component {
 	})
 }
 
-// StartPreview is what would be sent, and the button that sends just that, which stands below the fields.
+// StartPreview shows the messages of the start, and, below the fields, the button that starts exactly these.
 func StartPreview(s Starting) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -631,8 +631,8 @@ func startNote(tone, key string) templ.Component {
 	})
 }
 
-// startInput asks for a field, by its name as people write it and below that as texts have it. A day is picked, unless the
-// present value is no date.
+// startInput asks for a field, with its readable name, and below that its name in texts. A day is picked, unless the present value is no
+// date.
 func startInput(f puntuale.Field, hint string, form *view.Form) view.Input {
 	in := view.Input{Name: "fields." + f.Name, Label: view.FieldName(f.Name), Hint: hint + " · {{" + f.Name + "}}", Need: f.Required, Auto: "off"}
 	if in.Kind = dateKind(f, form.Value(in.Name)); in.Kind == "datetime-local" {
@@ -641,7 +641,7 @@ func startInput(f puntuale.Field, hint string, form *view.Form) view.Input {
 	return in
 }
 
-// tells reports that there is something to say of single messages.
+// tells reports whether there is something to say about single messages.
 func (s Started) tells() bool {
 	return s.Blacklisted || s.Running != "" && s.Running != "skip" || len(s.Messages)+len(s.Skipped) > 0
 }
@@ -778,7 +778,7 @@ func SequenceStarted(s Started) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = view.MessageBadge(m, s.unwanted()).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = view.MessageBadge(m, s.Unwanted).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

@@ -10,13 +10,13 @@ import (
 	"puntuale"
 )
 
-// picker is a day and a time as browsers give and take them.
+// picker is the layout of a day and a time in browsers.
 const picker = "2006-01-02T15:04"
 
-// pickedForms are those that a picker can show: day first as people write it here, and year first.
+// pickedForms are the layouts that a picker can show: day first, and year first.
 var pickedForms = []string{picker, "2006-01-02 15:04", "02/01/2006 15:04", "2/1/2006 15:04"}
 
-// dateKind is the kind of input for a field: a picker for a date, but for what a picker cannot show, which stays text.
+// dateKind is the kind of input for a field: a picker for a date, or text if a picker cannot show the value.
 func dateKind(f puntuale.Field, value string) string {
 	if f.Kind != puntuale.FieldDate {
 		return "text"
@@ -30,7 +30,7 @@ func dateKind(f puntuale.Field, value string) string {
 	return "text"
 }
 
-// asPicked writes a value the way that an input of the kind takes it.
+// asPicked writes a value in the form that an input of this kind takes.
 func asPicked(kind, value string) string {
 	if kind != "datetime-local" {
 		return value
@@ -51,7 +51,7 @@ func fieldLabel(ctx context.Context, name string) string {
 	return view.T(ctx, "start.phone")
 }
 
-// nothing is why a timeline is empty. Only what is said above it can be mended; what nobody has written yet is no fault.
+// nothing says why a timeline is empty. Faults are shown above it. An empty field is no fault.
 func (t Try) nothing(ctx context.Context) string {
 	switch {
 	case slices.ContainsFunc(t.notes(ctx), func(n note) bool { return n.tone == "bad" }):
@@ -70,7 +70,7 @@ func (s Starting) notYet() string {
 	return "start.not_yet"
 }
 
-// heading says in a word what a start did.
+// heading says in a few words what a start did.
 func (s Started) heading() string {
 	switch {
 	case s.Running == "skip":
@@ -79,14 +79,6 @@ func (s Started) heading() string {
 		return "start.nothing_planned"
 	}
 	return "start.done"
-}
-
-// unwanted are the numbers of a start that are in the blacklist: one, or none.
-func (s Started) unwanted() map[string]bool {
-	if !s.Blacklisted || len(s.Messages) == 0 {
-		return nil
-	}
-	return map[string]bool{s.Messages[0].Phone: true}
 }
 
 func (s Started) summary(ctx context.Context) string {
@@ -100,7 +92,7 @@ func (s Started) summary(ctx context.Context) string {
 	return view.T(ctx, "start.done_text", "N", len(s.Messages), "Phone", phone)
 }
 
-// outcome is why a message did not leave; zero where nothing is to be said.
+// outcome is why a message did not leave; zero if there is nothing to say.
 func outcome(m puntuale.MessageDetail) puntuale.Reason {
 	if m.State == puntuale.Failed {
 		return m.Reason

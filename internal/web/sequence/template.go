@@ -104,7 +104,7 @@ func templateEditor(v *page.Request, f *view.Form) (TemplateEditor, error) {
 	return e, err
 }
 
-// templateStep is a step that shows a template's content.
+// templateStep makes a step that shows a template's content.
 func templateStep(t puntuale.Template) puntuale.Step {
 	return puntuale.Step{Text: t.Text, Media: t.Media, MediaName: t.MediaName, Latitude: t.Latitude, Longitude: t.Longitude,
 		Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
@@ -184,7 +184,7 @@ func templateFields(f *view.Form) []string {
 	return all
 }
 
-// draftTemplate shows a template's form anew: with the places of another approved template, or as it would look.
+// draftTemplate shows a template's form again: with the places of another approved template, or with the new preview.
 func draftTemplate(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {

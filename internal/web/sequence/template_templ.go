@@ -30,14 +30,14 @@ type TemplateList struct {
 	Networks     []Network
 }
 
-// Network is the templates of one Official session.
+// Network has the templates of one Official session.
 type Network struct {
 	Session puntuale.Session
 	Synced  time.Time // zero: not heard of yet
 	All     []puntuale.NetworkTemplate
 }
 
-// TemplateEditor is a template's form, and what surrounds it.
+// TemplateEditor is a template's form, with everything around it.
 type TemplateEditor struct {
 	Form     *view.Form
 	ID       string // "" of a new one
@@ -312,7 +312,7 @@ func Templates(l TemplateList) templ.Component {
 	})
 }
 
-// network says in a few words what Meta has for a session, and leads to the list.
+// network says in a few words which templates Meta has for a session, and links to the list.
 func network(n Network) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -500,7 +500,7 @@ type statusCount struct {
 	n      int
 }
 
-// counts are those of each state, the most first.
+// counts are the numbers of templates in each state, the largest first.
 func (n Network) counts() (all []statusCount) {
 	for _, t := range n.All {
 		i := slices.IndexFunc(all, func(c statusCount) bool { return c.status == t.Status })
@@ -642,7 +642,7 @@ func TemplateEdit(e TemplateEditor) templ.Component {
 	})
 }
 
-// TemplateForm is a template's form, with its look beside it.
+// TemplateForm is a template's form, with the preview beside it.
 func TemplateForm(e TemplateEditor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1360,7 +1360,7 @@ func headerKind(format string) string {
 	return "media"
 }
 
-// place is one thing that an approved template leaves open.
+// place is one part that an approved template leaves open.
 type place struct {
 	part, at, label string
 	named           string // its name, where places have names
@@ -1368,7 +1368,7 @@ type place struct {
 	index           int    // of a button
 }
 
-// places are what the chosen template leaves open; of one that is not known, what is filled already.
+// places are what the chosen template leaves open; for an unknown template, the places that are filled already.
 func (e TemplateEditor) places() (all []place) {
 	if e.Chosen == nil {
 		return e.filled()
@@ -1510,7 +1510,7 @@ func TemplateDelete(f *view.Form, e TemplateEditor) templ.Component {
 	})
 }
 
-// TemplateDeletePage asks the same without scripts.
+// TemplateDeletePage asks the same question on a page, for browsers without scripts.
 func TemplateDeletePage(f *view.Form, e TemplateEditor) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

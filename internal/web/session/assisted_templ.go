@@ -251,7 +251,7 @@ func Assisted(a AssistedPage) templ.Component {
 	})
 }
 
-// assistedNotices say what the person has to know; all of them are read aloud when they come.
+// assistedNotices say what the person must know. Screen readers read them aloud when they appear.
 func assistedNotices() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -515,7 +515,7 @@ func assistedLink() templ.Component {
 	})
 }
 
-// assistedList is what the phone has taken, and then what is due.
+// assistedList shows the messages that the phone took, and then the due ones.
 func assistedList() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -828,7 +828,7 @@ func assistedContent() templ.Component {
 	})
 }
 
-// assistedHeld is a message that the phone took: WhatsApp opens with it, and the person says what came of it.
+// assistedHeld is a message that the phone took: WhatsApp opens with it, and the person reports the outcome.
 func assistedHeld() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1089,7 +1089,7 @@ func assistedHeld() templ.Component {
 	})
 }
 
-// assistedDevice is what can be done with the phone itself.
+// assistedDevice has the actions on the phone itself.
 func assistedDevice() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

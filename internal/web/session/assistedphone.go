@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/web/static"
 )
 
-// assistedRoutes are the app of a phone that a person sends from: its page, and what makes it installable. Its script calls
-// the devices' part of the API, see docs/device.md. Nothing that is served here belongs to a linked device.
+// assistedRoutes are the app of a phone that a person sends from: its page, and the files that make it installable. Its script calls the
+// devices' part of the API, see docs/device.md. Nothing that is served here belongs to a linked device.
 var assistedRoutes = []page.Route{
 	page.Get("/phone", page.Anyone, 0, assisted),
 	page.Get("/phone/manifest.webmanifest", page.Anyone, 0, assistedManifest),
@@ -26,8 +26,8 @@ var assistedRoutes = []page.Route{
 	page.Get("/phone/icon/{partner}/{mark}/{size}", page.Anyone, 0, sendAssistedIcon),
 }
 
-// assistedHost finds the partner whose looks the app has, and gives them to the page. It asks, in order: the host name, the
-// slug in the address, the person signed in, the pages that the browser saw last. There may be none.
+// assistedHost finds the partner whose brand the app shows, and gives them to the page. It asks, in order: the host name, the slug in the
+// address, the person signed in, the pages that the browser saw last. There may be none.
 func assistedHost(v *page.Request) (h puntuale.Host, err error) {
 	slug := v.Query("p")
 	h, err = v.Site.Accounts.PartnerAt(v.Ctx(), v.HTTP.Host, "")
@@ -51,15 +51,15 @@ func assistedHost(v *page.Request) (h puntuale.Host, err error) {
 
 func missing(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeNotFound }
 
-// assistedPage is the page for a partner. What differs between two visits of one browser does not stand in it.
+// assistedPage is the page for a partner. The page has nothing that differs between two visits of one browser.
 func assistedPage(v *page.Request, h puntuale.Host) AssistedPage {
 	return AssistedPage{Icon: assistedIcon(h, 192)}
 }
 
-// noMark stands for looks that nobody ever set.
+// noMark is the mark of a brand that nobody ever set.
 const noMark = "0"
 
-// assistedIcon is the address of the app's icon with so many pixels. It changes with the partner's looks.
+// assistedIcon is the address of the app's icon with so many pixels. It changes with the partner's brand.
 func assistedIcon(h puntuale.Host, size int) string {
 	return page.AssistedPath + "/icon/" + strconv.FormatInt(int64(h.Partner.ID), 10) + "/" + cmp.Or(h.Brand.Mark, noMark) + "/" + strconv.Itoa(size) + ".png"
 }
@@ -76,8 +76,8 @@ func assisted(v *page.Request) error {
 	return v.Show(Assisted(assistedPage(v, h)))
 }
 
-// assistedManifest says how the app is installed. An app on the screen of an iPhone has cookies of its own, so that its first
-// address names the partner.
+// assistedManifest says how the app is installed. An app on an iPhone's screen has separate cookies, so its first address names the
+// partner.
 func assistedManifest(v *page.Request) error {
 	h, err := assistedHost(v)
 	if err != nil {
@@ -119,8 +119,8 @@ func assistedManifest(v *page.Request) error {
 // assistedFiles are the files of package static that the page loads.
 var assistedFiles = []string{"tabler.css", "app.css", "theme.js", "app.js", "assisted.js", "alpine.js"}
 
-// assistedWorker is the service worker: what it keeps and says, and then its code. A hash of the page names what it keeps.
-// So any change to the page, its files or its looks brings a new worker.
+// assistedWorker is the service worker: first its list of files and its texts, and then its code. A hash of the page names its cache. So
+// any change to the page, its files or the brand brings a new worker.
 func assistedWorker(v *page.Request) error {
 	h, err := assistedHost(v)
 	if err != nil {
@@ -156,7 +156,7 @@ func assistedWorker(v *page.Request) error {
 	return give(v, "text/javascript; charset=utf-8", bytes.Join([][]byte{[]byte("const shell = "), words, []byte(";\n"), static.Content("assisted-worker.js")}, nil))
 }
 
-// sendAssistedIcon draws the app's icon. Its address changes with what it shows, so it is kept for good.
+// sendAssistedIcon draws the app's icon. Its address changes with the picture, so browsers may keep it for ever.
 func sendAssistedIcon(v *page.Request) error {
 	size, err := strconv.Atoi(strings.TrimSuffix(v.Path("size"), ".png"))
 	if err != nil || !isIconSize(size) || !strings.HasSuffix(v.Path("size"), ".png") {

@@ -33,7 +33,7 @@ func createByDevices(v *page.Request, f *view.Form) error {
 	return v.Redirect(sessionURL(v, made.ID))
 }
 
-// devicesOf is what the page of a session shows of its devices; nil where it has none by its kind.
+// devicesOf makes the part of a session's page about devices; nil for a session of another kind.
 func devicesOf(v *page.Request, s control.Session) (*DeviceSide, error) {
 	if !s.ByDevice() {
 		return nil, nil
@@ -50,7 +50,7 @@ func devicesOf(v *page.Request, s control.Session) (*DeviceSide, error) {
 	return side, nil
 }
 
-// phoneApp is the path of the phone app, which links with a code where one is given. What follows # stays in the browser.
+// phoneApp is the path of the phone app, which links with a code if one is given. The part after # stays in the browser.
 func phoneApp(v *page.Request, code string) string {
 	path, h := page.AssistedPath, v.Person.Host()
 	if !h.Brand.Confirmed && h.Partner.Slug != "" {
@@ -62,7 +62,7 @@ func phoneApp(v *page.Request, code string) string {
 	return path
 }
 
-// offerDevice offers a code that links a device. Who has the phone in hand goes on there.
+// offerDevice offers a code that links a device. On a phone, it leads directly to the app.
 func offerDevice(v *page.Request, s control.Session, f *view.Form) error {
 	offered, err := v.Client.Pair(v.Ctx(), s.ID.String(), control.Pairing{})
 	if err != nil {
@@ -80,7 +80,7 @@ func offerDevice(v *page.Request, s control.Session, f *view.Form) error {
 	return v.Redirect(sessionURL(v, offered.ID))
 }
 
-// tryDevices has one message due now, to a number that the person names: their own, to see how it is done.
+// tryDevices makes one message due now, to a number that the person gives. It is meant for their own number, as a try.
 func tryDevices(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -109,7 +109,7 @@ func tryDevices(v *page.Request) error {
 	return v.Redirect(sessionURL(v, found.ID))
 }
 
-// aDevice finds the one of the path.
+// aDevice finds the device of the path.
 func aDevice(v *page.Request) (control.Session, puntuale.Device, error) {
 	s, err := v.Client.Session(v.Ctx(), v.Path("id"))
 	if err == nil && !s.ByDevice() {

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// deviceActions are what can be done about the phones and programs that take a session's messages.
+// deviceActions are the actions on the phones and programs that take a session's messages.
 func deviceActions(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -90,7 +90,7 @@ func deviceActions(o OneSession) templ.Component {
 	})
 }
 
-// TryForm has a message due now, to one's own number.
+// TryForm makes a message due now, to the person's own number.
 func TryForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -176,7 +176,7 @@ func TryForm(o OneSession) templ.Component {
 	})
 }
 
-// linkPhone shows the code: to the phone at hand, to be scanned by another, and to be typed.
+// linkPhone shows the code: as a link for this phone, as a QR code for another, and as text.
 func linkPhone(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -369,7 +369,7 @@ func linkPhone(o OneSession) templ.Component {
 	})
 }
 
-// LinkPhoneForm offers a code. On a phone it leads on to the app at once.
+// LinkPhoneForm offers a code. On a phone, it leads directly to the app.
 func LinkPhoneForm(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -666,7 +666,7 @@ func deviceList(o OneSession) templ.Component {
 	})
 }
 
-// UnlinkDevice asks before a device is unlinked, and says what becomes of what it holds.
+// UnlinkDevice asks before a device is unlinked, and says what happens to the messages that it holds.
 func UnlinkDevice(s Sender, d puntuale.Device) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

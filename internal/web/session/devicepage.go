@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// DeviceSide is what a session has that devices send for.
+// DeviceSide is the part of a session that is about its devices.
 type DeviceSide struct {
 	Devices   []puntuale.Device
 	App       string     // the path of the phone app
@@ -16,7 +16,7 @@ type DeviceSide struct {
 	Try       *view.Form // nil until one was refused
 }
 
-// kindKey names what kind of device it is.
+// kindKey is the key of the name of a device's kind.
 func kindKey(d puntuale.Device) string {
 	if d.Assisted {
 		return "device.phone"
@@ -24,5 +24,5 @@ func kindKey(d puntuale.Device) string {
 	return "device.program"
 }
 
-// deviceURL is where a device of a session is unlinked.
+// deviceURL is the address at which a device is unlinked.
 func deviceURL(d puntuale.Device) string { return fmt.Sprintf("/devices/%d/unlink", d.ID) }

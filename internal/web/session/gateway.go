@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// gatewayRoutes are what a session that sends through a gateway has besides: its keys. It is tested like all sessions.
+// gatewayRoutes are the further pages of a session that sends through a gateway: its keys. The test is the same as for all sessions.
 var gatewayRoutes = []page.Route{
 	page.Get("/c/{client}/sessions/{id}/gateway", page.ClientSide, puntuale.Owner, gatewayKeys),
 	page.Post("/c/{client}/sessions/{id}/gateway", page.ClientSide, puntuale.Owner, "session.gateway", setGateway),
@@ -47,7 +47,7 @@ func gateway(v *page.Request) (Sender, error) {
 	return s, err
 }
 
-// gatewayKeys takes other keys. Those that are stored are never shown, and stay where nothing else is given.
+// gatewayKeys takes other keys. Stored keys are never shown. They stay if their fields are empty.
 func gatewayKeys(v *page.Request) error {
 	of, err := gateway(v)
 	if err != nil {
@@ -73,7 +73,7 @@ func setGateway(v *page.Request) error {
 	return v.Redirect(sessionURL(v, of.ID))
 }
 
-// testGateway asks the gateway about the number, and says what came of it on the session's page.
+// testGateway asks the gateway about the number, and shows the result on the session's page.
 func testGateway(v *page.Request, f *view.Form, of Sender) error {
 	tried, err := v.Client.TestSession(v.Ctx(), of.ID.String())
 	if err != nil {

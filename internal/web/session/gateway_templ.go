@@ -319,7 +319,7 @@ func GatewayKeys(f *view.Form, s Sender) templ.Component {
 	})
 }
 
-// GatewayKeysForm is its form. What is stored never comes back.
+// GatewayKeysForm is its form. Stored keys are never shown.
 func GatewayKeysForm(f *view.Form, s Sender) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -391,7 +391,7 @@ func GatewayKeysForm(f *view.Form, s Sender) templ.Component {
 	})
 }
 
-// gatewayCard is what can be done about a session's gateway besides linking.
+// gatewayCard has the actions on a session's gateway besides linking.
 func gatewayCard(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

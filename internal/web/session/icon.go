@@ -17,7 +17,7 @@ var iconSizes = []int{192, 512}
 
 func isIconSize(size int) bool { return slices.Contains(iconSizes, size) }
 
-// iconMemory is what it takes at most to draw an icon, in bytes.
+// iconMemory is the most memory that drawing an icon takes, in bytes.
 func iconMemory(logo []byte, size int) int64 {
 	config, _, err := image.DecodeConfig(bytes.NewReader(logo))
 	if err != nil {
@@ -26,8 +26,8 @@ func iconMemory(logo []byte, size int) int64 {
 	return int64(config.Width)*int64(config.Height)*8 + int64(size)*int64(size)*8
 }
 
-// drawIcon is a partner's logo on white, or a clock on its colour, as a PNG. What matters stays within the middle four
-// fifths: phones cut icons to circles.
+// drawIcon draws a partner's logo on white, or a clock on its colour, as a PNG. The important part is within the middle four fifths,
+// because phones cut icons to circles.
 func drawIcon(size int, colour string, logo []byte) []byte {
 	icon := image.NewNRGBA(image.Rect(0, 0, size, size))
 	picture, _, err := image.Decode(bytes.NewReader(logo))
@@ -41,7 +41,7 @@ func drawIcon(size int, colour string, logo []byte) []byte {
 	return b.Bytes()
 }
 
-// drawLogo draws a picture as large as fits into the middle, on white. Each pixel is the mean of what it covers.
+// drawLogo draws a picture as large as fits into the middle, on white. Each pixel is the mean of the area that it covers.
 func drawLogo(icon *image.NRGBA, picture image.Image) {
 	side, from := icon.Rect.Dx(), picture.Bounds()
 	scale := 0.66 * float64(side) / float64(max(from.Dx(), from.Dy())) // the diagonal of a square logo stays within the circle
@@ -53,7 +53,7 @@ func drawLogo(icon *image.NRGBA, picture image.Image) {
 	}
 }
 
-// mean is the colour, on white, of the square of a picture that begins at x and y. At least one pixel of it is looked at.
+// mean is the colour, on white, of the square of a picture that begins at x and y. It reads at least one pixel.
 func mean(picture image.Image, x, y, side float64) color.Color {
 	from := picture.Bounds()
 	var r, g, b, n float64
@@ -72,7 +72,7 @@ func mean(picture image.Image, x, y, side float64) color.Color {
 	return color.NRGBA64{uint16(r / n), uint16(g / n), uint16(b / n), 0xffff}
 }
 
-// drawClock draws the product's mark: a ring and two hands, in the ink that is read on the colour.
+// drawClock draws the product's mark: a ring and two hands, in the ink with the best contrast to the colour.
 func drawClock(icon *image.NRGBA, ground page.RGB) {
 	ink, side := page.ParseColour(page.InkOn(ground.String())), float64(icon.Rect.Dx())
 	const thick = 0.03 // half of a stroke, as part of the side
@@ -91,7 +91,7 @@ func drawClock(icon *image.NRGBA, ground page.RGB) {
 	}
 }
 
-// toLine is how far a point lies from the line between the middle and an end.
+// toLine is how far a point is from the line between the middle and an end.
 func toLine(x, y, endX, endY float64) float64 {
 	along := max(0, min(1, (x*endX+y*endY)/(endX*endX+endY*endY)))
 	return math.Hypot(x-along*endX, y-along*endY)

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// metaCard is what an Official session is to Meta: the test, the webhook's address, its templates, its keys.
+// metaCard shows an Official session's connection to Meta: the test, the webhook's address, its templates, its keys.
 func metaCard(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -323,7 +323,7 @@ func webhookAddress(m MetaSide) templ.Component {
 	})
 }
 
-// TestForm tries the connection, and says what came of it.
+// TestForm tries the connection, and shows the result.
 func TestForm(f *view.Form, o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -632,8 +632,8 @@ func setupHeading(ctx context.Context, replaces bool) string {
 	return view.T(ctx, "official.setup")
 }
 
-// OfficialForm is its form. Wrong values come back to be mended; stored keys never do. replaces: there are stored keys;
-// those whose field is left empty stay.
+// OfficialForm is its form. Wrong values come back for correction; stored keys never do. replaces says that there are stored keys. A key
+// with an empty field stays.
 func OfficialForm(f *view.Form, s Sender, replaces bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -900,7 +900,7 @@ func keyField(f *view.Form, name string, replaces bool) templ.Component {
 	})
 }
 
-// OfficialWebhook comes after the keys: what to tell Meta, and the test. verify is "" where the token stays as it was.
+// OfficialWebhook comes after the keys: what to enter at Meta, and the test. verify is "" if the token does not change.
 func OfficialWebhook(o OneSession, verify string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

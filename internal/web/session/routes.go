@@ -1,4 +1,5 @@
-// Package session is the pages of a client's numbers: linking them, Official numbers, gateways, devices, and the phone from which a person sends by hand.
+// Package session has the pages of a client's numbers: linking them, Official numbers, gateways, devices, and the phone from which a person
+// sends by hand.
 package session
 
 import (

@@ -29,7 +29,7 @@ var sessionRoutes = []page.Route{
 	page.Post("/c/{client}/sessions/{id}/delete", page.ClientSide, puntuale.Owner, "session.delete", deleteSession),
 }
 
-// sender is a session as pages show it. A person who may only look sees no code: it would link a phone.
+// sender is a session as pages show it. A reader sees no code, because a code can link a phone.
 func sender(v *page.Request, s control.Session) Sender {
 	shown := Sender{
 		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited,
@@ -132,7 +132,7 @@ func session(v *page.Request) error {
 	return v.Show(Session(o))
 }
 
-// liveLink tells the page of a session how linking goes: each new code, and each change of state.
+// liveLink tells the page of a session the progress of linking: each new code, and each change of state.
 func liveLink(v *page.Request) error {
 	id := v.Path("id")
 	if _, err := v.Client.Session(v.Ctx(), id); err != nil {
@@ -305,7 +305,7 @@ func setPace(v *page.Request) error {
 	return v.Redirect(sessionURL(v, changed.ID))
 }
 
-// others are the client's other sessions, which may take over what is pending.
+// others are the client's other sessions, which may take over pending messages.
 func others(v *page.Request, id puntuale.SessionID) ([]view.Option, error) {
 	rows, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
 	if err != nil {

@@ -383,7 +383,7 @@ func SenderBadge(s Sender) templ.Component {
 	})
 }
 
-// NewSession chooses what kind of session there is to be.
+// NewSession asks for the kind of a new session.
 func NewSession(f *view.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -549,7 +549,7 @@ func NewSessionForm(f *view.Form) templ.Component {
 	})
 }
 
-// Session is the page of one.
+// Session is the page of one session.
 func Session(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -952,7 +952,7 @@ func Session(o OneSession) templ.Component {
 	})
 }
 
-// LinkState says how far the session is from sending and what to do, and is told by itself of each change.
+// LinkState says how far the session is from sending and what to do. It updates itself.
 func LinkState(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1003,7 +1003,7 @@ func LinkState(o OneSession) templ.Component {
 	})
 }
 
-// LinkInside is what it says.
+// LinkInside is the changing part of a session's link.
 func LinkInside(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1536,7 +1536,7 @@ func linkActions(o OneSession) templ.Component {
 	})
 }
 
-// linkedActions are what can be done about a link.
+// linkedActions are the actions on a link.
 func linkedActions(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1905,7 +1905,7 @@ func SessionNameForm(o OneSession) templ.Component {
 	})
 }
 
-// SessionNamePage asks the same without scripts.
+// SessionNamePage asks the same on a page, for browsers without scripts.
 func SessionNamePage(o OneSession) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2333,7 +2333,7 @@ func PaceForm(o OneSession) templ.Component {
 	})
 }
 
-// DeleteSession asks before a session is deleted, and what becomes of its pending messages.
+// DeleteSession asks before a session is deleted, and what to do with its pending messages.
 func DeleteSession(f *view.Form, s Sender, others []view.Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Sender is a session as pages show it.
+// Sender is a session in the form for pages.
 type Sender struct {
 	puntuale.Session
 	State     puntuale.LinkState
@@ -24,10 +24,10 @@ type Sender struct {
 	StopName  string
 }
 
-// ToMeta reports whether the session speaks with Meta's servers.
+// ToMeta reports whether the session sends through Meta.
 func (s Sender) ToMeta() bool { return s.Type == puntuale.Official && !s.Sandbox }
 
-// Stamp changes with what the page of the session shows of its link. It holds nothing of a code.
+// Stamp changes when the page's part about the link changes. It reveals nothing about a code.
 func (s Sender) Stamp() string {
 	moment := func(t time.Time) int64 {
 		if t.IsZero() {
@@ -38,7 +38,7 @@ func (s Sender) Stamp() string {
 	return fmt.Sprintf("%s-%t-%d-%d", s.Word, s.Code != nil, moment(s.Until), moment(s.Limited))
 }
 
-// simulates reports whether the session's messages leave, to nobody.
+// simulates reports whether the session is a sandbox: its messages reach nobody.
 func (s Sender) simulates() bool { return s.Sandbox && s.State == puntuale.LinkOnline }
 
 // ToGateway reports whether the session sends through a gateway.
@@ -82,7 +82,7 @@ func (s Sender) icon() string {
 	return "alert-triangle"
 }
 
-// typeKey names what kind of session it is.
+// typeKey is the key of the name of the session's kind.
 func (s Sender) typeKey() string {
 	if s.ByDevice() {
 		return "session.type.device"
@@ -104,7 +104,7 @@ type OneSession struct {
 	NameForm  *view.Form
 }
 
-// MetaSide is what an Official session is to Meta.
+// MetaSide is the part of an Official session's page about Meta.
 type MetaSide struct {
 	puntuale.NetworkTemplates
 	Webhook   string // the whole address
@@ -113,7 +113,7 @@ type MetaSide struct {
 	Setup     bool // shown while the session is being set up
 }
 
-// TestResult is what came of trying the connection.
+// TestResult is the result of a test of the connection.
 type TestResult struct {
 	OK      bool
 	Message puntuale.Reason
@@ -139,10 +139,10 @@ func (o OneSession) paceForm() *view.Form {
 		"cold_per_day", fmt.Sprint(p.ColdPerDay), "jitter", fmt.Sprint(p.Jitter))
 }
 
-// StoredPace is the pace as a form that nobody touched shows it.
+// StoredPace is the stored pace, in the fields of a form.
 func (o OneSession) StoredPace() *view.Form { return o.paceForm() }
 
-// Choice is the name of a sequence that is offered, "" where it is not.
+// Choice is the name of an offered sequence, "" if it is not offered.
 func (o OneSession) Choice(id string) string {
 	for _, c := range o.Sequences {
 		if c.Value == id {

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// invitationRoutes are the page on which somebody who was invited sets a password. It has the looks of their partner.
+// invitationRoutes are the page on which somebody who was invited sets a password. It shows the brand of their partner.
 var invitationRoutes = []page.Route{
 	page.Get("/invitation", page.Anyone, 0, invitation),
 	page.Post("/invitation", page.Anyone, 0, page.Unaudited, acceptInvitation), // notes who joined by itself
@@ -23,7 +23,7 @@ func invitation(v *page.Request) error {
 	return v.Show(Invitation(view.NewForm("t", v.Query("t")), p.User().Email))
 }
 
-// spent says of an invitation that it is worth nothing any more.
+// spent shows the page of an invitation that is not valid any more.
 func spent(v *page.Request, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err

@@ -200,7 +200,7 @@ func InvitationForm(f *view.Form, email string) templ.Component {
 	})
 }
 
-// InvitationSpent says that a link is worth nothing any more.
+// InvitationSpent says that a link is not valid any more.
 func InvitationSpent(door string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

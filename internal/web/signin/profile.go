@@ -20,7 +20,7 @@ var profileRoutes = []page.Route{
 	page.Post("/me/second/codes", page.SignedIn, puntuale.Reader, "me.codes", renewCodes),
 }
 
-// mine is what the page shows besides its forms.
+// mine makes the page's content besides its forms.
 func mine(v *page.Request) Mine {
 	on, codes := v.Person.Second()
 	return Mine{User: v.Person.User(), Second: on, Codes: codes}
@@ -92,7 +92,7 @@ func secondPage(v *page.Request) error {
 	return v.Show(Second(view.NewForm(), SecondSecret{Secret: secret, URL: v.Person.SecondURL(secret)}))
 }
 
-// pendingSecret is the secret that is being set up; nil where none is, or its time is over.
+// pendingSecret is the secret that is being set up; nil if there is none, or if its time is over.
 func pendingSecret(v *page.Request) []byte {
 	var step secondStep
 	if json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), page.KeySecret)), &step) != nil || !step.Step.Open(puntuale.UnfinishedSecond, v.Person.User(), v.Now()) {
@@ -101,7 +101,7 @@ func pendingSecret(v *page.Request) []byte {
 	return step.Secret
 }
 
-// secret returns the one that is being set up, else a new one.
+// secret returns the secret that is being set up, or else a new one.
 func secret(v *page.Request) ([]byte, error) {
 	if secret := pendingSecret(v); secret != nil {
 		return secret, nil

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// Mine is what a person's own page shows. Its forms are nil until one was refused.
+// Mine is the content of a person's own page. Its forms are nil until one was refused.
 type Mine struct {
 	User         puntuale.User
 	Second       bool
@@ -1070,7 +1070,7 @@ func SecondForm(f *view.Form) templ.Component {
 	})
 }
 
-// RecoveryCodes shows codes for the day on which the phone is lost; they are shown only now.
+// RecoveryCodes shows the recovery codes, for the case that the phone is lost. They are shown only once.
 func RecoveryCodes(codes []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -33,7 +33,7 @@ var signinRoutes = []page.Route{
 	page.Post("/leave", page.PartnerSide, puntuale.Reader, "client.leave", leave),
 }
 
-// front leads everybody to where they belong.
+// front leads every person to the right first page.
 func front(v *page.Request) error {
 	if v.Person == nil {
 		return v.Redirect(v.SignInAddress())
@@ -41,10 +41,10 @@ func front(v *page.Request) error {
 	return v.Redirect(homeOf(v.Person))
 }
 
-// keepLooks remembers whose pages somebody saw, for those that belong to nobody. It decides nothing else.
+// keepLooks remembers the partner whose pages a person saw, for pages that belong to no partner. It gives no rights.
 func keepLooks(v *page.Request, p *account.Person) { v.KeepSlug(p.Host().Partner.Slug) }
 
-// dressAsBefore gives a page that belongs to nobody the looks that the browser saw last.
+// dressAsBefore gives a page that belongs to no partner the brand that the browser saw last.
 func dressAsBefore(v *page.Request) error {
 	slug := httpkit.SlugIn(v.HTTP, httpkit.LooksCookie)
 	if slug == "" {
@@ -59,7 +59,7 @@ func dressAsBefore(v *page.Request) error {
 	return nil
 }
 
-// keepDoor remembers by which page somebody came in.
+// keepDoor remembers on which partner's page a person signed in.
 func keepDoor(v *page.Request) {
 	c := &http.Cookie{Name: page.DoorCookie, Value: v.Path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
 	if c.Value == "" {
@@ -79,8 +79,7 @@ func homeOf(p *account.Person) string {
 	return "/partner"
 }
 
-// knownPartner finds the partner whose login page it is: by its slug in the path, or by its own host name. Nobody has to
-// be found.
+// knownPartner finds the partner of a sign-in page: by the slug in the path, or by the host name. There may be none.
 func knownPartner(v *page.Request) (puntuale.PartnerID, error) {
 	slug := v.Path("slug")
 	h, err := v.Site.Accounts.PartnerAt(v.Ctx(), v.HTTP.Host, slug)
@@ -136,7 +135,8 @@ func login(v *page.Request) error {
 	return v.Redirect("/login/choose")
 }
 
-// notIn shows the login page again: the same words for every reason but those that only who knows the password meets.
+// notIn shows the login page again: the words are the same for every reason, except reasons that only a person with the right password
+// sees.
 func notIn(v *page.Request, err error, f *view.Form) error {
 	part, page := LoginForm(f, v.Frame.Path), Login(f, v.Frame.Path)
 	switch {
@@ -166,7 +166,7 @@ func await(v *page.Request, steps []puntuale.PendingStep) error {
 	return nil
 }
 
-// passed goes on with a person whose password was right: to the second factor, where there is one.
+// passed continues after a right password: to the second factor, if there is one.
 func passed(v *page.Request, p *account.Person, step puntuale.PendingStep) error {
 	if on, _ := p.Second(); !on {
 		return arrive(v, p)
@@ -190,8 +190,8 @@ func arrive(v *page.Request, p *account.Person) error {
 	return v.Redirect(next)
 }
 
-// awaited are the people whose password was right and who can still go on, each with the step. Codes: unauthorized, with
-// [account.ErrOver] where there were some.
+// awaited are the people whose password was right and who can still continue, each with the pending step. Codes: unauthorized, with
+// [account.ErrOver] if there were such people before.
 func awaited(v *page.Request) (people []*account.Person, steps []puntuale.PendingStep, err error) {
 	var kept []puntuale.PendingStep
 	if json.Unmarshal([]byte(v.Visits.GetString(v.Ctx(), page.KeyPending)), &kept) != nil || len(kept) == 0 {
@@ -290,7 +290,7 @@ func code(v *page.Request) error {
 	return arrive(v, p)
 }
 
-// ticketPage asks before it takes a ticket, so that nothing that only looks at addresses spends it.
+// ticketPage asks before it takes a ticket, so that a program that only reads addresses does not use it up.
 func ticketPage(v *page.Request) error {
 	if !v.Caller().Local {
 		return page.ErrNoPage
@@ -326,7 +326,7 @@ func logout(v *page.Request) error {
 	return v.Redirect(v.SignInAddress())
 }
 
-// speak changes the language: for good if the reader has signed in, else by a cookie.
+// speak changes the language: in the account if the reader has signed in, else by a cookie.
 func speak(v *page.Request) error {
 	f, err := v.Form()
 	if err != nil {
@@ -345,7 +345,7 @@ func speak(v *page.Request) error {
 	return v.Redirect(back(v))
 }
 
-// back is the page that a request came from, where that is one of ours.
+// back is the page that a request came from, if that is one of ours.
 func back(v *page.Request) string {
 	from := v.HTTP.Header.Get("Referer")
 	if at := strings.Index(from, "://"); at > 0 {

@@ -384,7 +384,7 @@ func Code(f *view.Form, door string) templ.Component {
 	})
 }
 
-// CodeForm asks for the code of the moment, or one for the day on which the phone is lost.
+// CodeForm asks for the code of the moment, or a recovery code.
 func CodeForm(f *view.Form, door string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -151,6 +151,16 @@
     setTimeout(() => delete form.dataset.sent, 4000);
   });
 
+  // Parts that renew themselves bring along how many people wait for a reader; the menu shows it.
+  const countUnread = () => {
+    const told = document.querySelector("[data-unread-now]")?.dataset.unreadNow;
+    if (told === undefined) return;
+    for (const place of document.querySelectorAll("[data-unread]")) {
+      place.hidden = told === "0";
+      place.firstElementChild.textContent = told;
+    }
+  };
+
   // htmx: where the focus goes after a refused form, and what to say where nothing came back.
   document.addEventListener("htmx:after:swap", (event) => {
     focusFault(document.querySelector("dialog[open]") || document);
@@ -159,6 +169,7 @@
       event.target.focus({ preventScroll: true });
     }
     for (const box of document.querySelectorAll("[data-toast]:not([data-seen])")) seen(box);
+    countUnread();
   });
   document.addEventListener("htmx:error", (event) => {
     const words = document.documentElement.dataset.lost;

@@ -30,7 +30,7 @@ func NewForm(pairs ...string) *Form {
 	return f
 }
 
-// Value is what a field shows.
+// Value is the shown value of a field.
 func (f *Form) Value(name string) string { return f.Values.Get(name) }
 
 // Is reports whether a field has the value: for choices and checkboxes.
@@ -42,7 +42,7 @@ func (f *Form) Fault(name string) string { return f.faults[name] }
 // Bad reports whether anything is wrong.
 func (f *Form) Bad() bool { return len(f.faults) > 0 || f.Message != "" }
 
-// Refuse says what is wrong with a field, or with "" the form as a whole, in the reader's language.
+// Refuse notes what is wrong with a field, or with "" the whole form, in the reader's language.
 func (f *Form) Refuse(name, says string) {
 	if name == "" {
 		f.Message = says
@@ -57,9 +57,9 @@ func (f *Form) Refuse(name, says string) {
 	f.faults[name] = says
 }
 
-// Take puts each fault of an error at its field, by the last part of its location. "body.name" is the field name;
-// "body.steps[2].timing.at" is steps[2].timing.at. It reports whether the error was the form's to show. fields are the
-// form's fields, in the order in which one reads them. A fault without a field is said above the form.
+// Take puts each fault of an error at its field, by the last part of its location. "body.name" is the field name; "body.steps[2].timing.at"
+// is steps[2].timing.at. It reports whether the form can show the error. fields are the form's fields, in reading order. A fault without a
+// field is shown above the form.
 func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // of what the client has, not of a field
 		f.Refuse("", l.Fault(e.Reason))
@@ -80,7 +80,7 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	slices.SortStableFunc(f.Order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
 }
 
-// rank is where a field stands among the fields of a form; behind all of them where it is none.
+// rank is where a field stands among the fields of a form; after all of them if it is not a field.
 func rank(fields []string, name string) int {
 	whole, _, _ := strings.Cut(name, "[")
 	for i, field := range fields {
@@ -91,14 +91,14 @@ func rank(fields []string, name string) int {
 	return len(fields)
 }
 
-// Differ notes a part of the form that is stored otherwise now, where it is.
+// Differ notes a part of the form that is stored differently now, if it is.
 func (f *Form) Differ(label, yours, stored string) {
 	if yours != stored {
 		f.Differs = append(f.Differs, Difference{label, yours, stored})
 	}
 }
 
-// First reports whether the field is the first that something is wrong with.
+// First reports whether the field is the first one with a fault.
 func (f *Form) First(name string) bool {
 	return len(f.Order) > 0 && f.Order[0] == name
 }
@@ -146,10 +146,10 @@ func Fresh(f *Form, pairs ...string) *Form {
 	return NewForm(pairs...)
 }
 
-// NotRequired takes the word "optional" away from filters, of which everyone is.
+// NotRequired removes the word "optional" from filters, because all filters are optional.
 var NotRequired = map[string]any{"required": false}
 
-// LineFault is what is wrong with a line of a list.
+// LineFault is a fault of a line of a list.
 type LineFault struct {
 	Line int
 	Text string // what stands there

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// FormTag is a form that is sent by htmx where there are scripts, and by the browser where there are none. The handler
-// answers with the form again (status 422) or leads on.
+// FormTag is a form that is sent by htmx where there are scripts, and by the browser where there are none. The handler answers with the
+// form again (status 422) or with a redirect.
 func FormTag(f *Form, action string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -225,7 +225,7 @@ func FilesForm(f *Form, action string) templ.Component {
 	})
 }
 
-// Field is a field of one line with its label, its hint and what is wrong with it.
+// Field is a field of one line with its label, its hint and its fault.
 func Field(f *Form, in Input) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -335,7 +335,7 @@ func Field(f *Form, in Input) templ.Component {
 	})
 }
 
-// kind is an input's type. A value that is no date keeps its text, which a field for dates would leave out.
+// kind is an input's type. For a value that is no date it is text, because a date field would not show the value.
 func kind(in Input, value string) string {
 	if in.Kind == "date" && value != "" && !isDate(value) {
 		return "text"
@@ -791,7 +791,7 @@ func Select(f *Form, in Input, options []Option) templ.Component {
 	})
 }
 
-// Radios are a choice of one, all in view, each with a word more.
+// Radios are a choice of one, all in view, each with an explanation.
 func Radios(f *Form, in Input, options []Option) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1351,7 +1351,7 @@ func Attributes(f *Form, in Input) templ.Attributes {
 	return a
 }
 
-// PlainField is a field whose label says all, as in a search.
+// PlainField is a field that needs only its label, as in a search.
 func PlainField(f *Form, in Input) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

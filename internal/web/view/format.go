@@ -13,11 +13,11 @@ import (
 	"github.com/a-h/templ"
 )
 
-// markup is what WhatsApp makes of signs around words.
+// markup finds the characters with which WhatsApp formats words.
 var markup = map[byte]string{'*': "strong", '_': "em", '~': "s", '`': "code"}
 
-// bubbleText is a message's text as WhatsApp shows it. Everything but its own marks is escaped.
-func bubbleText(text string) templ.Component {
+// BubbleText is a message's text as WhatsApp shows it. Everything but its own marks is escaped.
+func BubbleText(text string) templ.Component {
 	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
 		var b strings.Builder
 		b.WriteString(`<p class="bubble-text">`)
@@ -33,7 +33,7 @@ func bubbleText(text string) templ.Component {
 	})
 }
 
-// marked writes one line. within holds the marks that are open already: none stands within itself.
+// marked writes one line. within has the marks that are already open, because a mark cannot be inside itself.
 func marked(b *strings.Builder, line, within string) {
 	plain := 0
 	for i := 0; i < len(line); i++ {
@@ -55,8 +55,7 @@ func marked(b *strings.Builder, line, within string) {
 	b.WriteString(templ.EscapeString(line[plain:]))
 }
 
-// markEnd returns where the mark that begins at i ends, -1 where none begins. A mark stands at the edges of words, with
-// nothing but the words between.
+// markEnd returns where the mark that begins at i ends, -1 if no mark begins there. Marks are at the edges of words, without blanks inside.
 func markEnd(line string, i int, within string) int {
 	sign := line[i]
 	if markup[sign] == "" || strings.IndexByte(within, sign) >= 0 || inWord(utf8.DecodeLastRuneInString(line[:i])) || i+2 >= len(line) || line[i+1] == sign || line[i+1] == ' ' {
@@ -93,7 +92,7 @@ func WindowWords(ctx context.Context, w *puntuale.Window) string {
 	return strings.Join(parts, ", ")
 }
 
-// FieldName is a field's name as people write it: "data_appuntamento" becomes "Data appuntamento".
+// FieldName is a field's name in readable form: "data_appuntamento" becomes "Data appuntamento".
 func FieldName(name string) string {
 	words := strings.Join(strings.Fields(strings.ReplaceAll(name, "_", " ")), " ")
 	if words == "" {

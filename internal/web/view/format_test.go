@@ -23,7 +23,7 @@ func TestBubbleText(t *testing.T) {
 		"*" + strings.Repeat("*", 9): "**********",
 	} {
 		var b strings.Builder
-		if err := bubbleText(text).Render(context.Background(), &b); err != nil {
+		if err := BubbleText(text).Render(context.Background(), &b); err != nil {
 			t.Fatal(err)
 		}
 		if got := b.String(); got != `<p class="bubble-text">`+want+`</p>` {

@@ -1,5 +1,5 @@
-// Package view holds the templates of the pages: what they look like, never what they do. Every component finds the
-// reader's language, zone and place in its context (see [Frame]); texts come from package language by [T].
+// Package view holds the templates of the pages: the look, and never the logic. Every component finds the reader's language, zone and place
+// in its context (see [Frame]); texts come from package language by [T].
 package view
 
 import (
@@ -23,8 +23,12 @@ type Frame struct {
 	Path     string   // of the page
 	Back     []string // cursors of a list's pages before this one, oldest first; "" is the first page's
 	Toasts   []Toast
+	Unread   int    // people who wrote what nobody has read yet, at most [MostUnread]
 	Request  string // the request's id, for a reader who asks for help
 }
+
+// MostUnread is how far unread people are counted.
+const MostUnread = 100
 
 // MostBack bounds how many pages of a list one can turn back.
 const MostBack = 30
@@ -68,9 +72,10 @@ type Item struct {
 	URL    string
 	Active bool
 	First  bool // also in a phone's bar
+	Counts bool // it bears the number of people who wait for a reader
 }
 
-// Toast is what was just done, said once.
+// Toast is a short text about the last action, shown once.
 type Toast struct {
 	Text string `json:"text"`           // in the reader's language
 	Tone string `json:"tone"`           // "ok", "bad", "info"
@@ -84,7 +89,7 @@ func With(ctx context.Context, f *Frame) context.Context {
 	return context.WithValue(ctx, frameKey{}, f)
 }
 
-// Of returns the context's frame; an empty one in Italian where there is none, so that a component can be tried alone.
+// Of returns the context's frame; an empty one in Italian if there is none, so that a test can use a component alone.
 func Of(ctx context.Context) *Frame {
 	if f, ok := ctx.Value(frameKey{}).(*Frame); ok {
 		return f
@@ -97,13 +102,13 @@ func T(ctx context.Context, key string, pairs ...any) string {
 	return Of(ctx).Language.T(key, pairs...)
 }
 
-// Has reports whether the reader may do what needs the role; where not, buttons are left out.
+// Has reports whether the reader may do what needs the role; if not, buttons are left out.
 func Has(ctx context.Context, role puntuale.Role) bool {
 	who := Of(ctx).Who
 	return who != nil && who.Role >= role
 }
 
-// Number writes a whole number with its thousands apart.
+// Number writes a whole number with separators of thousands.
 func Number[N ~int | ~int64](ctx context.Context, n N) string {
 	return Of(ctx).Language.Number(int64(n))
 }

@@ -2,13 +2,13 @@ package view
 
 import "net/url"
 
-// MessageSearch is what a list of messages is asked for.
+// MessageSearch is the search of a list of messages.
 type MessageSearch struct {
 	State, Text, Origin, Sequence, Campaign, Phone, From, To string
 	Cursor                                                   string
 }
 
-// Query is the search as the end of an address, with a state; "" where nothing is asked for.
+// Query is the search as the end of an address, with a state; "" without a search.
 func (s MessageSearch) Query(state string) string {
 	v := url.Values{}
 	s.State = Or(state, s.State)
@@ -23,8 +23,8 @@ func (s MessageSearch) Query(state string) string {
 	return "?" + v.Encode()
 }
 
-// Parts are what is asked for, by the names of the fields. All that narrows a search stands here: what is done to all that it
-// finds is done to no more.
+// Parts are the parts of the search, by the names of the fields. Every filter must be here, so that an action on all results affects no
+// other messages.
 func (s MessageSearch) Parts() [][2]string {
 	return [][2]string{{"state", s.State}, {"text", s.Text}, {"origin", s.Origin}, {"sequence", s.Sequence}, {"campaign", s.Campaign}, {"phone", s.Phone}, {"from", s.From}, {"to", s.To}}
 }
@@ -34,7 +34,7 @@ const AnyState = "*"
 
 func (s MessageSearch) Narrow() bool { return s.Text != "" || s.Filtered() }
 
-// Filtered reports whether more is asked for than a text.
+// Filtered reports whether the search has more than a text.
 func (s MessageSearch) Filtered() bool {
 	return s.Origin+s.Sequence+s.Campaign+s.Phone+s.From+s.To != ""
 }

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "puntuale"
 
-// Recipient shows who a message is for: the name that its call gave and the number beside it, or the number alone.
+// Recipient shows the recipient of a message: the name that its call gave and the number beside it, or the number alone.
 func Recipient(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -76,7 +76,7 @@ func Recipient(m puntuale.MessageDetail) templ.Component {
 	})
 }
 
-// RecipientLink is the same for a list in which only one of them leads on, the number below it.
+// RecipientLink is the same for a list. Only the name is a link, and the number is below it.
 func RecipientLink(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -154,7 +154,7 @@ func RecipientLink(m puntuale.MessageDetail) templ.Component {
 	})
 }
 
-// RecipientShort is who a message is for where there is little room: the name, with the number in its title, or the number.
+// RecipientShort is the recipient of a message where there is little space: the name, with the number in its title, or the number.
 func RecipientShort(m puntuale.MessageDetail) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

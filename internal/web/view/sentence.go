@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// Those that have a text of their own on pages, and what to do about it. The catalogue has the others.
+// Reasons that have a separate text on pages, with advice. The catalogue has the others.
 var reasons = map[puntuale.ReasonCode]string{
 	puntuale.ReasonExpired:       "expired",
 	puntuale.ReasonNotLinked:     "not_linked",
@@ -21,6 +21,7 @@ var reasons = map[puntuale.ReasonCode]string{
 	puntuale.ReasonUncertain:     "uncertain",
 	puntuale.ReasonUnrecoverable: "unrecoverable",
 	puntuale.ReasonBlacklisted:   "blacklisted",
+	puntuale.ReasonNoConsent:     "no_consent",
 	puntuale.ReasonFailed:        "failed",
 	puntuale.ReasonPending:       "pending",
 	puntuale.ReasonCompleted:     "completed",
@@ -36,7 +37,7 @@ var reasons = map[puntuale.ReasonCode]string{
 	"socket.slow_down":           "slow_down",
 }
 
-// Reason says why a message is as it is, in the reader's language.
+// Reason says why a message is in its state, in the reader's language.
 func Reason(ctx context.Context, why puntuale.Reason) string {
 	if key, ok := reasons[why.Code]; ok {
 		return T(ctx, "reason."+key)
@@ -47,7 +48,7 @@ func Reason(ctx context.Context, why puntuale.Reason) string {
 // Remedy says what to do about a failure.
 func Remedy(ctx context.Context, why puntuale.Reason) string {
 	switch key := reasons[why.Code]; key {
-	case "expired", "not_linked", "no_credit", "account_ended", "suspended", "uncertain", "blacklisted", "sandbox_refused":
+	case "expired", "not_linked", "no_credit", "account_ended", "suspended", "uncertain", "blacklisted", "no_consent", "sandbox_refused":
 		return T(ctx, "remedy."+key)
 	}
 	return T(ctx, "remedy.any")
@@ -74,7 +75,7 @@ func Summary(ctx context.Context, m puntuale.MessageDetail) string {
 	return "–"
 }
 
-// ShownPhone is a recipient as people read it; one who was erased has none.
+// ShownPhone is a recipient in readable form; an erased person has none.
 func ShownPhone(ctx context.Context, phone string) string {
 	if phone == "" {
 		return T(ctx, "message.erased")
@@ -93,7 +94,7 @@ func ContentBubble(c puntuale.Content) BubbleContent {
 	return BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: MediaKind(c)}
 }
 
-// shownMedia is the name that media goes by: the one given, else the last part of its address.
+// shownMedia is the name of media: the given one, else the last part of the address.
 func shownMedia(c puntuale.Content) string {
 	if c.MediaURL == "" || c.MediaName != "" {
 		return c.MediaName
@@ -105,7 +106,7 @@ func shownMedia(c puntuale.Content) string {
 	return path.Base(u.Path)
 }
 
-// BroughtKind is what a message brings besides its text: image, video, audio, document, location; "" nothing.
+// BroughtKind is the kind of content that a message has besides its text: image, video, audio, document, location; "" nothing.
 func BroughtKind(m puntuale.MessageDetail) string {
 	switch c := m.Content; {
 	case m.Blanked:

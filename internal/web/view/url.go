@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"puntuale"
 )
 
@@ -12,4 +13,9 @@ func SessionURL(ctx context.Context, id puntuale.SessionID, more string) string 
 
 func MessageURL(ctx context.Context, id puntuale.MessageID) string {
 	return fmt.Sprintf("%s/messages/%d", Base(ctx), id)
+}
+
+// PersonURL is the page of one person, by their number or the group's name; more is a page below it, such as "/erase".
+func PersonURL(ctx context.Context, phone, more string) string {
+	return Base(ctx) + "/person" + more + "?phone=" + url.QueryEscape(phone)
 }

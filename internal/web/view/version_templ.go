@@ -8,13 +8,13 @@ package view
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// Version is the field of a form that holds the version of what it was filled with.
+// Version is the field of a form with the version with which the form was filled.
 const Version = "version"
 
-// Difference is a part of a form that somebody else saved otherwise meanwhile.
+// Difference is a part of a form that somebody else changed meanwhile.
 type Difference struct{ Label, Yours, Stored string }
 
-// Versioned holds a form's version, and shows what somebody else saved meanwhile beside what was written.
+// Versioned holds a form's version, and shows, beside the person's own text, what somebody else saved meanwhile.
 func Versioned(f *Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

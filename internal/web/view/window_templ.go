@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// WindowFields are the fields of a window, whose names begin with at. The children say what becomes of what falls outside.
+// WindowFields are the fields of a window, whose names begin with at. The children say what happens to messages outside the window.
 func WindowFields(f *Form, at string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

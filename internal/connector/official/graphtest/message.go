@@ -26,7 +26,7 @@ type Message struct {
 	Token         string    `json:"biz_opaque_callback_data"`
 }
 
-// Recipient is To, or who is named instead.
+// Recipient is To, or the recipient that is named in another member.
 func (m Message) Recipient() string {
 	if m.To != "" {
 		return m.To
@@ -92,7 +92,7 @@ var personShape = regexp.MustCompile(`^[A-Z]{2}\.(ENT\.)?[A-Za-z0-9]{1,128}$`)
 
 var phoneShape = regexp.MustCompile(`^\+[1-9][0-9]{4,18}$`)
 
-// readMessage refuses what Meta would.
+// readMessage refuses messages that Meta would refuse.
 func readMessage(body []byte) (Message, error) {
 	var m Message
 	d := json.NewDecoder(bytes.NewReader(body))

@@ -2,20 +2,20 @@ package graphtest
 
 import "strings"
 
-// Name is how Meta speaks of a recipient.
+// Name is the name by which Meta calls a recipient.
 type Name struct {
 	Number string // digits; "" hides it
 	ID     string // business-scoped; "" says nothing of one
 }
 
-// Know has Meta speak of a recipient, as messages have it, by other names.
+// Know gives a recipient, as messages name it, other names at Meta.
 func (p *Peer) Know(to string, n Name) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.names[to] = n
 }
 
-// nameOf is how Meta speaks of a recipient.
+// nameOf returns the name by which Meta calls a recipient.
 func (p *Peer) nameOf(to string) Name {
 	p.mu.Lock()
 	defer p.mu.Unlock()

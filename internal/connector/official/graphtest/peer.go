@@ -30,7 +30,7 @@ type Number struct {
 	Account string // of the business
 }
 
-// Keys are the number's in the form of the API's body.
+// Keys returns the number's keys in the form of the API's body.
 func (n Number) Keys() string {
 	return fmt.Sprintf(`{"phone_number_id":%q,"access_token":%q,"app_secret":%q,"verify_token":%q,"business_account_id":%q}`, n.ID, n.Token, n.Secret, n.Verify, n.Account)
 }
@@ -47,7 +47,7 @@ type Taken struct {
 	Message Message `json:"message"`
 }
 
-// Reply is what a message is answered with.
+// Reply is the answer to a message.
 type Reply struct {
 	Code    int    // Meta's code; 0 takes the message, unless Body is set
 	Refuse  bool   // refuses with Code although it is 0
@@ -90,12 +90,13 @@ type Peer struct {
 	listed    int
 	page      int
 	names     map[string]Name
+	attached  map[string]attached // by id
 }
 
 // New starts a peer. Whatever it finds wrong with a call fails the test in the end.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
-	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, client: &http.Client{Timeout: 30 * time.Second}}
+	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, client: &http.Client{Timeout: 30 * time.Second}}
 	for _, n := range numbers {
 		p.numbers[n.ID] = n
 	}
@@ -124,14 +125,14 @@ func (p *Peer) Journal(name string) {
 	p.journal = f
 }
 
-// Answer decides what messages are answered with from now on; nil takes them all.
+// Answer sets the function that decides the answers to messages. With nil, the peer takes all of them.
 func (p *Peer) Answer(decide func(Message) Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = decide
 }
 
-// Look decides what questions about a number are answered with; nil answers.
+// Look sets the function that decides the answers to questions about a number. With nil, the peer answers them.
 func (p *Peer) Look(decide func() Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +153,7 @@ func (p *Peer) Taken() []Taken {
 	return append([]Taken{}, p.taken...)
 }
 
-// Asked is how many messages were posted, taken or not.
+// Asked is how many messages were posted, whether the peer took them or not.
 func (p *Peer) Asked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +174,7 @@ func (p *Peer) File(id string) File {
 	return p.files[id]
 }
 
-// Faults returns what was wrong with calls, and forgets it.
+// Faults returns what was wrong with calls so far, and forgets it.
 func (p *Peer) Faults() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,6 +190,10 @@ func (p *Peer) fault(format string, args ...any) {
 }
 
 func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, files) {
+		p.serve(w, r)
+		return
+	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(parts) < 2 || parts[0] != p.Version {
 		p.fault("path %s", r.URL.Path)
@@ -197,6 +202,9 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(parts) == 3 && (parts[2] == "message_templates" || parts[2] == "phone_numbers") {
 		p.business(w, r, parts[1], parts[2])
+		return
+	}
+	if len(parts) == 2 && p.find(w, r, parts[1]) {
 		return
 	}
 	p.mu.Lock()

@@ -20,7 +20,7 @@ type ListedTemplate struct {
 	Components []map[string]any `json:"components"`
 }
 
-// NewTemplate is an approved template whose body has a text.
+// NewTemplate is an approved template with a text in its body.
 func NewTemplate(name, body string) ListedTemplate {
 	return ListedTemplate{
 		ID: "77" + strconv.Itoa(len(name)), Name: name, Language: "it", Status: "APPROVED", Category: "UTILITY", Quality: map[string]any{"score": "GREEN"},
@@ -35,7 +35,7 @@ func (p *Peer) SetTemplates(account string, all ...ListedTemplate) {
 	p.templates[account] = all
 }
 
-// Listed is how often lists of templates were asked for.
+// Listed is how many times lists of templates were read.
 func (p *Peer) Listed() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,14 +49,14 @@ func (p *Peer) ListPage(n int) {
 	p.page = n
 }
 
-// List decides what questions about a business are answered with; nil answers.
+// List sets the function that decides the answers to questions about a business. With nil, the peer answers them.
 func (p *Peer) List(decide func() Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.list = decide
 }
 
-// business answers what is asked of a business by a token that may see it.
+// business answers a question about a business, if the token may see the business.
 func (p *Peer) business(w http.ResponseWriter, r *http.Request, account, edge string) {
 	p.mu.Lock()
 	var mine *Number

@@ -50,19 +50,38 @@ func (p *Peer) Priced(m Taken, status string, at time.Time, category string, bil
 	return p.status(m, status, at, map[string]any{"billable": billable, "pricing_model": "PMP", "type": kind, "category": category})
 }
 
-// Wrote is the delivery of a message that a person wrote.
+// Wrote is the delivery of a text that a person wrote.
 func (p *Peer) Wrote(number, phone string, at time.Time) []byte {
-	m := map[string]any{
-		"id": "wamid.in." + fmt.Sprint(at.UnixNano()), "timestamp": fmt.Sprint(at.Unix()), "type": "text", "text": map[string]any{"body": "sì, è così 👍"},
+	return p.Inbound(number, phone, "wamid.in."+fmt.Sprint(at.UnixNano()), at, "text", map[string]any{"body": "sì, è così 👍"})
+}
+
+// Inbound is the delivery of a message of any type that a person wrote. content is the member that the type names; nil: there
+// is none.
+func (p *Peer) Inbound(number, phone, id string, at time.Time, kind string, content any) []byte {
+	return p.Event(number, "messages", "messages", p.written(phone, "from", id, at, kind, content))
+}
+
+// Echo is the delivery of a message that the business wrote to a person in the WhatsApp Business app.
+func (p *Peer) Echo(number, phone, id string, at time.Time, kind string, content any) []byte {
+	m := p.written(phone, "to", id, at, kind, content)
+	m["from"] = "390212345"
+	return p.Event(number, "smb_message_echoes", "message_echoes", m)
+}
+
+// written is a message with a person, whose names stand in the members who and who_user_id.
+func (p *Peer) written(phone, who, id string, at time.Time, kind string, content any) map[string]any {
+	m := map[string]any{"id": id, "timestamp": fmt.Sprint(at.Unix()), "type": kind}
+	if content != nil {
+		m[kind] = content
 	}
 	n := p.nameOf(phone)
 	if n.Number != "" {
-		m["from"] = n.Number
+		m[who] = n.Number
 	}
 	if n.ID != "" {
-		m["from_user_id"] = n.ID
+		m[who+"_user_id"] = n.ID
 	}
-	return p.Event(number, "messages", "messages", m)
+	return m
 }
 
 // Prefers is the delivery of a preference: stop or resume.
@@ -114,7 +133,7 @@ func (p *Peer) escaped(delivery map[string]any) []byte {
 	return escaped.Bytes()
 }
 
-// Subscribe enters a webhook's address as somebody does at Meta. Meta asks the address whether it knows the word. Subscribe
+// Subscribe enters a webhook's address, as a person does on Meta's pages. Meta asks the address whether it knows the word. Subscribe
 // reports whether Meta would have taken the address.
 func (p *Peer) Subscribe(webhook, word string) bool {
 	const challenge = "1158201444"
@@ -145,7 +164,7 @@ func (p *Peer) Deliver(webhook, number string, body []byte) int {
 	return p.DeliverAs(webhook, Signature(secret, body), body)
 }
 
-// DeliverAs posts a body with a signature of the caller's.
+// DeliverAs posts a body with the caller's own signature.
 func (p *Peer) DeliverAs(webhook, signature string, body []byte) int {
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, webhook, bytes.NewReader(body))
 	if err != nil {

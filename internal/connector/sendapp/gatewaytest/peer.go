@@ -36,7 +36,7 @@ type Sent struct {
 	Filename string `json:"filename,omitempty"`
 }
 
-// Reply is how a call to send is answered.
+// Reply is the answer to a call to send.
 type Reply struct {
 	Refuse string          // an error with these words; nothing is sent
 	Text   string          // a success with these words; nothing is sent
@@ -50,7 +50,7 @@ type Reply struct {
 	Early  func(Sent)      // called after the message is sent, and before the answer
 }
 
-// instance is a number's place at the gateway.
+// instance is one number's account at the gateway.
 type instance struct {
 	id      string
 	number  string // digits; "": never linked
@@ -72,6 +72,7 @@ type Peer struct {
 	newer     bool // the newer generation of the family, with other shapes
 	instances map[string]*instance
 	sent      []Sent
+	files     map[string][]byte // encrypted, by address
 	answer    func(Sent) Reply
 	asked     int
 	faults    []string
@@ -83,7 +84,7 @@ type Peer struct {
 // New starts a gateway without numbers. Whatever it finds wrong with a call fails the test in the end.
 func New(t testing.TB) *Peer {
 	t.Helper()
-	p := &Peer{t: t, instances: map[string]*instance{}, client: &http.Client{Timeout: 30 * time.Second}}
+	p := &Peer{t: t, instances: map[string]*instance{}, files: map[string][]byte{}, client: &http.Client{Timeout: 30 * time.Second}}
 	p.server = httptest.NewServer(p)
 	p.URL = p.server.URL + Base
 	t.Cleanup(func() {
@@ -99,16 +100,16 @@ func New(t testing.TB) *Peer {
 	return p
 }
 
-// Newer has the gateway speak as the newer generation does.
+// Newer makes the gateway answer as the newer generation does.
 func (p *Peer) Newer() { p.locked(func() { p.newer = true }) }
 
-// Answer decides how sends are answered from now on; nil sends them all.
+// Answer sets the function that decides the answers to sends. With nil, the gateway sends all of them.
 func (p *Peer) Answer(decide func(Sent) Reply) { p.locked(func() { p.answer = decide }) }
 
-// Down has every call answered by a proxy's page.
+// Down makes a proxy's page the answer to every call.
 func (p *Peer) Down(down bool) { p.locked(func() { p.down = down }) }
 
-// Undrawn has the gateway answer get_qrcode with a picture without a code.
+// Undrawn makes the gateway answer get_qrcode with a picture that has no code.
 func (p *Peer) Undrawn() { p.locked(func() { p.undrawn = true }) }
 
 func (p *Peer) locked(do func()) {
@@ -126,7 +127,7 @@ func (p *Peer) Linked(number string) string {
 	return i.id
 }
 
-// add makes an instance. With the lock held.
+// add makes an instance. The caller holds the lock.
 func (p *Peer) add() *instance {
 	p.last++
 	i := &instance{id: fmt.Sprintf("65F0%09X", p.last)}
@@ -147,7 +148,7 @@ func (p *Peer) Scan(code, number string) {
 	p.t.Errorf("the phone scans a code that the gateway does not show: %s", code)
 }
 
-// of calls do with the number's instance, if there is one.
+// of runs do with the number's instance, if there is one.
 func (p *Peer) of(number string, do func(*instance)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +160,7 @@ func (p *Peer) of(number string, do func(*instance)) {
 	}
 }
 
-// Lose ends the connection of a number: the phone logged it out, or it is only not connected.
+// Lose ends the connection of a number: either the phone logged it out, or only the connection is lost.
 func (p *Peer) Lose(number string, loggedOut bool) {
 	p.of(number, func(i *instance) {
 		i.online = false
@@ -172,7 +173,7 @@ func (p *Peer) Lose(number string, loggedOut bool) {
 // Back connects a number again.
 func (p *Peer) Back(number string) { p.of(number, func(i *instance) { i.online = true }) }
 
-// Webhook is where the number's instance reports, "" for nowhere.
+// Webhook is the address to which the number's instance reports, "" for none.
 func (p *Peer) Webhook(number string) (address string) {
 	p.of(number, func(i *instance) { address = i.webhook })
 	return address
@@ -191,14 +192,14 @@ func (p *Peer) Sent() []Sent {
 	return slices.Clone(p.sent)
 }
 
-// Asked is how many sends were asked for, answered or not.
+// Asked is how many calls to send came, answered or not.
 func (p *Peer) Asked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked
 }
 
-// fault notes a call that a real gateway would not understand. With the lock held.
+// fault notes a call that a real gateway would not understand. The caller holds the lock.
 func (p *Peer) fault(format string, args ...any) {
 	p.faults = append(p.faults, fmt.Sprintf(format, args...))
 }
@@ -275,7 +276,7 @@ func say(w http.ResponseWriter, o any) {
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// manage answers what concerns the instance itself. With the lock held.
+// manage answers what concerns the instance itself. The caller holds the lock.
 func (p *Peer) manage(name string, with map[string]string) object {
 	if name == "create_instance" {
 		for _, i := range p.instances { // the account's unlinked one, if there is one
@@ -351,7 +352,7 @@ func (p *Peer) reconnect(i *instance) object {
 
 var spin = regexp.MustCompile(`\{([^{}]*\|[^{}]*)\}`)
 
-// send sends one message. The text is spun: of {a|b} the gateway chooses one; here always the first.
+// send sends one message. A gateway replaces {a|b} in a text by one of both. This one always takes the first.
 func (p *Peer) send(w http.ResponseWriter, name string, with map[string]string) {
 	s := Sent{Instance: with["instance_id"], To: with["number"], Media: with["media_url"], Filename: with["filename"]}
 	if name == "send_group" {
@@ -416,7 +417,7 @@ func (p *Peer) tell(w http.ResponseWriter, s Sent, r Reply) {
 	}
 }
 
-// unfit is why the panel refuses a message, "" where it does not. With the lock held.
+// unfit is why the panel refuses a message, "" where it does not. The caller holds the lock.
 func (p *Peer) unfit(name string, s Sent, with map[string]string) string {
 	i := p.instances[s.Instance]
 	switch {

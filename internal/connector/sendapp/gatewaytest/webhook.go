@@ -73,6 +73,14 @@ func Wrote(id, number, text string, hidden bool, at time.Time) any {
 	}}}
 }
 
+// Message is the payload of messages.upsert for a message of any content, of a person or, if mine, of the phone itself. kind is
+// notify or append.
+func Message(id, chat string, mine bool, kind string, content any, at time.Time) any {
+	return object{"type": kind, "messages": []any{object{
+		"key": object{"remoteJid": chat, "fromMe": mine, "id": id}, "messageTimestamp": at.Unix(), "message": content,
+	}}}
+}
+
 // Ack is the payload of messages.update. The statuses are those of Baileys: 0 error, 2 server, 3 delivered, 4 read.
 func Ack(s Sent, status int, codes ...string) any {
 	update := object{"status": status}

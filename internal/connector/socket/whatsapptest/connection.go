@@ -255,7 +255,7 @@ func (c *connection) pause(d time.Duration) bool {
 	}
 }
 
-// cut breaks the connection without a word.
+// cut breaks the connection without a closing frame.
 func (c *connection) cut() { c.end() }
 
 // dismiss sends a last stanza and closes a little later. The caller holds n.mu.
@@ -325,7 +325,7 @@ type stanzaKind struct {
 
 var stanzas []stanzaKind
 
-// The table is filled here because its handlers use it.
+// The table is filled in init, because its handlers refer to the table.
 func init() {
 	stanzas = []stanzaKind{
 		{messageShape, (*connection).message},

@@ -196,7 +196,7 @@ func (n *Network) receiptLost(from, kind string) bool {
 	return n.lost[from+"|"+kind] || n.lost["|"+kind]
 }
 
-// patient is a context for waiting without a deadline of the caller's.
+// patient returns a context for callers who wait without a deadline.
 func patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), Patience)
 }

@@ -307,7 +307,7 @@ func (k Kick) stanza() stanza {
 	}
 }
 
-// Cut breaks the connections of the account's linked devices without a word.
+// Cut breaks the connections of the account's linked devices without a closing frame.
 func (a *Account) Cut() {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()

@@ -459,7 +459,7 @@ func (m *memory) DeleteNCTSalt(context.Context) error {
 	return nil
 }
 
-// These methods buffer nothing. Decryption is a transaction all the same.
+// These methods buffer nothing. The library still runs each decryption as a transaction.
 
 func (m *memory) GetBufferedEvent(context.Context, [32]byte) (*store.BufferedEvent, error) {
 	return nil, nil

@@ -18,7 +18,7 @@ const (
 	MediaHost = "mmg.whatsapp.net"
 )
 
-// Patience is how long the waiting methods of this package wait when their caller gives no deadline.
+// Patience is how long the methods that wait do so, if their caller gives no deadline.
 const Patience = 30 * time.Second
 
 // TB is the part of testing.TB that the package needs.
@@ -168,7 +168,7 @@ func (n *Network) Refuse(refusing bool) {
 	n.refusing = refusing
 }
 
-// CutAll breaks every connection without a word.
+// CutAll breaks every connection without a closing frame.
 func (n *Network) CutAll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -32,7 +32,7 @@ import (
 // PairingLife is how long the service lets a client wait for a phone: one code of 60 seconds and five of 20.
 const PairingLife = 160 * time.Second
 
-// pairing is a client that is waiting to be linked.
+// pairing is one client that waits to be linked.
 type pairing struct {
 	c       *connection
 	refs    []string
@@ -88,7 +88,7 @@ func (n *Network) ExpireCodes() {
 	}
 }
 
-// RotateCodes makes the clients that wait for a phone change the secret in their codes, upon which the old ones fail.
+// RotateCodes makes the clients that wait for a phone change the secret in their codes. From then on, the old codes fail.
 func (n *Network) RotateCodes() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -140,23 +140,23 @@ func (a *Account) ScanQR(ctx context.Context, code string) error {
 	return c.pairing.wait(ctx)
 }
 
-// ErrOldPhone says that the phone's WhatsApp is too old to link devices; the client was told.
+// ErrOldPhone says that the phone's WhatsApp is too old to link devices. The network has told the client so.
 var ErrOldPhone = errors.New("the phone cannot link devices")
 
-// OldPhone makes the account's phone one that cannot link devices when a QR code is scanned, or a newer one again.
+// OldPhone makes the account's phone too old to link devices by QR code, or makes it new again.
 func (a *Account) OldPhone(old bool) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	a.old = old
 }
 
-// ErrPasskey says that the account asks for a passkey before a client is linked; the client was told.
+// ErrPasskey says that the account asks for a passkey before it links a client. The network has told the client so.
 var ErrPasskey = errors.New("the account asks for a passkey")
 
 // passkeyOptions are what a browser would need to ask for the passkey.
 const passkeyOptions = `{"challenge":"bG9vcGJhY2s","timeout":60000,"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required","extensions":{}}`
 
-// RequirePasskey makes the account ask for a passkey when a QR code is scanned, which no client here has.
+// RequirePasskey makes the account ask for a passkey when a QR code is scanned, and no client in these tests has one.
 func (a *Account) RequirePasskey(required bool) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -391,7 +391,7 @@ func (a *Account) agree(bundle []byte, own *keys.KeyPair, theirs []byte) (identi
 	return plain[:32], secret, err
 }
 
-// codeKey derives the key that a code stands for.
+// codeKey derives a key from a code.
 func codeKey(code string, salt []byte) (cipher.Block, error) {
 	key, err := pbkdf2.Key(sha256.New, code, salt, 2<<16, 32)
 	if err != nil {
@@ -407,7 +407,7 @@ func wrap(key cipher.Block, iv, other []byte) []byte {
 	return out
 }
 
-// announceDevices tells who asked for the account's devices, and its own, that one came or went. The caller holds n.mu.
+// announceDevices tells the account's devices, and all who asked for their list, that a device was added or removed. The caller holds n.mu.
 func (a *Account) announceDevices(change string, which *device) {
 	now := seconds(time.Now())
 	for w := range a.watchers {

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// libsignal makes its logger when it first needs it, without a lock, and logs to the standard error by itself.
+// libsignal makes its logger when it first needs it, without a lock, and logs to the standard error by default.
 func init() {
 	var quiet logger.Loggable = silence{}
 	logger.Setup(&quiet)
@@ -147,8 +147,7 @@ func (p *Phone) AwaitOnline(t TB) {
 	}
 }
 
-// there reports whether the phone's connection is open, and the phone has got everything that it missed. The caller
-// holds n.mu.
+// there reports whether the phone is connected and has received everything that it missed. The caller holds n.mu.
 func (p *Phone) there() bool {
 	c := p.devices[0].connection
 	return c != nil && c.active && !c.closing && c.ctx.Err() == nil
@@ -162,7 +161,7 @@ func (p *Phone) SwitchOff() {
 	p.online = false
 }
 
-// InBackground makes the phone's delivery receipts say inactive, as clients do while their owner is not looking.
+// InBackground makes the phone's delivery receipts say inactive, as clients do while they are in the background.
 func (p *Phone) InBackground(background bool) { p.client.SetForceActiveDeliveryReceipts(!background) }
 
 // Send writes a text to a number or, with a whole address, to a group, and returns the message's id.

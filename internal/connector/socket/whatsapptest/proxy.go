@@ -121,7 +121,7 @@ func (t *tunnelEnds) Accept() (net.Conn, error) {
 func (t *tunnelEnds) Close() error   { return nil }
 func (t *tunnelEnds) Addr() net.Addr { return &net.TCPAddr{} }
 
-// certify makes the authority and the certificate for the hosts.
+// certify makes the certificate authority, and the certificate for the hosts.
 func (p *Proxy) certify() error {
 	key, err1 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	leafKey, err2 := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -159,7 +159,7 @@ func (c *connection) refuse(s stanza, code int, words string) {
 
 var queries []queryKind
 
-// The table is filled here because its handlers use it.
+// The table is filled in init, because its handlers refer to the table.
 func init() {
 	queries = slices.Concat(pairQueries(), keyQueries(), directoryQueries(), groupQueries(), []queryKind{
 		{group: "w:p", kind: "get", guest: true, answer: func(c *connection, s stanza) { c.result(s) }},

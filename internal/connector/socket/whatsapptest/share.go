@@ -82,9 +82,9 @@ func (a *Account) addPatch(name string, encoded []byte) error {
 	return nil
 }
 
-// Share sends the account's linked devices what a phone sends to a new device. These are the key of its settings, with
-// its name, and its history. The history has one old message of each account that the phone knows, and the secret for
-// tokens of unknown contacts. Share returns when all was sent. The devices must have logged in once.
+// Share sends the account's linked devices what a phone sends to a new device. It sends the key of its settings, with its name, and its
+// history. The history has one old message of each account that the phone knows, and the secret for tokens of unknown contacts. Share
+// returns when all was sent. The devices must have logged in once.
 func (p *Phone) Share(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -165,7 +165,7 @@ func (p *Phone) history() ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// sendPeer sends a message to one of the account's own devices. The library has it for the other direction only.
+// sendPeer sends a message to one of the account's own devices. The library can do this only in the other direction.
 func (p *Phone) sendPeer(ctx context.Context, id uint16, content *waE2E.Message) error {
 	plain, err := proto.Marshal(content)
 	if err != nil {

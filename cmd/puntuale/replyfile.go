@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"puntuale"
+	"puntuale/internal/connector/replyfile"
+	"puntuale/internal/media"
+)
+
+// replyFolder is where files of replies are while they are open.
+func (s *baseSettings) replyFolder() string { return filepath.Join(s.Data, "replies") }
+
+// openReplies makes what opens the files of replies. Every node can do it: no file needs its session's connection.
+func (s *server) openReplies(cfg *serverConfig) (puntuale.MediaOpener, error) {
+	if err := os.MkdirAll(cfg.replyFolder(), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder for files of replies: %w", err)
+	}
+	via := http.DefaultTransport
+	if cfg.WhatsApp != nil {
+		via = cfg.WhatsApp.Transport
+	}
+	whatsapp := replyfile.Opener{Via: via, Folder: cfg.replyFolder()}
+	return media.NewOpener(func(of puntuale.Session) puntuale.MediaOpener {
+		switch {
+		case of.Sandbox || of.ByDevice():
+			return nil
+		case of.Type == puntuale.Official:
+			return s.networks.official
+		}
+		return whatsapp
+	}), nil
+}

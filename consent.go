@@ -1,0 +1,124 @@
+package puntuale
+
+import (
+	"context"
+	"time"
+)
+
+// Purpose is why a message is sent. Consent is given and withdrawn for a purpose.
+type Purpose int8
+
+const (
+	PurposeService      Purpose = iota // what the person expects: reminders, answers, receipts
+	PurposeMarketing                   // advertising: needs consent where the client asks for it, and never leaves after an opt-out
+	PurposeConfirmation                // only of a message: the one answer to an opt-out, which the blacklist lets through
+)
+
+// The words of purposes on the wire.
+const (
+	purposeService   = "service"
+	purposeMarketing = "marketing"
+)
+
+// ParsePurpose reads a purpose of the wire; "" is service.
+func ParsePurpose(word string) (p Purpose, ok bool) {
+	switch word {
+	case "", purposeService:
+		return PurposeService, true
+	case purposeMarketing:
+		return PurposeMarketing, true
+	}
+	return 0, false
+}
+
+// String is the purpose's word on the wire. A confirmation is a service.
+func (p Purpose) String() string {
+	if p == PurposeMarketing {
+		return purposeMarketing
+	}
+	return purposeService
+}
+
+// ConsentChange is what a person did to their consent. Stores keep the number.
+type ConsentChange int8
+
+const (
+	ConsentGrant    ConsentChange = iota + 1
+	ConsentWithdraw               // also called opt-out
+	ConsentUndo                   // takes a withdrawal back where no consent held before
+)
+
+// String is the change's word on the wire.
+func (c ConsentChange) String() string {
+	return map[ConsentChange]string{ConsentGrant: "grant", ConsentWithdraw: "withdraw", ConsentUndo: "undo"}[c]
+}
+
+// ParseConsentChange reads what a program may enter: grant or withdraw.
+func ParseConsentChange(word string) (c ConsentChange, ok bool) {
+	for _, c := range []ConsentChange{ConsentGrant, ConsentWithdraw} {
+		if c.String() == word {
+			return c, true
+		}
+	}
+	return 0, false
+}
+
+// Consent is one row of the ledger: proof of what a person agreed to. Rows are only added.
+type Consent struct {
+	ID      int64
+	Phone   string // "" of an erased person
+	Erased  bool   // the number is kept as a keyed hash, and the words are gone
+	Purpose Purpose
+	Change  ConsentChange
+	Source  string // where the change came from: a form, an import, "reply"
+	Words   string // what the person said or signed
+	Message string // the network's id of the person's message, "" if it was none
+	By      string // the user or key that entered it, "" for the person
+	At      time.Time
+	Entered time.Time
+	Applied bool // false: a later change was known already, so this one changed nothing
+}
+
+// ConsentEntry is a change that is to enter the ledger.
+type ConsentEntry struct {
+	Consent
+	Client    ClientID
+	Mark      string // of the phone; see [BlacklistEntry]
+	ReplyMark string // of the person's message; the same message enters the ledger once. "": none
+	Blacklist string // the reason with which a withdrawal also adds the phone to the blacklist; "": it does not
+}
+
+// ConsentResult says what an entry did.
+type ConsentResult struct {
+	Consent      // as it was entered: an undo is entered as a grant where consent held before; Change 0: there was nothing to undo
+	Changed bool // what holds now is another than before
+}
+
+// ConsentStatus is what holds for a person and a purpose; zero: they never said anything.
+type ConsentStatus struct {
+	Change ConsentChange
+	At     time.Time
+}
+
+// ConsentStore keeps the ledger of consent.
+type ConsentStore interface {
+	// AddConsent enters a change and counts one call, never refused; o may be nil, and its Answer gets the Consent.
+	AddConsent(ctx context.Context, e ConsentEntry, day Date, o *Idempotency) (Consent, error)
+
+	// AddConsents enters many changes, 200 a transaction, and counts no call. After a failure the call may be repeated;
+	// what it entered before stands in the ledger twice then.
+	AddConsents(ctx context.Context, all []ConsentEntry) error
+
+	// Consents lists the ledger, oldest first: of one phone (and its mark), or of everybody when phone is "". Codes:
+	// invalid (the cursor).
+	Consents(ctx context.Context, phone, mark string, p Page) ([]Consent, string, error)
+
+	// CancelMarketing cancels pending marketing to the phone, in chunks, and returns how many messages.
+	CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error)
+
+	// MarketingRefused returns which of the phones get no marketing now. The marks are in the same order.
+	MarketingRefused(ctx context.Context, phones, marks []string) (map[string]bool, error)
+
+	// ConsentStatuses returns what holds for a phone (or its mark), by purpose.
+	ConsentStatuses(ctx context.Context, phone, mark string) (map[Purpose]ConsentStatus, error)
+}

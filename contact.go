@@ -1,0 +1,185 @@
+package puntuale
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// ContactID names a contact.
+type ContactID int64
+
+func (id ContactID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// Limits of contacts.
+const (
+	MaxContacts      = 1_000_000 // a client's
+	MaxContactFields = 50
+	MaxContactTags   = 50
+	MaxTag           = 50 // characters
+)
+
+// ContactField is one value of a contact. The JSON form is what stores keep.
+type ContactField struct {
+	Kind  FieldKind `json:"kind"`
+	Value string    `json:"value"` // of a number as written; of a date, "2006-01-02" or "2006-01-02T15:04"
+}
+
+// Contact is a person in a client's list.
+type Contact struct {
+	ID       ContactID
+	Phone    string
+	Name     string // also fills the field "nome"
+	Language string // "it", "en" or another two-letter code; "": not known
+	Source   string // where the contact came from
+	Fields   map[string]ContactField
+	Tags     []string // sorted
+	Created  time.Time
+	Changed  time.Time
+}
+
+// Merge returns the contact with what another one gives: names, languages, sources and fields that are given replace, tags
+// are added. It reports whether that changes anything.
+func (c Contact) Merge(with Contact) (merged Contact, changed bool) {
+	merged = c
+	for _, text := range []struct{ to, from *string }{{&merged.Name, &with.Name}, {&merged.Language, &with.Language}, {&merged.Source, &with.Source}} {
+		if *text.from != "" && *text.to != *text.from {
+			*text.to, changed = *text.from, true
+		}
+	}
+	merged.Fields = maps.Clone(c.Fields)
+	for name, field := range with.Fields {
+		if merged.Fields == nil {
+			merged.Fields = map[string]ContactField{}
+		}
+		if old, there := merged.Fields[name]; !there || old != field {
+			merged.Fields[name], changed = field, true
+		}
+	}
+	merged.Tags = sortedTags(append(slices.Clone(c.Tags), with.Tags...))
+	return merged, changed || len(merged.Tags) != len(c.Tags)
+}
+
+// Apply returns the contact with a patch, and reports whether that changes anything.
+func (c Contact) Apply(p ContactPatch) (patched Contact, changed bool) {
+	patched = c
+	for _, text := range []struct{ to, from *string }{{&patched.Name, p.Name}, {&patched.Language, p.Language}, {&patched.Source, p.Source}} {
+		if text.from != nil && *text.to != *text.from {
+			*text.to, changed = *text.from, true
+		}
+	}
+	patched.Fields = maps.Clone(c.Fields)
+	for name, field := range p.Fields {
+		old, there := patched.Fields[name]
+		switch {
+		case field == nil && there:
+			delete(patched.Fields, name)
+			changed = true
+		case field != nil && (!there || old != *field):
+			if patched.Fields == nil {
+				patched.Fields = map[string]ContactField{}
+			}
+			patched.Fields[name], changed = *field, true
+		}
+	}
+	tags := slices.Clone(c.Tags)
+	if p.Tags != nil {
+		tags = slices.Clone(*p.Tags)
+	}
+	tags = slices.DeleteFunc(sortedTags(append(tags, p.AddTags...)), func(tag string) bool { return slices.Contains(p.RemoveTags, tag) })
+	patched.Tags = tags
+	return patched, changed || !slices.Equal(tags, c.Tags)
+}
+
+func sortedTags(tags []string) []string {
+	slices.Sort(tags)
+	return slices.Compact(tags)
+}
+
+// Refusal says which limit the contact breaks; "": none.
+func (c Contact) Refusal() ReasonCode {
+	switch {
+	case len(c.Fields) > MaxContactFields:
+		return FaultContactTooManyFields
+	case len(c.Tags) > MaxContactTags:
+		return FaultContactTooManyTags
+	}
+	return ""
+}
+
+// ContactPatch changes a contact; nil leaves a member as it is. A field with a nil value is removed.
+type ContactPatch struct {
+	Name       *string
+	Language   *string
+	Source     *string
+	Fields     map[string]*ContactField
+	Tags       *[]string // replaces all
+	AddTags    []string
+	RemoveTags []string
+}
+
+// ContactFilter chooses contacts; all members that are set must hold.
+type ContactFilter struct {
+	Tag    string
+	Phone  string   // a whole number; with "*" at its end, the beginning of one
+	Name   string   // words, each the beginning of a word of the name; case and accents do not matter
+	Filled string   // a field that has a value
+	Any    []string // tags, of which one is enough
+}
+
+// ContactBatch are contacts that become part of a client's list.
+type ContactBatch struct {
+	All []Contact // at most 1,000, sorted by phone, each phone once
+	Now time.Time
+
+	// Day is the day whose cap counts one call, never refused; zero: none is counted. Then a contact that is refused
+	// refuses them all.
+	Day Date
+	Key *Idempotency // may be nil; its Answer gets the MergedContacts
+}
+
+// MergedContacts says what a merge did.
+type MergedContacts struct {
+	All            []Contact // as they are now, in the order given; without ID where the contact was refused
+	Refused        map[int]ReasonCode
+	Added, Changed int
+}
+
+// ContactStore changes a client's contacts.
+type ContactStore interface {
+	// MergeContacts adds contacts, or merges each into the one of its phone as [Contact.Merge] does. What changes nothing
+	// is not written. A contact is refused where the list has no room ([MaxContacts], exactly under any concurrency), and
+	// where it would break a limit. Codes, with a Day: quota_reached; invalid (too many fields or tags).
+	MergeContacts(ctx context.Context, m ContactBatch) (MergedContacts, error)
+	// UpdateContact counts one call, never refused. Codes: not_found; invalid (too many fields or tags).
+	UpdateContact(ctx context.Context, id ContactID, p ContactPatch, day Date, now time.Time) (Contact, error)
+	// DeleteContact counts one call, never refused. Codes: not_found.
+	DeleteContact(ctx context.Context, id ContactID, day Date) error
+	// CountCall counts one call, never refused: of an import, which takes several transactions.
+	CountCall(ctx context.Context, day Date) error
+}
+
+// ContactLists read a client's contacts.
+type ContactLists interface {
+	// Contacts lists by id; with words of a name, or the beginning of a number, perhaps by those. A page may be shorter than
+	// asked, even empty, so that it stays within 4 MiB and looks at 3,000 contacts at most. Of a name's words the ten
+	// longest count. Codes: invalid (the cursor).
+	Contacts(ctx context.Context, f ContactFilter, p Page) ([]Contact, string, error)
+
+	Contact(ctx context.Context, id ContactID) (Contact, error)                     // not_found
+	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error) // by the number
+	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)    // those found, by the number; at most 1,000
+	CountContacts(ctx context.Context, f ContactFilter, most int) (int, error)      // at most so many
+	ContactTags(ctx context.Context) (map[string]int, error)                        // how many contacts have each tag; at most 1,000 tags
+}
+
+// CalledRun is a run as it makes a contact.
+type CalledRun struct {
+	ID      RunID
+	Phone   string // "" once the person was erased
+	Origin  Origin
+	Zone    string
+	Request []byte // empty once it was blanked, and where it is longer than 64 KiB
+}

@@ -1,0 +1,229 @@
+package official
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// inboundMessage is a message that a person wrote, a call, or an echo of what the business wrote in its own app. Each type
+// has a member of its own name. (Meta, webhooks/reference/messages and smb_message_echoes.)
+type inboundMessage struct {
+	ID        string  `json:"id"`
+	From      string  `json:"from"`
+	FromID    string  `json:"from_user_id"` // beside From, or instead of it
+	To        string  `json:"to"`           // of an echo
+	ToID      string  `json:"to_user_id"`
+	At        seconds `json:"timestamp"`
+	Group     string  `json:"group_id"`
+	Direction string  `json:"direction"` // of a call
+	Callback  string  `json:"biz_opaque_callback_data"`
+	shownMessage
+}
+
+// shownMessage is what a message shows. Parts that this version cannot read are left out, and the message is kept.
+type shownMessage struct {
+	Type        string          `json:"type"`
+	Text        json.RawMessage `json:"text"`
+	Image       json.RawMessage `json:"image"`
+	Video       json.RawMessage `json:"video"`
+	Audio       json.RawMessage `json:"audio"`
+	Voice       json.RawMessage `json:"voice"`
+	Document    json.RawMessage `json:"document"`
+	Sticker     json.RawMessage `json:"sticker"`
+	Location    json.RawMessage `json:"location"`
+	Contacts    json.RawMessage `json:"contacts"`
+	Reaction    json.RawMessage `json:"reaction"`
+	Button      json.RawMessage `json:"button"`
+	Interactive json.RawMessage `json:"interactive"`
+	Order       json.RawMessage `json:"order"`
+	Edit        json.RawMessage `json:"edit"`
+}
+
+// fileLife is how long Meta keeps a file that came with a message.
+const fileLife = 7 * 24 * time.Hour
+
+// fileRef is what [puntuale.ReplyMedia.Ref] holds: how to ask Meta for the file.
+type fileRef struct {
+	ID     string `json:"id"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// echoes reads what the owner of the number wrote in the WhatsApp Business app.
+func (r *reader) echoes(value json.RawMessage) {
+	var v change
+	if json.Unmarshal(value, &v) != nil || v.Metadata.PhoneNumberID == "" {
+		r.odd++
+		return
+	}
+	r.concerns(v.Metadata.PhoneNumberID, "", func() {
+		for _, text := range append(v.Echoes, v.AppEchoes...) {
+			each(r, text, r.echo)
+		}
+	})
+}
+
+// echo keeps what the business wrote. An echo of a message that we sent ourselves is none.
+func (r *reader) echo(m *inboundMessage) bool {
+	if _, _, ours := readCallback(m.Callback); ours || m.Type == "revoke" || m.Group != "" {
+		return true
+	}
+	phone, ok := r.nameOf(m.To, m.ToID)
+	if !ok || m.ID == "" {
+		return false
+	}
+	h := r.inbound(phone, m)
+	h.Own = true
+	r.hear(h)
+	return true
+}
+
+func (r *reader) message(m *inboundMessage) bool {
+	switch {
+	case m.Type == "system", m.Type == "revoke": // not what a person wrote
+		return true
+	case puntuale.IsNetworkGroup(m.Group): // a person who wrote in a group opened the group's window, and not their own
+		r.hear(puntuale.InboundMessage{Phone: m.Group, At: r.moment(m.At), Group: true})
+		return true
+	case m.Group != "":
+		return true
+	}
+	phone, ok := r.nameOf(m.From, m.FromID)
+	if !ok {
+		return false
+	}
+	r.hear(r.inbound(phone, m))
+	return true
+}
+
+func (r *reader) call(m *inboundMessage) bool {
+	if m.Direction != "USER_INITIATED" {
+		return true
+	}
+	phone, ok := r.nameOf(m.From, m.FromID)
+	if !ok {
+		return false
+	}
+	r.hear(puntuale.InboundMessage{Phone: phone, At: r.moment(m.At), ID: m.ID, Kind: puntuale.ReplyCall})
+	return true
+}
+
+// hear notes what a person wrote to the session, or the client's people to a person.
+func (r *reader) hear(h puntuale.InboundMessage) {
+	h.Client, h.Session = r.at.client, r.at.session
+	r.at.Heard = append(r.at.Heard, h.Storable())
+}
+
+// inbound is the message as it is kept. A welcome says only that a person opened the chat, so it has no id.
+func (r *reader) inbound(phone string, m *inboundMessage) puntuale.InboundMessage {
+	h := puntuale.InboundMessage{Phone: phone, At: r.moment(m.At), ID: m.ID}
+	if m.Type == "request_welcome" {
+		h.ID = ""
+		return h
+	}
+	h.Kind, h.Text, h.Media = m.shown(r.now)
+	return h
+}
+
+// shown returns what a message shows. now is when it came.
+func (m *shownMessage) shown(now time.Time) (kind puntuale.ReplyKind, text string, media *puntuale.ReplyMedia) {
+	switch m.Type {
+	case "text":
+		return puntuale.ReplyText, part[struct{ Body string }](m.Text).Body, nil
+	case "image":
+		return m.file(puntuale.ReplyImage, m.Image, now)
+	case "video":
+		return m.file(puntuale.ReplyVideo, m.Video, now)
+	case "audio":
+		return m.file(puntuale.ReplyAudio, m.Audio, now)
+	case "voice":
+		return m.file(puntuale.ReplyAudio, m.Voice, now)
+	case "document":
+		return m.file(puntuale.ReplyDocument, m.Document, now)
+	case "sticker":
+		return m.file(puntuale.ReplySticker, m.Sticker, now)
+	case "location":
+		l := part[struct {
+			Name, Address       string
+			Latitude, Longitude float64
+		}](m.Location)
+		return puntuale.ReplyLocation, puntuale.PlaceText(l.Name, l.Address, l.Latitude, l.Longitude), nil
+	case "contacts":
+		return puntuale.ReplyContact, contactNames(m.Contacts), nil
+	case "reaction": // without a sign when it is taken back
+		return puntuale.ReplyReaction, part[struct{ Emoji string }](m.Reaction).Emoji, nil
+	case "button":
+		return puntuale.ReplyButton, part[struct{ Text string }](m.Button).Text, nil
+	case "interactive":
+		return chosen(m.Interactive)
+	case "order":
+		return puntuale.ReplyOther, part[struct{ Text string }](m.Order).Text, nil
+	case "edit":
+		edited := part[struct{ Message shownMessage }](m.Edit).Message
+		if edited.Type != "edit" {
+			return edited.shown(now)
+		}
+	}
+	return puntuale.ReplyOther, "", nil
+}
+
+// part decodes a member of a message. What it cannot read is zero.
+func part[T any](text json.RawMessage) (v T) {
+	if len(text) > 0 && json.Unmarshal(text, &v) != nil {
+		var zero T
+		return zero
+	}
+	return v
+}
+
+// file returns a message with a file, and the file's caption.
+func (m *shownMessage) file(kind puntuale.ReplyKind, member json.RawMessage, now time.Time) (puntuale.ReplyKind, string, *puntuale.ReplyMedia) {
+	f := part[struct {
+		ID       string
+		Type     string `json:"mime_type"`
+		SHA256   string
+		Caption  string
+		Filename string
+	}](member)
+	if f.ID == "" {
+		return kind, f.Caption, nil
+	}
+	ref, err := json.Marshal(fileRef{f.ID, f.SHA256})
+	if err != nil {
+		return kind, f.Caption, nil
+	}
+	return kind, f.Caption, &puntuale.ReplyMedia{Type: f.Type, Name: f.Filename, Until: now.Add(fileLife), Ref: ref}
+}
+
+// contactNames lists the names on the cards that a person sent.
+func contactNames(member json.RawMessage) string {
+	var names []string
+	for _, c := range part[[]struct {
+		Name struct {
+			Formatted string `json:"formatted_name"`
+			First     string `json:"first_name"`
+		}
+	}](member) {
+		if name := cmp.Or(c.Name.Formatted, c.Name.First); name != "" {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// chosen reads which button or list row a person chose. The answer to a form has neither.
+func chosen(member json.RawMessage) (puntuale.ReplyKind, string, *puntuale.ReplyMedia) {
+	type choice struct{ Title string }
+	i := part[struct {
+		Button choice                `json:"button_reply"`
+		Row    choice                `json:"list_reply"`
+		Form   struct{ Body string } `json:"nfm_reply"`
+	}](member)
+	if title := cmp.Or(i.Button.Title, i.Row.Title); title != "" {
+		return puntuale.ReplyButton, title, nil
+	}
+	return puntuale.ReplyOther, i.Form.Body, nil
+}

@@ -1,0 +1,215 @@
+package replyfile
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"puntuale"
+)
+
+// Kinds of encrypted files. Each has keys of its own.
+const (
+	Image    = "image"
+	Video    = "video"
+	Audio    = "audio"
+	Document = "document"
+)
+
+var keyNames = map[string]string{
+	Image: "WhatsApp Image Keys", Video: "WhatsApp Video Keys", Audio: "WhatsApp Audio Keys", Document: "WhatsApp Document Keys",
+}
+
+// EncryptedFile is a file of WhatsApp, as a message names it. Its JSON form is the Ref of a [puntuale.ReplyMedia].
+type EncryptedFile struct {
+	Kind    string `json:"kind"` // stickers are images
+	URL     string `json:"url,omitempty"`
+	Path    string `json:"path,omitempty"` // at WhatsApp's common host; "": URL says where
+	Key     []byte `json:"key"`
+	Hash    []byte `json:"hash,omitempty"`     // SHA-256 of the file
+	EncHash []byte `json:"enc_hash,omitempty"` // SHA-256 of the encrypted file
+}
+
+// Ref is the JSON form; nil for a file that can never be opened.
+func (e EncryptedFile) Ref() []byte {
+	if len(e.Key) == 0 || e.URL == "" && e.Path == "" {
+		return nil
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // texts and bytes always marshal
+	}
+	return text
+}
+
+// Opener opens encrypted files by the Ref of their media. Any node can do it, without the session's connection.
+type Opener struct {
+	Via    http.RoundTripper
+	Folder string // of files while they are open; "": the system's
+}
+
+// host is the one that keeps media for everybody.
+const host = "mmg.whatsapp.net"
+
+// hosts end the names of all of WhatsApp's hosts. No other gets a request, whatever a gateway told.
+const hosts = ".whatsapp.net"
+
+var errNoAddress = errors.New("the file has no address at WhatsApp")
+
+// address is where the encrypted file is.
+func (e EncryptedFile) address() (string, error) {
+	address := e.URL
+	if e.Path != "" {
+		address = "https://" + host + e.Path
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.Port() != "" || u.User != nil || !strings.HasSuffix(u.Hostname(), hosts) || e.Path != "" && u.Hostname() != host {
+		return "", errNoAddress
+	}
+	if u.RawQuery != "" {
+		u.RawQuery += "&"
+	}
+	u.RawQuery += url.Values{"hash": {base64.URLEncoding.EncodeToString(e.EncHash)}, "mms-type": {e.Kind}, "__wa-mms": {""}}.Encode()
+	return u.String(), nil
+}
+
+// OpenMedia returns the decrypted file. Codes: gone, unavailable, too_large.
+func (o Opener) OpenMedia(ctx context.Context, _ puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
+	var e EncryptedFile
+	if len(m.Ref) == 0 || json.Unmarshal(m.Ref, &e) != nil || keyNames[e.Kind] == "" || len(e.Key) == 0 {
+		return nil, Gone(errors.New("the message did not tell how to fetch the file"))
+	}
+	address, err := e.address()
+	if err != nil {
+		return nil, Gone(err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, Gone(errNoAddress)
+	}
+	r.Header.Set("Origin", "https://web.whatsapp.com")
+	r.Header.Set("Referer", "https://web.whatsapp.com/")
+	iv, key, mac, err := e.keys()
+	if err != nil {
+		return nil, err
+	}
+	s, err := fetch(o.Via, r, o.Folder, Most+aes.BlockSize+macSize)
+	if err != nil {
+		return nil, err
+	}
+	f, err := e.decrypt(s, iv, key, mac)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return f, nil
+}
+
+// macSize is how many bytes of the HMAC end an encrypted file.
+const macSize = 10
+
+func (e EncryptedFile) keys() (iv, key, mac []byte, err error) {
+	all, err := hkdf.Key(sha256.New, e.Key, nil, keyNames[e.Kind], 112)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("derive the keys of a file: %w", err)
+	}
+	return all[:16], all[16:48], all[48:80], nil
+}
+
+// decrypt checks a fetched file and returns it decrypted.
+func (e EncryptedFile) decrypt(s *spool, iv, key, mac []byte) (*puntuale.ReplyFile, error) {
+	damaged := func(what string) error { return Unavailable(errors.New("the file " + what)) }
+	length := s.size - macSize
+	if length < aes.BlockSize || length%aes.BlockSize != 0 {
+		return nil, damaged("has no whole blocks")
+	}
+	if len(e.EncHash) > 0 && !hmac.Equal(e.EncHash, s.sum[:]) {
+		return nil, damaged("has another hash")
+	}
+	sum := hmac.New(sha256.New, mac)
+	sum.Write(iv)
+	if _, err := io.Copy(sum, io.NewSectionReader(s, 0, length)); err != nil {
+		return nil, fmt.Errorf("read a reply's file: %w", err)
+	}
+	tail := make([]byte, macSize)
+	if _, err := s.ReadAt(tail, length); err != nil {
+		return nil, fmt.Errorf("read a reply's file: %w", err)
+	}
+	if !hmac.Equal(tail, sum.Sum(nil)[:macSize]) {
+		return nil, damaged("was changed")
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("decrypt a file: %w", err)
+	}
+	// The last byte of the last block is the number of bytes that fill it.
+	last := make([]byte, 2*aes.BlockSize) // with the block before, which the last one depends on
+	if length == aes.BlockSize {
+		copy(last, iv)
+		_, err = s.ReadAt(last[aes.BlockSize:], 0)
+	} else {
+		_, err = s.ReadAt(last, length-2*aes.BlockSize)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a reply's file: %w", err)
+	}
+	cipher.NewCBCDecrypter(block, last[:aes.BlockSize]).CryptBlocks(last[aes.BlockSize:], last[aes.BlockSize:])
+	fill := int64(last[2*aes.BlockSize-1])
+	if fill < 1 || fill > aes.BlockSize {
+		return nil, damaged("ends in an odd way")
+	}
+	size := length - fill
+	if size > Most {
+		return nil, tooLarge()
+	}
+	plain := func() io.Reader {
+		return io.LimitReader(&decryptReader{from: io.NewSectionReader(s, 0, length), mode: cipher.NewCBCDecrypter(block, iv)}, size)
+	}
+	if len(e.Hash) > 0 {
+		sum := sha256.New()
+		if _, err := io.Copy(sum, plain()); err != nil {
+			return nil, fmt.Errorf("read a reply's file: %w", err)
+		}
+		if !hmac.Equal(e.Hash, sum.Sum(nil)) {
+			return nil, damaged("is not the one that was told")
+		}
+	}
+	return &puntuale.ReplyFile{ReadCloser: decryptedFile{plain(), s}, Size: size}, nil
+}
+
+type decryptedFile struct {
+	io.Reader
+	io.Closer
+}
+
+// decryptReader decrypts whole blocks as they are read.
+type decryptReader struct {
+	from io.Reader
+	mode cipher.BlockMode
+	buf  [32 << 10]byte
+	rest []byte // of buf, decrypted and not read yet
+}
+
+func (d *decryptReader) Read(p []byte) (int, error) {
+	if len(d.rest) == 0 {
+		n, err := io.ReadFull(d.from, d.buf[:])
+		if n == 0 {
+			return 0, err
+		}
+		d.rest = d.buf[:n-n%aes.BlockSize]
+		d.mode.CryptBlocks(d.rest, d.rest)
+	}
+	n := copy(p, d.rest)
+	d.rest = d.rest[n:]
+	return n, nil
+}

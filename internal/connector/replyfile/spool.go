@@ -1,0 +1,101 @@
+package replyfile
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"puntuale"
+)
+
+// Most is the largest file that is fetched, in bytes.
+const Most = 100 << 20
+
+// Gone says that the network has the file no more.
+func Gone(err error) error {
+	return &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone), Err: err}
+}
+
+// Unavailable says that the file cannot be had now.
+func Unavailable(err error) error {
+	return &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(puntuale.FaultMediaUnavailable), Err: err}
+}
+
+// tooLarge says that the file is larger than Most.
+func tooLarge() error {
+	return &puntuale.Error{Code: puntuale.CodeTooLarge, Reason: puntuale.Because(puntuale.FaultMediaTooLarge)}
+}
+
+// spool is a fetched file on disk. It has no name any more, so a crash leaves nothing behind.
+type spool struct {
+	*os.File
+	named bool // the system keeps the name of an open file
+	size  int64
+	sum   [sha256.Size]byte
+}
+
+// fetch makes a request and stores the body of the answer in a folder, "" for the system's. Codes: gone, unavailable,
+// too_large.
+func fetch(via http.RoundTripper, r *http.Request, folder string, most int64) (_ *spool, err error) {
+	answer, err := via.RoundTrip(r) // which follows no redirect
+	if err != nil {
+		return nil, Unavailable(errors.New("the network's server cannot be reached")) // the error's text would contain the address
+	}
+	defer answer.Body.Close()
+	switch code := answer.StatusCode; {
+	case code == http.StatusForbidden, code == http.StatusNotFound, code == http.StatusGone: // addresses of WhatsApp's files expire
+		return nil, Gone(fmt.Errorf("the network's server answered %d", code))
+	case code != http.StatusOK:
+		return nil, Unavailable(fmt.Errorf("the network's server answered %d", code))
+	case answer.ContentLength > most:
+		return nil, tooLarge()
+	}
+	f, err := os.CreateTemp(folder, "reply-*")
+	if err != nil {
+		return nil, fmt.Errorf("store a reply's file: %w", err)
+	}
+	s := &spool{File: f, named: os.Remove(f.Name()) != nil}
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+		}
+	}()
+	sum := sha256.New()
+	s.size, err = io.Copy(io.MultiWriter(f, sum), io.LimitReader(answer.Body, most+1))
+	switch {
+	case err != nil:
+		return nil, Unavailable(fmt.Errorf("the file broke off: %w", err))
+	case s.size > most:
+		return nil, tooLarge()
+	}
+	sum.Sum(s.sum[:0])
+	if _, err = f.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read a reply's file: %w", err)
+	}
+	return s, nil
+}
+
+// Close removes the file.
+func (s *spool) Close() error {
+	err := s.File.Close()
+	if s.named {
+		err = errors.Join(err, os.Remove(s.Name())) //nolint:gosec // the name is one that the system made
+	}
+	return err
+}
+
+// Fetch makes a request for a file that is not encrypted. sha256 is the file's hash, nil for an unknown one. Codes: gone,
+// unavailable, too_large.
+func Fetch(via http.RoundTripper, r *http.Request, folder string, sum []byte) (*puntuale.ReplyFile, error) {
+	s, err := fetch(via, r, folder, Most)
+	if err != nil {
+		return nil, err
+	}
+	if len(sum) > 0 && string(sum) != string(s.sum[:]) {
+		return nil, errors.Join(Unavailable(errors.New("the file is not the one that was told")), s.Close())
+	}
+	return &puntuale.ReplyFile{ReadCloser: s, Size: s.size}, nil
+}

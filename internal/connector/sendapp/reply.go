@@ -1,0 +1,192 @@
+package sendapp
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/connector/replyfile"
+)
+
+// silent are the parts of a message's content that no person wrote. Telephones also send each other messages that nobody sees.
+var silent = map[string]bool{
+	"messageContextInfo": true, "senderKeyDistributionMessage": true, "fastRatchetKeySenderKeyDistributionMessage": true, "protocolMessage": true,
+	"pollUpdateMessage": true, "keepInChatMessage": true, "pinInChatMessage": true, "albumMessage": true, "encReactionMessage": true, "encEventResponseMessage": true,
+}
+
+// wrappedMost is how deep messages lie in other messages, such as those that disappear or may be viewed once.
+const wrappedMost = 6
+
+// content is the members of a message's content, by their types.
+type content map[string]json.RawMessage
+
+// unwrapped returns the content that a person sees. After an edit it is the new one.
+func (c content) unwrapped() content {
+	for range wrappedMost {
+		var next content
+		for _, member := range c {
+			inner := part[struct {
+				Message content `json:"message"`       // of what disappears, may be viewed once or has a caption
+				Edited  content `json:"editedMessage"` // of an edit
+			}](member)
+			if next = inner.Message; next == nil {
+				next = inner.Edited
+			}
+			if next != nil {
+				break
+			}
+		}
+		if next == nil {
+			break
+		}
+		c = next
+	}
+	return c
+}
+
+// part decodes a member of a content. What it cannot read is zero.
+func part[T any](text json.RawMessage) (v T) {
+	if len(text) > 0 && json.Unmarshal(text, &v) != nil {
+		var zero T
+		return zero
+	}
+	return v
+}
+
+// shown returns what a message shows: its kind, its text or caption, and its file. It returns false where no person wrote
+// anything.
+func (m message) shown() (h puntuale.InboundMessage, ok bool) {
+	c := content(m.Content).unwrapped()
+	for name := range c {
+		ok = ok || !silent[name]
+	}
+	h.Kind = puntuale.ReplyOther
+	if !ok || c.file(&h) {
+		return h, ok
+	}
+	type place struct {
+		Name, Address, Comment, Caption string
+		Latitude                        float64 `json:"degreesLatitude"`
+		Longitude                       float64 `json:"degreesLongitude"`
+	}
+	type named struct {
+		Name        string
+		DisplayName string
+		Contacts    []struct{ DisplayName string }
+	}
+	for name, member := range c {
+		switch name {
+		case "conversation":
+			h.Kind, h.Text = puntuale.ReplyText, part[string](member)
+		case "extendedTextMessage":
+			h.Kind, h.Text = puntuale.ReplyText, part[struct{ Text string }](member).Text
+		case "locationMessage", "liveLocationMessage":
+			l := part[place](member)
+			h.Kind, h.Text = puntuale.ReplyLocation, puntuale.PlaceText(cmp.Or(l.Name, l.Caption), cmp.Or(l.Address, l.Comment), l.Latitude, l.Longitude)
+		case "contactMessage":
+			h.Kind, h.Text = puntuale.ReplyContact, part[named](member).DisplayName
+		case "contactsArrayMessage":
+			var names []string
+			for _, one := range part[named](member).Contacts {
+				if one.DisplayName != "" {
+					names = append(names, one.DisplayName)
+				}
+			}
+			h.Kind, h.Text = puntuale.ReplyContact, strings.Join(names, ", ")
+		case "reactionMessage": // without a sign when it is taken back
+			h.Kind, h.Text = puntuale.ReplyReaction, part[struct{ Text string }](member).Text
+		case "pollCreationMessage", "pollCreationMessageV2", "pollCreationMessageV3":
+			h.Text = part[named](member).Name
+		case "buttonsResponseMessage", "templateButtonReplyMessage", "listResponseMessage", "interactiveResponseMessage":
+			b := part[struct {
+				SelectedDisplayText, Title string
+				Body                       struct{ Text string }
+			}](member)
+			if text := cmp.Or(b.SelectedDisplayText, b.Title, b.Body.Text); text != "" {
+				h.Kind, h.Text = puntuale.ReplyButton, text
+			}
+		}
+	}
+	return h, true
+}
+
+// fileKinds are the members with files, how they are kept, and by which keys they are encrypted.
+var fileKinds = map[string]struct {
+	kind puntuale.ReplyKind
+	keys string
+}{
+	"imageMessage": {puntuale.ReplyImage, replyfile.Image}, "stickerMessage": {puntuale.ReplySticker, replyfile.Image},
+	"videoMessage": {puntuale.ReplyVideo, replyfile.Video}, "ptvMessage": {puntuale.ReplyVideo, replyfile.Video},
+	"audioMessage": {puntuale.ReplyAudio, replyfile.Audio}, "documentMessage": {puntuale.ReplyDocument, replyfile.Document},
+}
+
+// file notes in h the file of a content, and reports whether there is one. Gateways have no call that opens a file: the message
+// names its encrypted form at WhatsApp.
+func (c content) file(h *puntuale.InboundMessage) bool {
+	for name, member := range c {
+		is, ok := fileKinds[name]
+		if !ok {
+			continue
+		}
+		f := part[struct {
+			Caption, Mimetype, FileName, Title, URL, DirectPath string
+			FileLength                                          byteCount
+			MediaKey                                            rawBytes
+			Hash                                                rawBytes `json:"fileSha256"`
+			EncHash                                             rawBytes `json:"fileEncSha256"`
+		}](member)
+		h.Kind, h.Text = is.kind, f.Caption
+		h.Media = &puntuale.ReplyMedia{Type: f.Mimetype, Name: cmp.Or(f.FileName, f.Title), Size: int64(f.FileLength), Ref: replyfile.EncryptedFile{
+			Kind: is.keys, URL: f.URL, Path: f.DirectPath, Key: f.MediaKey, Hash: f.Hash, EncHash: f.EncHash,
+		}.Ref()}
+		if is.kind != puntuale.ReplyDocument {
+			h.Media.Name = ""
+		}
+		return true
+	}
+	return false
+}
+
+// rawBytes are bytes that gateways write in base64, as {"type":"Buffer","data":[1,2]} or as {"0":1,"1":2}.
+type rawBytes []byte
+
+// rawBytesMost is more than any hash or key has.
+const rawBytesMost = 64
+
+func (o *rawBytes) UnmarshalJSON(text []byte) error {
+	var coded string
+	var buffer struct{ Data []uint16 }
+	var numbered map[int]uint8
+	switch {
+	case json.Unmarshal(text, &coded) == nil:
+		if raw, err := base64.StdEncoding.DecodeString(coded); err == nil && len(raw) <= rawBytesMost {
+			*o = raw
+		}
+	case json.Unmarshal(text, &buffer) == nil && len(buffer.Data) > 0 && len(buffer.Data) <= rawBytesMost:
+		for _, b := range buffer.Data {
+			*o = append(*o, byte(b)) // what is no byte makes a wrong key
+		}
+	case json.Unmarshal(text, &numbered) == nil && len(numbered) <= rawBytesMost:
+		raw := make([]byte, len(numbered))
+		for i, b := range numbered {
+			if i < 0 || i >= len(raw) {
+				return nil
+			}
+			raw[i] = b
+		}
+		*o = raw
+	}
+	return nil
+}
+
+// byteCount is a number of bytes.
+type byteCount int64
+
+func (l *byteCount) UnmarshalJSON(text []byte) error {
+	if n, ok := whole(text); ok && n < 1<<50 {
+		*l = byteCount(n)
+	}
+	return nil
+}

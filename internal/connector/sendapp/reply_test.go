@@ -1,0 +1,221 @@
+package sendapp_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/replyfile"
+	"puntuale/internal/connector/sendapp/gatewaytest"
+	"puntuale/internal/store/storetest"
+)
+
+type object = map[string]any
+
+const chat = "393331234567@s.whatsapp.net" // person's
+
+func wrapped(name string, inner object) object { return object{name: object{"message": inner}} }
+
+// inboundTests are contents of all types, and what they show.
+var inboundTests = map[string]struct {
+	content object
+	kind    puntuale.ReplyKind
+	text    string
+}{
+	"text":                   {object{"conversation": "ciao 👍", "messageContextInfo": object{}}, puntuale.ReplyText, "ciao 👍"},
+	"a text with NUL":        {object{"conversation": "a\x00b"}, puntuale.ReplyText, "ab"},
+	"an endless text":        {object{"conversation": strings.Repeat("è", 9000)}, puntuale.ReplyText, strings.Repeat("è", puntuale.MaxReply)},
+	"an answer":              {object{"extendedTextMessage": object{"text": "sì", "contextInfo": object{"stanzaId": "x", "quotedMessage": object{"conversation": "no"}}}}, puntuale.ReplyText, "sì"},
+	"disappearing":           {wrapped("ephemeralMessage", wrapped("viewOnceMessageV2", object{"conversation": "sparisce"})), puntuale.ReplyText, "sparisce"},
+	"an edit":                {wrapped("editedMessage", object{"protocolMessage": object{"type": 14, "key": object{"id": "x"}, "editedMessage": object{"conversation": "corretto"}}}), puntuale.ReplyText, "corretto"},
+	"a place":                {object{"locationMessage": object{"degreesLatitude": 45.07, "degreesLongitude": 7.6869, "name": "Studio"}}, puntuale.ReplyLocation, "Studio\n45.07,7.6869"},
+	"a contact":              {object{"contactMessage": object{"displayName": "Ada", "vcard": "BEGIN:VCARD"}}, puntuale.ReplyContact, "Ada"},
+	"contacts":               {object{"contactsArrayMessage": object{"displayName": "2", "contacts": []any{object{"displayName": "Ada"}, object{"displayName": "Ugo"}}}}, puntuale.ReplyContact, "Ada, Ugo"},
+	"a reaction":             {object{"reactionMessage": object{"key": object{"id": "x"}, "text": "👍"}}, puntuale.ReplyReaction, "👍"},
+	"a button":               {object{"buttonsResponseMessage": object{"selectedButtonId": "1", "selectedDisplayText": "Confermo"}}, puntuale.ReplyButton, "Confermo"},
+	"a row":                  {object{"listResponseMessage": object{"title": "Domani"}}, puntuale.ReplyButton, "Domani"},
+	"a button of a template": {object{"templateButtonReplyMessage": object{"selectedId": "1", "selectedDisplayText": "Basta"}}, puntuale.ReplyButton, "Basta"},
+	"a poll":                 {object{"pollCreationMessageV3": object{"name": "Quando?"}}, puntuale.ReplyOther, "Quando?"},
+	"an order":               {object{"orderMessage": object{"message": "due pizze"}}, puntuale.ReplyOther, ""},
+	"of another shape":       {object{"conversation": object{"x": 1}}, puntuale.ReplyText, ""},
+}
+
+// TestInbound: every type of message is told with what it shows, whether a person wrote it or the phone's owner. A repeat tells
+// the same.
+func TestInbound(t *testing.T) {
+	t.Parallel()
+	w := linked(t, storetest.SQLite)
+	at := w.clock.Now().Truncate(time.Second)
+	for name, test := range inboundTests {
+		for i, kind := range []string{"notify", "append", "notify", "append"} {
+			own := i > 1
+			id := fmt.Sprintf("3A%s%d", name, i)
+			for range 2 {
+				w.report("messages.upsert", gatewaytest.Message(id, chat, own, kind, test.content, at))
+				all := w.heard()
+				if len(all) != 1 {
+					t.Fatalf("%s: told %+v", name, all)
+				}
+				h := all[0]
+				if h.ID != id || h.Phone != person || h.Own != own || h.Group || h.Kind != test.kind || h.Text != test.text || h.Media != nil || h.Client != w.c.ID || h.Session != w.session || !h.At.Equal(at) {
+					t.Errorf("%s: %+v", name, h)
+				}
+			}
+		}
+	}
+}
+
+// TestInboundFiles: a message with a file tells how to open it, however the gateway writes bytes.
+func TestInboundFiles(t *testing.T) {
+	t.Parallel()
+	w := linked(t, storetest.SQLite)
+	open := replyfile.Opener{Via: w.peer, Folder: t.TempDir()}
+	asBuffer := func(b []byte) any {
+		all := make([]int, len(b))
+		for i := range b {
+			all[i] = int(b[i])
+		}
+		return object{"type": "Buffer", "data": all}
+	}
+	asObject := func(b []byte) any {
+		all := object{}
+		for i := range b {
+			all[fmt.Sprint(i)] = b[i]
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		keys  string
+		more  object
+		bytes func([]byte) any
+		kind  puntuale.ReplyKind
+		file  string
+		wraps string
+	}{
+		"imageMessage":    {"WhatsApp Image Keys", object{"mimetype": "image/jpeg", "caption": "guarda"}, nil, puntuale.ReplyImage, "", ""},
+		"stickerMessage":  {"WhatsApp Image Keys", object{"mimetype": "image/webp"}, asBuffer, puntuale.ReplySticker, "", ""},
+		"videoMessage":    {"WhatsApp Video Keys", object{"mimetype": "video/mp4", "directPath": "", "caption": "guarda"}, asObject, puntuale.ReplyVideo, "", "viewOnceMessage"},
+		"audioMessage":    {"WhatsApp Audio Keys", object{"mimetype": "audio/ogg; codecs=opus", "fileLength": object{"low": 7, "high": 0}}, nil, puntuale.ReplyAudio, "", ""},
+		"documentMessage": {"WhatsApp Document Keys", object{"mimetype": "application/pdf", "fileName": "../conto.pdf", "caption": "guarda"}, nil, puntuale.ReplyDocument, "conto.pdf", "documentWithCaptionMessage"},
+	} {
+		body := strings.Repeat("file of "+name, 5000)
+		member := w.peer.Keep(test.keys, []byte(body), test.more)
+		for key, value := range maps.Clone(member) {
+			if raw, ok := value.([]byte); ok && test.bytes != nil {
+				member[key] = test.bytes(raw)
+			}
+		}
+		content := object{name: member}
+		if test.wraps != "" {
+			content = wrapped(test.wraps, content)
+		}
+		w.report("messages.upsert", gatewaytest.Message("A"+name, chat, false, "notify", content, w.clock.Now()))
+		all := w.heard()
+		if len(all) != 1 || all[0].Media == nil || all[0].Kind != test.kind || all[0].Text != fmt.Sprint(orNothing(test.more["caption"])) || all[0].Media.Name != test.file || all[0].Media.Type != test.more["mimetype"] {
+			t.Errorf("%s: told %+v", name, all)
+			continue
+		}
+		f, err := open.OpenMedia(t.Context(), puntuale.Session{}, *all[0].Media)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, err := io.ReadAll(f); err != nil || string(got) != body || f.Size != int64(len(body)) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		w.peer.Forget()
+		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, *all[0].Media); puntuale.CodeOf(err) != puntuale.CodeGone {
+			t.Errorf("%s without a file: %v", name, err)
+		}
+	}
+}
+
+func orNothing(v any) any {
+	if v == nil {
+		return ""
+	}
+	return v
+}
+
+// TestHostileFiles: whatever a gateway tells of a file, no other host than WhatsApp's is asked.
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	w := linked(t, storetest.SQLite)
+	open := replyfile.Opener{Via: w.peer, Folder: t.TempDir()}
+	key := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	for _, at := range []object{
+		{"url": "https://evil.example/x"}, {"url": "http://mmg.whatsapp.net/x"}, {"url": "https://mmg.whatsapp.net.evil.example/x"}, {"url": "https://mmg.whatsapp.net:8443/x"},
+		{"url": "https://user@mmg.whatsapp.net/x"}, {"url": "https://127.0.0.1/x"}, {"directPath": "@evil.example/x"}, {"directPath": ".evil.example/x"}, {"directPath": ":1/x"}, {"url": "https://evil.example", "directPath": "\x00"}, {},
+	} {
+		at["mediaKey"], at["mimetype"] = key, "image/png"
+		w.report("messages.upsert", gatewaytest.Message("A", chat, false, "notify", object{"imageMessage": at}, w.clock.Now()))
+		h := w.heard()[0]
+		if _, err := open.OpenMedia(t.Context(), puntuale.Session{}, *h.Media); puntuale.CodeOf(err) != puntuale.CodeGone {
+			t.Errorf("%v: %v", at, err)
+		}
+	}
+	var e replyfile.EncryptedFile
+	if json.Unmarshal([]byte(`{"kind":"image"}`), &e) != nil || e.Ref() != nil {
+		t.Error("a file without a key can be opened")
+	}
+}
+
+// TestInboundOthers: groups, broadcasts, messages between devices and echoes of what we sent are not told.
+func TestInboundOthers(t *testing.T) {
+	t.Parallel()
+	w := linked(t, storetest.SQLite)
+	at := w.clock.Now()
+	text := object{"conversation": "ciao"}
+	for name, payload := range map[string]any{
+		"a group":            gatewaytest.Message("A1", "123456-789@g.us", false, "notify", text, at),
+		"own in a group":     gatewaytest.Message("A2", "123456-789@g.us", true, "notify", text, at),
+		"a status":           gatewaytest.Message("A3", "status@broadcast", false, "notify", text, at),
+		"a newsletter":       gatewaytest.Message("A4", "12345@newsletter", false, "notify", text, at),
+		"a deleted message":  gatewaytest.Message("A5", chat, false, "notify", object{"protocolMessage": object{"type": 0}}, at),
+		"keys":               gatewaytest.Message("A6", chat, false, "notify", object{"senderKeyDistributionMessage": object{}, "messageContextInfo": object{}}, at),
+		"a stub":             gatewaytest.Message("A7", chat, false, "notify", nil, at),
+		"a note to oneself":  gatewaytest.Message("A8", own+"@s.whatsapp.net", true, "notify", text, at),
+		"own without an id":  gatewaytest.Message("", chat, true, "notify", text, at),
+		"an album":           gatewaytest.Message("A9", chat, false, "notify", object{"albumMessage": object{"expectedImageCount": 2}}, at),
+		"a deleted own text": gatewaytest.Message("A10", chat, true, "append", object{"protocolMessage": object{"type": 0}}, at),
+	} {
+		w.report("messages.upsert", payload)
+		if all := w.heard(); len(all) > 0 {
+			t.Errorf("%s: told %+v", name, all)
+		}
+	}
+	w.report("messages.upsert", gatewaytest.Message("A11", "177000@lid", false, "notify", text, at))
+	if all := w.heard(); len(all) != 1 || all[0].Phone != "177000@lid" {
+		t.Errorf("a hidden person: told %+v", all)
+	}
+	// What we sent, with its id, and with an answer that was lost.
+	f := w.fly(person, "da noi")
+	s := w.lastSent()
+	w.peer.Answer(func(gatewaytest.Sent) gatewaytest.Reply { return gatewaytest.Reply{Drop: true} })
+	lost := w.fly(person, "persa")
+	w.record(lost)
+	for _, kind := range []string{"notify", "append"} {
+		for _, sent := range []gatewaytest.Sent{s, w.lastSent()} {
+			w.report("messages.upsert", gatewaytest.Message(sent.ID, chat, true, kind, object{"conversation": sent.Text}, w.clock.Now()))
+			if all := w.heard(); len(all) > 0 {
+				t.Errorf("an echo as %s: told %+v", kind, all)
+			}
+		}
+	}
+	w.state(f, puntuale.Completed)
+	w.state(lost, puntuale.Completed)
+	// The owner writes the same text later.
+	w.report("messages.upsert", gatewaytest.Message("3A99", chat, true, "append", object{"conversation": "persa"}, w.clock.Now()))
+	if all := w.heard(); len(all) != 1 || !all[0].Own {
+		t.Errorf("told %+v", all)
+	}
+}

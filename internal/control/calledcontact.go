@@ -1,0 +1,68 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"puntuale"
+	"puntuale/internal/plan"
+)
+
+// rememberAfter is how old a run is when its person becomes a contact. A start that has its id by then is stored, or failed.
+const rememberAfter = 30 * time.Second
+
+// Remember adds everybody who was written to to the contacts of clients that want it, and keeps their fields in step with
+// calls. Any number of nodes may call it, at any time.
+func (c *Control) Remember(ctx context.Context) error {
+	if err := c.maintenance.Remember(ctx, rememberAfter, c.clock.Now().Truncate(time.Microsecond), c.calledContact); err != nil {
+		return fmt.Errorf("remember people: %w", err)
+	}
+	return nil
+}
+
+// Members of calls that are no fields.
+var (
+	callMembers = []string{columnPhone, "timezone", "text", "media", "media_name", "latitude", "longitude", "template", "id_sessione", "purpose", "if_running",
+		"campaign", "automation", "occurrence"}
+	singleMembers = []string{"name", "date"} // of single sends: what the send is called, and when it leaves
+)
+
+// calledContact makes a contact of a run, with the members of its call that a contact may have as fields.
+func (c *Control) calledContact(r puntuale.CalledRun) (puntuale.Contact, bool) {
+	made := puntuale.Contact{Phone: r.Phone}
+	var members map[string]json.RawMessage
+	if !isPerson(r.Phone) || json.Unmarshal(r.Request, &members) != nil {
+		return made, isPerson(r.Phone)
+	}
+	zone, err := c.zones.Load(r.Zone)
+	if err != nil {
+		zone = time.UTC // of an older version's data, perhaps
+	}
+	k := contactCheck{zone: zone}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		value := plan.FromJSON(members[name])
+		text := strings.TrimSpace(value.Text)
+		switch {
+		case value.Kind != plan.Text && value.Kind != plan.Number || text == "" || strings.ContainsRune(text, 0),
+			slices.Contains(callMembers, name), r.Origin == puntuale.OriginSingle && slices.Contains(singleMembers, name):
+		case name == columnName, name == "name" && made.Name == "":
+			if utf8.RuneCountInString(text) <= puntuale.MaxName {
+				made.Name = norm.NFC.String(text)
+			}
+		case fieldNameFault(name) == "" && utf8.RuneCountInString(text) <= puntuale.MaxField && len(made.Fields) < puntuale.MaxContactFields:
+			if made.Fields == nil {
+				made.Fields = map[string]puntuale.ContactField{}
+			}
+			made.Fields[name] = *k.field(ContactValue{Text: text, Number: value.Kind == plan.Number, Cell: true})
+		}
+	}
+	return made, true
+}

@@ -1,0 +1,52 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// PauseCampaign has nothing more of a campaign leave. It returns once nothing more is claimed. Codes: not_found, conflict.
+func (c *Client) PauseCampaign(ctx context.Context, id string) (Campaign, error) {
+	return c.changeCampaign(ctx, id, puntuale.CampaignPaused, puntuale.CampaignRunning, puntuale.CampaignResuming)
+}
+
+// ResumeCampaign lets a campaign go on. The moments of its messages move by the length of the pause. Codes: not_found,
+// conflict, forbidden.
+func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error) {
+	if err := c.MayCreate(); err != nil {
+		return Campaign{}, err
+	}
+	return c.changeCampaign(ctx, id, puntuale.CampaignResuming, puntuale.CampaignPaused)
+}
+
+// CancelCampaign cancels what is pending of a campaign, and feeds nothing more. Codes: not_found, conflict.
+func (c *Client) CancelCampaign(ctx context.Context, id string) (Campaign, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Campaign{}, err
+	}
+	if stored.State < puntuale.CampaignRunning {
+		return c.changeCampaign(ctx, id, puntuale.CampaignCancelled, puntuale.CampaignDrafted, puntuale.CampaignChecking, puntuale.CampaignReady)
+	}
+	return c.changeCampaign(ctx, id, puntuale.CampaignCancelling, puntuale.CampaignRunning, puntuale.CampaignPaused, puntuale.CampaignResuming)
+}
+
+// changeCampaign changes a campaign's state. A repeat changes nothing.
+func (c *Client) changeCampaign(ctx context.Context, id string, to puntuale.CampaignState, from ...puntuale.CampaignState) (Campaign, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Campaign{}, err
+	}
+	done := stored.State == to || to == puntuale.CampaignResuming && stored.State == puntuale.CampaignRunning ||
+		to == puntuale.CampaignCancelling && stored.State == puntuale.CampaignCancelled
+	if !done {
+		if err := c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: from, To: to, By: c.actor, Now: c.control.clock.Now()}); err != nil {
+			return Campaign{}, fmt.Errorf("change campaign %d: %w", stored.ID, err)
+		}
+		c.control.hint(stored.Session, time.Time{})
+	}
+	return c.Campaign(ctx, id)
+}

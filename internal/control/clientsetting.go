@@ -1,0 +1,62 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"puntuale"
+	"puntuale/internal/control/request"
+	"puntuale/internal/keyword"
+)
+
+// Settings returns what the client decided about the people that it writes to.
+func (c *Client) Settings(ctx context.Context) (puntuale.ClientSettings, error) {
+	s, err := c.tenant.Settings(ctx)
+	if err != nil {
+		return s, fmt.Errorf("read settings: %w", err)
+	}
+	return s, nil
+}
+
+// UpdateSettings changes the members that the patch has. The caller gives the faults that it found in the request itself. Codes: invalid.
+func (c *Client) UpdateSettings(ctx context.Context, p puntuale.SettingsPatch, found ...puntuale.Fault) (puntuale.ClientSettings, error) {
+	f := request.Faults(found)
+	CheckSettings(&f, p)
+	if err := f.Err(); err != nil {
+		return puntuale.ClientSettings{}, err
+	}
+	s, err := c.tenant.UpdateSettings(ctx, p)
+	if err != nil {
+		return s, fmt.Errorf("change settings: %w", err)
+	}
+	return s, nil
+}
+
+const faultSettingNoWord puntuale.ReasonCode = "setting.no_word"
+
+// CheckSettings adds a fault for everything of a patch that is not allowed.
+func CheckSettings(f *request.Faults, p puntuale.SettingsPatch) {
+	if p.KeepReplies != nil {
+		f.Word("body.keep_replies", string(*p.KeepReplies), string(puntuale.KeepKnownReplies), string(puntuale.KeepAllReplies), string(puntuale.KeepNoReplies))
+	}
+	if p.Consent != nil {
+		f.Word("body.consent", string(*p.Consent), string(puntuale.ConsentFree), string(puntuale.ConsentRequired))
+	}
+	if p.OptOutWords != nil {
+		f.Entries("body.opt_out_words", len(*p.OptOutWords), puntuale.MaxOptOutWords)
+		for i, word := range *p.OptOutWords {
+			at := request.At("body.opt_out_words", i)
+			f.Text(at, word, puntuale.MaxOptOutWord)
+			if keyword.Fold(word) == "" {
+				f.Add(at, faultSettingNoWord, word)
+			}
+		}
+	}
+	if p.OptOutAnswer != nil {
+		f.Text("body.opt_out_answer", *p.OptOutAnswer, puntuale.MaxText)
+	}
+	if p.TakeoverHours != nil && (*p.TakeoverHours < 0 || *p.TakeoverHours > puntuale.MaxTakeoverHours) {
+		f.Add("body.takeover_hours", puntuale.FaultNotWholeInRange, *p.TakeoverHours, "0", strconv.Itoa(puntuale.MaxTakeoverHours))
+	}
+}

@@ -1,0 +1,203 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control/request"
+)
+
+// ConsentCall is a change of consent that a program or a person of the client enters.
+type ConsentCall struct {
+	Phone   string
+	Purpose string // service or marketing
+	Change  string // grant or withdraw
+	Source  string // where the person said it
+	Words   string // what they said or signed
+}
+
+// Limits of what proves a consent, in characters.
+const (
+	maxConsentSource = puntuale.MaxName
+	maxConsentWords  = puntuale.MaxReply
+)
+
+// purposeWords are what a message may be for.
+const purposeWords = "marketing, service"
+
+// purposeIn reads a purpose of the wire; "" is service.
+func purposeIn(f *request.Faults, word string) puntuale.Purpose {
+	p, ok := puntuale.ParsePurpose(word)
+	if !ok {
+		f.Add("body.purpose", puntuale.FaultNotOneOf, word, purposeWords)
+	}
+	return p
+}
+
+// AddConsent enters what a person agreed to in the ledger. It counts one call and is never refused by the cap. A withdrawal
+// blocks marketing from now on; it cancels pending marketing and leaves the blacklist alone. found are faults that
+// the caller found in the request itself. Codes: invalid, conflict (the idempotency key with another body).
+func (c *Client) AddConsent(ctx context.Context, call ConsentCall, o Once[puntuale.Consent], found ...puntuale.Fault) (puntuale.Consent, error) {
+	f := request.Faults(found)
+	once, clash, err := o.Begin(ctx, c.tenant, &f)
+	if err != nil {
+		return puntuale.Consent{}, err
+	}
+	now := c.control.clock.Now()
+	e := puntuale.ConsentEntry{Consent: puntuale.Consent{
+		Phone: c.recipient(&f, "body.phone", call.Phone), Source: strings.TrimSpace(call.Source), Words: call.Words, By: c.actor.Who, At: now, Entered: now,
+	}}
+	e.Purpose = purposeIn(&f, call.Purpose)
+	var ok bool
+	if e.Change, ok = puntuale.ParseConsentChange(call.Change); !ok && call.Change != "" {
+		f.Add("body.change", puntuale.FaultNotOneOf, call.Change, "grant, withdraw")
+	}
+	for _, required := range []struct{ name, value string }{{"purpose", call.Purpose}, {"change", call.Change}, {"source", e.Source}} {
+		if required.value == "" {
+			f.Add("body."+required.name, puntuale.FaultRequired, nil)
+		}
+	}
+	f.Text("body.source", call.Source, maxConsentSource)
+	f.Text("body.words", call.Words, maxConsentWords)
+	if err := f.Err(); err != nil {
+		return puntuale.Consent{}, err
+	}
+	if clash != nil {
+		return puntuale.Consent{}, clash
+	}
+	e.Mark = c.mark(e.Phone)
+	day, err := c.today(now)
+	if err != nil {
+		return puntuale.Consent{}, err
+	}
+	entered, err := c.tenant.AddConsent(ctx, e, day, once.Keep(func(stored any) puntuale.Consent {
+		consent, _ := stored.(puntuale.Consent)
+		return consent
+	}))
+	if err != nil {
+		return puntuale.Consent{}, fmt.Errorf("enter a consent: %w", err)
+	}
+	if entered.Change == puntuale.ConsentWithdraw && entered.Applied {
+		if _, err := c.tenant.CancelMarketing(ctx, e.Phone, now); err != nil {
+			return puntuale.Consent{}, fmt.Errorf("cancel marketing: %w", err)
+		}
+	}
+	return entered, nil
+}
+
+// Consents lists the ledger of a phone, oldest first; phone "" is everybody. Codes: invalid.
+func (c *Client) Consents(ctx context.Context, phone string, p request.Page) ([]puntuale.Consent, string, error) {
+	var f request.Faults
+	mark := ""
+	if phone != "" {
+		phone = c.recipient(&f, "query.phone", phone)
+		mark = c.mark(phone)
+	}
+	p.Unknown = append(p.Unknown, f...)
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Consent, string, error) {
+		return c.tenant.Consents(ctx, phone, mark, p)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list consent: %w", err)
+	}
+	return rows, next, nil
+}
+
+// ConsentStatuses returns what holds for a phone, by purpose. The phone is as messages have it.
+func (c *Client) ConsentStatuses(ctx context.Context, phone string) (map[puntuale.Purpose]puntuale.ConsentStatus, error) {
+	if !possible(phone) {
+		return nil, nil
+	}
+	all, err := c.tenant.ConsentStatuses(ctx, phone, c.mark(phone))
+	if err != nil {
+		return nil, fmt.Errorf("read what a person agreed to: %w", err)
+	}
+	return all, nil
+}
+
+// MarketingRefused returns which of the phones get no marketing, because a consent is withdrawn, or missing where the client
+// asks for one. The phones are as messages have them.
+func (c *Client) MarketingRefused(ctx context.Context, phones ...string) (map[string]bool, error) {
+	phones = slices.DeleteFunc(slices.Clone(phones), func(phone string) bool { return !possible(phone) })
+	marks := make([]string, len(phones))
+	for i, phone := range phones {
+		marks[i] = c.mark(phone)
+	}
+	refused, err := c.tenant.MarketingRefused(ctx, phones, marks)
+	if err != nil {
+		return nil, fmt.Errorf("look for consent: %w", err)
+	}
+	return refused, nil
+}
+
+// purposesOf are the purposes of a sequence's steps. A step that sends a template of marketing is marketing, whatever the
+// sequence says.
+func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s puntuale.Sequence) ([]puntuale.Purpose, error) {
+	all := make([]puntuale.Purpose, len(s.Steps))
+	var names []string
+	for i, step := range s.Steps {
+		all[i] = s.Purpose
+		if step.Official != nil && s.Purpose != puntuale.PurposeMarketing {
+			names = append(names, step.Official.Name)
+		}
+	}
+	if len(names) == 0 || session.Type != puntuale.Official {
+		return all, nil
+	}
+	known, err := c.tenant.NetworkTemplatesNamed(ctx, session.ID, names)
+	if err != nil {
+		return nil, fmt.Errorf("read templates: %w", err)
+	}
+	for i, step := range s.Steps {
+		if step.Official != nil && strings.EqualFold(templateOf(known, step.Official).Category, puntuale.PurposeMarketing.String()) {
+			all[i] = puntuale.PurposeMarketing
+		}
+	}
+	return all, nil
+}
+
+// OfNetwork returns a client for what networks tell of it: no key is shown, and no call is counted. Codes: not_found.
+func (c *Control) OfNetwork(ctx context.Context, id puntuale.ClientID) (*Client, error) {
+	account, err := c.tenants.ClientOf(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read a client: %w", err)
+	}
+	return c.ClientFor(account, puntuale.Actor{}), nil
+}
+
+// ConfirmOptOut sends the one answer to an opt-out, as it is written. It passes the blacklist, and the same key sends it
+// once. It counts no call. Codes: as [Client.Send].
+func (c *Client) ConfirmOptOut(ctx context.Context, session puntuale.SessionID, phone, text, key string) error {
+	if err := c.MayCreate(); err != nil {
+		return err
+	}
+	now := c.control.clock.Now()
+	s, err := c.tenant.Session(ctx, session)
+	if err != nil {
+		return fmt.Errorf("read the session of an opt-out: %w", err)
+	}
+	zone, err := c.zone()
+	if err != nil {
+		return err
+	}
+	p := planned{
+		origin: puntuale.OriginSingle, name: "opt-out", session: s, phone: phone, zone: zone, ifRunning: puntuale.IfRunningAllow,
+		purposes: []puntuale.Purpose{puntuale.PurposeConfirmation},
+	}
+	p.Messages = []puntuale.PlannedMessage{{Content: puntuale.Content{Text: text}, Due: now, DueMax: now, ValidUntil: now.Add(confirmWithin)}}
+	once, clash, err := startOnce("opt-out", key, []byte(text)).look(ctx, c.tenant)
+	if _, replayed := startedBefore(err); err != nil {
+		return replayed
+	}
+	if clash == nil { // else the text changed meanwhile: the answer was sent
+		_, err = c.start(ctx, p, []byte("{}"), once, now)
+	}
+	return err
+}
+
+// confirmWithin is how long the answer to an opt-out may wait for its session.
+const confirmWithin = time.Hour

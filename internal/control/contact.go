@@ -1,0 +1,531 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/text/unicode/norm"
+
+	"puntuale"
+	"puntuale/internal/control/request"
+	"puntuale/internal/plan"
+	"puntuale/internal/roster"
+)
+
+// ContactValue is a value of a contact as a caller gives it. A text that is a date of ISO 8601 is a date.
+type ContactValue struct {
+	Text   string // of a number as written; blank: the value is not given, or in a change it is removed
+	Number bool
+	Cell   bool // of a table, where a date may also have its day first: 28/02/1990
+}
+
+// NewContact is a contact that a caller adds, or merges into the one of its number. Blank members are not given.
+type NewContact struct {
+	Phone    string
+	Name     string
+	Language string
+	Source   string
+	Fields   map[string]ContactValue
+	Tags     []string
+	Faults   []puntuale.Fault // found by the caller in the request itself
+}
+
+// ContactChange changes a contact; nil leaves a member as it is.
+type ContactChange struct {
+	Name, Language, Source *string
+	Fields                 map[string]ContactValue
+	Tags                   *[]string // replaces all
+	AddTags, RemoveTags    []string
+	Faults                 []puntuale.Fault
+}
+
+// ContactQuery asks for contacts; what is blank chooses all.
+type ContactQuery struct {
+	Tag   string
+	Phone string // a number; with "*" at its end, the beginning of one
+	Name  string // words, each the beginning of a word of the name
+}
+
+// Faults of this file.
+const (
+	faultContactFieldName     puntuale.ReasonCode = "contact.field_name"
+	faultContactFieldReserved puntuale.ReasonCode = "contact.field_reserved"
+	faultContactGroup         puntuale.ReasonCode = "contact.group"
+	faultContactLanguage      puntuale.ReasonCode = "contact.language"
+	faultContactNoneTagged    puntuale.ReasonCode = "contact.none_tagged"
+	faultContactNotBeginning  puntuale.ReasonCode = "contact.not_beginning"
+	faultContactTagSign       puntuale.ReasonCode = "contact.tag_sign"
+)
+
+// columnName is the field that a contact's name fills.
+const columnName = "nome"
+
+var (
+	contactFieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	contactLanguage  = regexp.MustCompile(`^[a-z]{2}$`)
+	contactDate      = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.,]+(Z|[+-][0-9:]+)?)?$`)
+	cellDate         = regexp.MustCompile(`^[0-9]{1,2}[/.-][0-9]{1,2}[/.-][0-9]{4}( [0-9:]+)?$`)
+	reservedFields   = []string{columnPhone, "timezone", columnName}
+)
+
+// contactCheck reads what callers say of contacts.
+type contactCheck struct {
+	c      *Client
+	zone   *time.Location
+	faults request.Faults
+}
+
+func (c *Client) checkContacts(found []puntuale.Fault) (*contactCheck, error) {
+	zone, err := c.zone()
+	return &contactCheck{c, zone, found}, err
+}
+
+// phone reads a person's number. A group is no contact.
+func (k *contactCheck) phone(location, text string) string {
+	phone := k.c.recipient(&k.faults, location, text)
+	if phone != "" && !isPerson(phone) {
+		k.faults.Add(location, faultContactGroup, text)
+	}
+	return phone
+}
+
+// isPerson reports whether a recipient is a person: a number, or an id that hides one.
+func isPerson(recipient string) bool {
+	return strings.HasPrefix(recipient, "+") || puntuale.IsPersonID(recipient) || strings.HasSuffix(recipient, "@lid")
+}
+
+func (k *contactCheck) text(location, text string) string {
+	text = norm.NFC.String(strings.TrimSpace(text))
+	k.faults.Text(location, text, puntuale.MaxName)
+	return text
+}
+
+func (k *contactCheck) language(location, text string) string {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if text != "" && !contactLanguage.MatchString(text) {
+		k.faults.Add(location, faultContactLanguage, text)
+	}
+	return text
+}
+
+// tags reads tags: without space around them, composed, and with their case.
+func (k *contactCheck) tags(location string, texts []string) []string {
+	if !k.faults.Entries(location, len(texts), puntuale.MaxContactTags) {
+		return nil
+	}
+	tags := make([]string, len(texts))
+	for i, text := range texts {
+		tags[i] = norm.NFC.String(strings.TrimSpace(text))
+		at := request.At(location, i)
+		k.faults.Required(at, tags[i], puntuale.MaxTag)
+		if strings.ContainsAny(tags[i], ",;") {
+			k.faults.Add(at, faultContactTagSign, tags[i])
+		}
+	}
+	return tags
+}
+
+// fields reads values. Blank ones are nil.
+func (k *contactCheck) fields(location string, values map[string]ContactValue) map[string]*puntuale.ContactField {
+	k.faults.Entries(location, len(values), puntuale.MaxContactFields)
+	fields := make(map[string]*puntuale.ContactField, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if code := fieldNameFault(name); code != "" {
+			k.faults.Add(location, code, nil, name)
+			continue
+		}
+		k.faults.Text(location+"."+name, values[name].Text, puntuale.MaxField)
+		fields[name] = k.field(values[name])
+	}
+	return fields
+}
+
+func fieldNameFault(name string) puntuale.ReasonCode {
+	switch {
+	case !contactFieldName.MatchString(name):
+		return faultContactFieldName
+	case slices.Contains(reservedFields, name):
+		return faultContactFieldReserved
+	}
+	return ""
+}
+
+// field is a value as stores keep it, nil for a blank one.
+func (k *contactCheck) field(v ContactValue) *puntuale.ContactField {
+	text := strings.TrimSpace(v.Text)
+	switch {
+	case text == "":
+		return nil
+	case v.Number:
+		return &puntuale.ContactField{Kind: puntuale.FieldNumber, Value: text}
+	case contactDate.MatchString(text), v.Cell && cellDate.MatchString(text):
+		if moment, err := plan.ParseMoment(text); err == nil {
+			return &puntuale.ContactField{Kind: puntuale.FieldDate, Value: k.date(moment)}
+		}
+	}
+	return &puntuale.ContactField{Kind: puntuale.FieldText, Value: v.Text}
+}
+
+// date writes a date as stores keep it: a day, or a minute in the client's zone.
+func (k *contactCheck) date(m plan.Moment) string {
+	at := m.At(0, time.UTC)
+	switch {
+	case !m.HasTime:
+		return at.Format(time.DateOnly)
+	case m.Zone != nil:
+		at = at.In(k.zone)
+	}
+	return at.Format("2006-01-02T15:04")
+}
+
+// contact reads a new contact, whose members are at the location.
+func (k *contactCheck) contact(location string, n NewContact) puntuale.Contact {
+	made := puntuale.Contact{
+		Phone: k.phone(location+".phone", n.Phone), Name: k.text(location+".name", n.Name), Language: k.language(location+".language", n.Language),
+		Source: k.text(location+".source", n.Source), Tags: k.tags(location+".tags", n.Tags),
+	}
+	for name, field := range k.fields(location+".fields", n.Fields) {
+		if field != nil {
+			if made.Fields == nil {
+				made.Fields = map[string]puntuale.ContactField{}
+			}
+			made.Fields[name] = *field
+		}
+	}
+	return made
+}
+
+// AddContact adds a contact, or merges it into the one of its number, and counts one call. Codes: invalid, quota_reached, forbidden.
+func (c *Client) AddContact(ctx context.Context, n NewContact, o Once[puntuale.Contact]) (puntuale.Contact, error) {
+	if err := c.MayCreate(); err != nil {
+		return puntuale.Contact{}, err
+	}
+	k, err := c.checkContacts(n.Faults)
+	if err != nil {
+		return puntuale.Contact{}, err
+	}
+	once, clash, err := o.Begin(ctx, c.tenant, &k.faults)
+	if err != nil {
+		return puntuale.Contact{}, err
+	}
+	made := k.contact("body", n)
+	if err := k.faults.Err(); err != nil {
+		return puntuale.Contact{}, err
+	}
+	if clash != nil {
+		return puntuale.Contact{}, clash
+	}
+	now := c.control.clock.Now().Truncate(time.Microsecond)
+	day, err := c.today(now)
+	if err != nil {
+		return puntuale.Contact{}, err
+	}
+	merged, err := c.tenant.MergeContacts(ctx, puntuale.ContactBatch{All: []puntuale.Contact{made}, Now: now, Day: day, Key: once.Keep(func(stored any) puntuale.Contact {
+		merged, _ := stored.(puntuale.MergedContacts)
+		return merged.All[0]
+	})})
+	if err != nil {
+		return puntuale.Contact{}, fmt.Errorf("add a contact: %w", err)
+	}
+	return merged.All[0], nil
+}
+
+func contactID(id string) (puntuale.ContactID, error) {
+	wanted, err := puntuale.ParseID[puntuale.ContactID](id)
+	if err != nil {
+		return 0, puntuale.NotFound(puntuale.NoContact)
+	}
+	return wanted, nil
+}
+
+// Contact returns one contact. Codes: not_found.
+func (c *Client) Contact(ctx context.Context, id string) (puntuale.Contact, error) {
+	wanted, err := contactID(id)
+	if err != nil {
+		return puntuale.Contact{}, err
+	}
+	found, err := c.tenant.Contact(ctx, wanted)
+	if err != nil {
+		return found, fmt.Errorf("read contact %d: %w", wanted, err)
+	}
+	return found, nil
+}
+
+// ContactsOf returns the contacts of numbers as messages have them, by the number. Numbers of no contact are left out; at most
+// 1,000 are looked for.
+func (c *Client) ContactsOf(ctx context.Context, phones ...string) (map[string]puntuale.Contact, error) {
+	phones = slices.DeleteFunc(slices.Clone(phones), func(phone string) bool { return !possible(phone) })
+	found, err := c.tenant.ContactsOf(ctx, phones[:min(len(phones), contactPage)])
+	if err != nil {
+		return nil, fmt.Errorf("read contacts by their numbers: %w", err)
+	}
+	return found, nil
+}
+
+// UpdateContact changes a contact, and counts one call. Codes: not_found, invalid.
+func (c *Client) UpdateContact(ctx context.Context, id string, change ContactChange) (puntuale.Contact, error) {
+	found, err := c.Contact(ctx, id)
+	if err != nil {
+		return found, err
+	}
+	k, err := c.checkContacts(change.Faults)
+	if err != nil {
+		return found, err
+	}
+	p := puntuale.ContactPatch{Fields: k.fields("body.fields", change.Fields), AddTags: k.tags("body.add_tags", change.AddTags), RemoveTags: k.tags("body.remove_tags", change.RemoveTags)}
+	if change.Name != nil {
+		p.Name = new(k.text("body.name", *change.Name))
+	}
+	if change.Source != nil {
+		p.Source = new(k.text("body.source", *change.Source))
+	}
+	if change.Language != nil {
+		p.Language = new(k.language("body.language", *change.Language))
+	}
+	if change.Tags != nil {
+		p.Tags = new(k.tags("body.tags", *change.Tags))
+	}
+	if err := k.faults.Err(); err != nil {
+		return found, err
+	}
+	now := c.control.clock.Now().Truncate(time.Microsecond)
+	day, err := c.today(now)
+	if err != nil {
+		return found, err
+	}
+	changed, err := c.tenant.UpdateContact(ctx, found.ID, p, day, now)
+	if err != nil {
+		return changed, fmt.Errorf("change contact %d: %w", found.ID, err)
+	}
+	return changed, nil
+}
+
+// DeleteContact takes a contact off the client's list, and counts one call. Messages and consent stay. Codes: not_found.
+func (c *Client) DeleteContact(ctx context.Context, id string) error {
+	wanted, err := contactID(id)
+	if err != nil {
+		return err
+	}
+	day, err := c.today(c.control.clock.Now())
+	if err != nil {
+		return err
+	}
+	if err := c.tenant.DeleteContact(ctx, wanted, day); err != nil {
+		return fmt.Errorf("delete contact %d: %w", wanted, err)
+	}
+	return nil
+}
+
+// contactFilter reads a query.
+func (c *Client) contactFilter(q ContactQuery) (puntuale.ContactFilter, []puntuale.Fault) {
+	var f request.Faults
+	f.Text("query.name", q.Name, puntuale.MaxName)
+	f.Text("query.tag", q.Tag, puntuale.MaxTag)
+	filter := puntuale.ContactFilter{Tag: norm.NFC.String(strings.TrimSpace(q.Tag)), Name: q.Name}
+	phone := strings.TrimSpace(q.Phone)
+	if beginning, ok := strings.CutSuffix(phone, "*"); ok {
+		if phone, ok = request.ParseBeginning(beginning, c.account.Region); !ok {
+			f.Add("query.phone", faultContactNotBeginning, q.Phone)
+		}
+		filter.Phone = phone + "*"
+	} else if phone != "" {
+		filter.Phone = c.recipient(&f, "query.phone", phone)
+	}
+	return filter, f
+}
+
+// Contacts lists contacts: by their ids, or by name or number where these are asked for. A page may be shorter than asked.
+// Codes: invalid.
+func (c *Client) Contacts(ctx context.Context, q ContactQuery, p request.Page) ([]puntuale.Contact, string, error) {
+	filter, faults := c.contactFilter(q)
+	p.Unknown = append(slices.Clone(p.Unknown), faults...)
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Contact, string, error) { return c.tenant.Contacts(ctx, filter, p) })
+	if err != nil {
+		return nil, "", fmt.Errorf("list contacts: %w", err)
+	}
+	return rows, next, nil
+}
+
+// CountContacts counts contacts, at most so many. Codes: invalid.
+func (c *Client) CountContacts(ctx context.Context, q ContactQuery, most int) (int, error) {
+	filter, faults := c.contactFilter(q)
+	if len(faults) > 0 {
+		return 0, puntuale.Invalid(faults...)
+	}
+	n, err := c.tenant.CountContacts(ctx, filter, most)
+	if err != nil {
+		return 0, fmt.Errorf("count contacts: %w", err)
+	}
+	return n, nil
+}
+
+// ContactTags returns how many contacts have each tag; at most 1,000 tags.
+func (c *Client) ContactTags(ctx context.Context) (map[string]int, error) {
+	tags, err := c.tenant.ContactTags(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list tags: %w", err)
+	}
+	return tags, nil
+}
+
+// contactPage is how many contacts are read at a time.
+const contactPage = 1000
+
+// RecipientsFrom puts the contacts that have any of the tags in the place of a campaign's recipients. Each comes with its
+// number, its name as the field "nome", and its fields. A failure changes nothing. found are faults that the caller found.
+// Codes: not_found, invalid, conflict (the campaign started), overloaded (too many lists are being read).
+func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, found ...puntuale.Fault) (Recipients, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Recipients{}, err
+	}
+	f := request.Faults(found)
+	tags = append([]string{}, tags...) // none are refused
+	c.checkFrom(&f, tags, 0)
+	if err := f.Err(); err != nil {
+		return Recipients{}, err
+	}
+	if !stored.State.Editable() {
+		return Recipients{}, puntuale.Conflict(puntuale.FaultCampaignWrongState, stored.State.String())
+	}
+	u, err := c.control.lists.uploads.begin(c.account.Partner)
+	if err != nil {
+		return Recipients{}, err
+	}
+	defer u.end()
+	rows := &contactRows{ctx: ctx, tenant: c.tenant, filter: puntuale.ContactFilter{Any: tags}}
+	if err := rows.survey(); err != nil {
+		return Recipients{}, err
+	}
+	mapping := make([]string, len(rows.columns))
+	for i, name := range rows.columns {
+		mapping[i] = name + ":" + strconv.Itoa(i+1)
+	}
+	return c.replaceRecipients(ctx, stored, rows, strings.Join(mapping, ","))
+}
+
+// checkFrom checks the tags by which recipients are chosen, beside so many others; nil: no recipients are. It puts the tags in
+// the form that stores know.
+func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
+	if tags == nil {
+		return
+	}
+	if beside > 0 {
+		f.Add("body.from", puntuale.FaultGoesWithout, nil, "recipients")
+	}
+	const location = "body.from.tags"
+	f.Entries(location, len(tags), puntuale.MaxContactTags)
+	if len(tags) == 0 {
+		f.Add(location, puntuale.FaultRequired, nil)
+	}
+	for i, tag := range tags {
+		tags[i] = norm.NFC.String(strings.TrimSpace(tag))
+		f.Required(request.At(location, i), tags[i], puntuale.MaxTag)
+	}
+	slices.Sort(tags)
+}
+
+// countFrom counts the contacts that would become recipients; without tags it is as many as there are beside. Codes: invalid
+// where nobody would.
+func (c *Client) countFrom(ctx context.Context, tags []string, beside int) (int, error) {
+	if tags == nil {
+		return beside, nil
+	}
+	n, err := c.tenant.CountContacts(ctx, puntuale.ContactFilter{Any: tags}, puntuale.MaxContacts)
+	if err != nil {
+		return 0, fmt.Errorf("count contacts: %w", err)
+	}
+	if n == 0 {
+		return 0, puntuale.Invalid(puntuale.Fault{Location: "body.from.tags", Code: faultContactNoneTagged})
+	}
+	return n, nil
+}
+
+// contactRows are contacts as the rows of a list.
+type contactRows struct {
+	ctx     context.Context //nolint:containedctx // it lives as long as one call
+	tenant  puntuale.Tenant
+	filter  puntuale.ContactFilter
+	columns []string
+	places  map[string]int
+
+	rows   []puntuale.Contact
+	cursor string
+	begun  bool
+	line   int
+}
+
+func (r *contactRows) Columns() []string { return r.columns }
+
+// survey looks at all contacts once, to know the columns.
+func (r *contactRows) survey() error {
+	names := map[string]bool{}
+	n := 0
+	for {
+		c, err := r.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		n++
+		for name := range c.Fields {
+			names[name] = true
+		}
+	}
+	switch {
+	case n == 0:
+		return puntuale.Invalid(puntuale.Fault{Location: "body.from.tags", Code: faultContactNoneTagged})
+	case len(names)+2 > roster.MaxColumns:
+		return puntuale.Invalid(puntuale.Fault{Location: "body.from.tags", Code: faultCampaignTooManyFields, Args: []string{strconv.Itoa(roster.MaxColumns)}})
+	}
+	r.columns = append([]string{columnPhone, columnName}, slices.Sorted(maps.Keys(names))...)
+	r.places = make(map[string]int, len(r.columns))
+	for i, name := range r.columns {
+		r.places[name] = i
+	}
+	r.cursor, r.begun = "", false
+	return nil
+}
+
+func (r *contactRows) next() (puntuale.Contact, error) {
+	for len(r.rows) == 0 {
+		if r.begun && r.cursor == "" {
+			return puntuale.Contact{}, io.EOF
+		}
+		var err error
+		if r.rows, r.cursor, err = r.tenant.Contacts(r.ctx, r.filter, puntuale.Page{Limit: contactPage, Cursor: r.cursor}); err != nil {
+			return puntuale.Contact{}, fmt.Errorf("read contacts: %w", err)
+		}
+		r.begun = true
+	}
+	c := r.rows[0]
+	r.rows = r.rows[1:]
+	return c, nil
+}
+
+// Next leaves out a field that came up after the survey.
+func (r *contactRows) Next() (roster.Row, error) {
+	c, err := r.next()
+	if err != nil {
+		return roster.Row{}, err
+	}
+	r.line++
+	row := roster.Row{Line: r.line, Cells: make([]string, len(r.columns))}
+	row.Cells[0], row.Cells[1] = c.Phone, c.Name
+	for name, field := range c.Fields {
+		if at, ok := r.places[name]; ok {
+			row.Cells[at] = field.Value
+		}
+	}
+	return row, nil
+}

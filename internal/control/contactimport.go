@@ -1,0 +1,482 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/text/unicode/norm"
+
+	"puntuale"
+	"puntuale/internal/campaign"
+	"puntuale/internal/control/request"
+	"puntuale/internal/roster"
+)
+
+// ContactImport says how a file of contacts is read.
+type ContactImport struct {
+	Columns string // names columns of the file, as PutRecipients does; "" has them guessed
+	Source  string // of contacts and of consents, where a row has none of its own
+	Check   bool   // store nothing, and answer what would be stored
+	Faults  []puntuale.Fault
+}
+
+// ImportedContacts says what an import did, or would do.
+type ImportedContacts struct {
+	Rows, Added, Changed int
+	Consents             int // rows whose consent was entered
+	Columns              []string
+	Mapping              map[string]int // of phone, nome, tags, consent, language, source, and of each field, the column from 0
+	Preview              [][]string     // the first rows
+	Refused              []puntuale.RefusedGroup
+	Lines                []RefusedContact // the first 1,000 refused rows
+}
+
+// RefusedContact is a row that became no contact.
+type RefusedContact struct {
+	Line   int
+	Phone  string
+	Reason string
+	Value  puntuale.Reason // what was refused
+}
+
+// Why a row is refused, besides the reasons of campaigns.
+const (
+	RefusedRow   = "bad_row"
+	RefusedQuota = "quota"
+)
+
+// refusedOrder is the order in which an import looks, and answers.
+var refusedOrder = []string{RefusedRow, puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedField, RefusedQuota}
+
+// Faults of this file.
+const (
+	faultContactConsentSource puntuale.ReasonCode = "contact.consent_source"
+	faultContactValue         puntuale.ReasonCode = "contact.value_fault"
+)
+
+// Columns with a meaning of their own.
+const (
+	columnTags     = "tags"
+	columnConsent  = "consent"
+	columnLanguage = "language"
+	columnSource   = "source"
+)
+
+// contactHeaders are what headers call the columns with a meaning of their own, without case, accents and signs.
+var contactHeaders = map[string][]string{
+	columnName:     {"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "fullname"},
+	columnTags:     {"tags", "tag", "etichette", "etichetta", "gruppi", "gruppo"},
+	columnConsent:  {"consent", "consenso", "consensomarketing", "marketing", "marketingconsent"},
+	columnLanguage: {"language", "lingua"},
+	columnSource:   {"source", "fonte", "provenienza"},
+}
+
+// yes are the words with which a cell gives consent.
+var yes = []string{"1", "si", "sì", "s", "yes", "y", "true", "vero", "x", "ok"}
+
+const (
+	mostRefusedLines = 1000
+	importRows       = 1000    // contacts that one transaction stores
+	importBytes      = 4 << 20 // of their cells
+)
+
+// contactNumber is a number as a spreadsheet writes it. One that begins with 0 is a code.
+var contactNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$`)
+
+// ImportContacts reads contacts from a file, CSV or XLSX, and merges each row into the client's list. A refused row changes
+// nothing, and no other row. It counts one call. After a failure the call may be repeated. Codes: invalid, too_large,
+// overloaded (too many lists are being read), forbidden.
+func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType string, ask ContactImport) (ImportedContacts, error) {
+	if err := c.MayCreate(); err != nil {
+		return ImportedContacts{}, err
+	}
+	k, err := c.checkContacts(ask.Faults)
+	if err != nil {
+		return ImportedContacts{}, err
+	}
+	ask.Source = k.text("query.source", ask.Source)
+	if err := k.faults.Err(); err != nil {
+		return ImportedContacts{}, err
+	}
+	u, err := c.control.lists.uploads.begin(c.account.Partner)
+	if err != nil {
+		return ImportedContacts{}, err
+	}
+	defer u.end()
+	reader, err := roster.Open(ctx, &uploadReader{upload: u, ctx: ctx, r: file}, contentType, c.control.lists.scratch)
+	if err != nil {
+		return ImportedContacts{}, fileFault(err)
+	}
+	defer func() { _ = reader.Close() }()
+	now := c.control.clock.Now().Truncate(time.Microsecond)
+	x := &contactReading{client: c, check: k, ask: ask, from: reader, now: now, seen: campaign.NewSeenPhones(), refused: map[string]int{}}
+	x.out.Columns = reader.Columns()
+	if err := x.read(ctx); err != nil {
+		return ImportedContacts{}, err
+	}
+	if !ask.Check {
+		day, err := c.today(now)
+		if err != nil {
+			return ImportedContacts{}, err
+		}
+		if err := c.tenant.CountCall(ctx, day); err != nil {
+			return ImportedContacts{}, fmt.Errorf("count an import: %w", err)
+		}
+	}
+	return x.out, nil
+}
+
+// contactReading is an import under way.
+type contactReading struct {
+	client *Client
+	check  *contactCheck
+	ask    ContactImport
+	from   rowSource
+	now    time.Time
+
+	seen    *campaign.SeenPhones
+	fields  []string // the mapped ones without a meaning of their own, sorted
+	rows    []contactRow
+	bytes   int
+	people  int // a check's: contacts that there would be
+	refused map[string]int
+	out     ImportedContacts
+}
+
+// contactRow is a row that is a contact.
+type contactRow struct {
+	line    int
+	contact puntuale.Contact
+	consent string // what the cell said; "": nothing
+}
+
+func (x *contactReading) read(ctx context.Context) (err error) {
+	first, err := x.begin()
+	if err != nil {
+		return err
+	}
+	if x.ask.Check {
+		if x.people, err = x.client.tenant.CountContacts(ctx, puntuale.ContactFilter{}, puntuale.MaxContacts); err != nil {
+			return fmt.Errorf("count contacts: %w", err)
+		}
+	}
+	for _, row := range first {
+		x.add(row)
+	}
+	for {
+		row, err := x.from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			if err := x.fault(err); err != nil {
+				return err
+			}
+			continue
+		}
+		x.add(row)
+		if len(x.rows) == importRows || x.bytes > importBytes {
+			if err := x.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := x.flush(ctx); err != nil {
+		return err
+	}
+	for _, reason := range refusedOrder {
+		if n := x.refused[reason]; n > 0 {
+			x.out.Refused = append(x.out.Refused, puntuale.RefusedGroup{Reason: reason, Count: n})
+		}
+	}
+	slices.SortFunc(x.out.Lines, func(a, b RefusedContact) int { return a.Line - b.Line })
+	return nil
+}
+
+// begin reads the first rows, and finds out which column is which field.
+func (x *contactReading) begin() (first []roster.Row, err error) {
+	for len(first) < previewRows {
+		row, err := x.from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			if err := x.fault(err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		first, x.out.Preview = append(first, row), append(x.out.Preview, row.Cells)
+	}
+	if len(first) == 0 && x.out.Rows == 0 {
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Code: faultListNoRows})
+	}
+	if x.ask.Columns == "" {
+		x.out.Mapping = guessContacts(x.out.Columns, x.out.Preview)
+	} else if x.out.Mapping, err = roster.ParseMapping(x.ask.Columns, x.out.Columns); err != nil {
+		return nil, mappingFault(err, x.ask.Columns)
+	}
+	return first, x.checkMapping()
+}
+
+func (x *contactReading) checkMapping() error {
+	var f request.Faults
+	if at, ok := x.out.Mapping["name"]; ok {
+		delete(x.out.Mapping, "name")
+		if _, twice := x.out.Mapping[columnName]; !twice {
+			x.out.Mapping[columnName] = at
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.out.Mapping)) {
+		if _, own := contactHeaders[name]; own || name == columnPhone {
+			continue
+		}
+		if code := fieldNameFault(name); code != "" {
+			f.Add("query.columns", code, nil, name)
+		}
+		x.fields = append(x.fields, name)
+	}
+	f.Entries("query.columns", len(x.fields), puntuale.MaxContactFields)
+	if _, ok := x.out.Mapping[columnPhone]; !ok {
+		f.Add("query.columns", faultListNoPhoneColumn, nil, roster.Named(x.out.Columns))
+	}
+	_, consent := x.out.Mapping[columnConsent]
+	if _, source := x.out.Mapping[columnSource]; consent && !source && x.ask.Source == "" {
+		f.Add("query.source", faultContactConsentSource, nil)
+	}
+	return f.Err()
+}
+
+// guessContacts finds the columns with a meaning of their own, and takes each other one with a name for a field.
+func guessContacts(columns []string, first [][]string) map[string]int {
+	words := []string{}
+	for _, headers := range contactHeaders {
+		words = append(words, headers...)
+	}
+	mapping := map[string]int{}
+	named := roster.Guess(columns, first, words)
+	taken := map[int]bool{}
+	if at, ok := named[columnPhone]; ok {
+		mapping[columnPhone], taken[at] = at, true
+	}
+	for own, headers := range contactHeaders {
+		for _, header := range headers {
+			if at, ok := named[header]; ok && !taken[at] {
+				mapping[own], taken[at] = at, true
+				break
+			}
+		}
+	}
+	fields := 0
+	for i, column := range columns {
+		name := fieldNameOf(column)
+		if _, twice := mapping[name]; taken[i] || twice || fieldNameFault(name) != "" || fields == puntuale.MaxContactFields {
+			continue
+		}
+		mapping[name] = i
+		fields++
+	}
+	return mapping
+}
+
+// fieldNameOf makes a field's name of a header: "Data di nascita" is data_di_nascita.
+func fieldNameOf(header string) string {
+	var b strings.Builder
+	for _, r := range norm.NFKD.String(strings.ToLower(header)) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case r < 0x300 || r > 0x36f: // no accent
+			b.WriteByte('_')
+		}
+	}
+	name := strings.Trim(b.String(), "_")
+	return name[:min(len(name), 64)]
+}
+
+// fault files what is wrong with a row, and returns what is wrong with the whole file.
+func (x *contactReading) fault(err error) error {
+	row, ok := errors.AsType[*roster.RowError](err)
+	if !ok {
+		return fileFault(err)
+	}
+	x.out.Rows++
+	x.refuse(RefusedContact{Line: row.Line, Reason: RefusedRow, Value: row.Reason()})
+	return nil
+}
+
+func (x *contactReading) refuse(r RefusedContact) {
+	x.refused[r.Reason]++
+	if len(x.out.Lines) < mostRefusedLines {
+		x.out.Lines = append(x.out.Lines, r)
+	}
+}
+
+// add reads a row.
+func (x *contactReading) add(row roster.Row) {
+	x.out.Rows++
+	cell := func(name string) string {
+		if at, ok := x.out.Mapping[name]; ok && at < len(row.Cells) {
+			return row.Cells[at]
+		}
+		return ""
+	}
+	for _, at := range slices.Sorted(maps.Values(x.out.Mapping)) {
+		if at < len(row.Cells) {
+			if p := roster.CellProblem(row.Cells[at]); p != "" {
+				x.refuse(RefusedContact{Line: row.Line, Reason: RefusedRow, Value: (&roster.RowError{Line: row.Line, Column: at + 1, Problem: p}).Reason()})
+				return
+			}
+		}
+	}
+	phone := x.client.listed(cell(columnPhone))
+	if phone == "" || !isPerson(phone) {
+		x.refuse(RefusedContact{Line: row.Line, Reason: puntuale.RefusedPhone, Value: puntuale.Quoted(shortened(cell(columnPhone)))})
+		return
+	}
+	if x.seen.Add(phone) {
+		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedDuplicate, Value: puntuale.Quoted(phone)})
+		return
+	}
+	n := NewContact{Phone: phone, Name: cell(columnName), Language: cell(columnLanguage), Source: cell(columnSource), Fields: make(map[string]ContactValue, len(x.fields))}
+	if n.Source == "" {
+		n.Source = x.ask.Source
+	}
+	for tag := range strings.FieldsFuncSeq(cell(columnTags), func(r rune) bool { return strings.ContainsRune(",;|", r) }) {
+		if tag = strings.TrimSpace(tag); tag != "" {
+			n.Tags = append(n.Tags, tag)
+		}
+	}
+	for _, name := range x.fields {
+		text := cell(name)
+		n.Fields[name] = ContactValue{Text: text, Number: contactNumber.MatchString(text), Cell: true}
+		x.bytes += len(text)
+	}
+	x.check.faults = nil
+	made := x.check.contact("row", n)
+	if len(x.check.faults) > 0 {
+		f := x.check.faults[0]
+		reason := puntuale.Because(faultContactValue, strings.TrimPrefix(strings.TrimPrefix(f.Location, "row."), "fields."), puntuale.Because(f.Code, f.Args...).Stored())
+		x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: reason})
+		return
+	}
+	r := contactRow{line: row.Line, contact: made}
+	if said := strings.TrimSpace(cell(columnConsent)); slices.Contains(yes, strings.ToLower(said)) {
+		if r.consent = said; made.Source == "" {
+			x.refuse(RefusedContact{Line: row.Line, Phone: phone, Reason: puntuale.RefusedField, Value: puntuale.Because(faultContactValue, columnSource, puntuale.Because(puntuale.FaultRequired).Stored())})
+			return
+		}
+	}
+	x.rows = append(x.rows, r)
+}
+
+// shortened is the beginning of a cell.
+func shortened(cell string) string {
+	const most = 100
+	if runes := []rune(cell); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return cell
+}
+
+// flush merges the rows that were read, and then enters their consents.
+func (x *contactReading) flush(ctx context.Context) error {
+	if len(x.rows) == 0 {
+		return nil
+	}
+	slices.SortFunc(x.rows, func(a, b contactRow) int { return strings.Compare(a.contact.Phone, b.contact.Phone) })
+	all := make([]puntuale.Contact, len(x.rows))
+	for i := range x.rows {
+		all[i] = x.rows[i].contact
+	}
+	merge := x.merge
+	if x.ask.Check {
+		merge = x.compare
+	}
+	merged, err := merge(ctx, all)
+	if err != nil {
+		return err
+	}
+	x.out.Added, x.out.Changed = x.out.Added+merged.Added, x.out.Changed+merged.Changed
+	var consents []puntuale.ConsentEntry
+	for i, r := range x.rows {
+		code, refused := merged.Refused[i]
+		switch {
+		case code == puntuale.FaultContactQuota:
+			x.refuse(RefusedContact{Line: r.line, Phone: r.contact.Phone, Reason: RefusedQuota, Value: puntuale.Because(code, strconv.Itoa(puntuale.MaxContacts))})
+		case refused:
+			x.refuse(RefusedContact{Line: r.line, Phone: r.contact.Phone, Reason: puntuale.RefusedField, Value: puntuale.Because(code, strconv.Itoa(puntuale.MaxContactFields))})
+		case r.consent != "":
+			consents = append(consents, x.consent(r))
+		}
+	}
+	x.out.Consents += len(consents)
+	x.rows, x.bytes = x.rows[:0], 0
+	if x.ask.Check || len(consents) == 0 {
+		return nil
+	}
+	if err := x.client.tenant.AddConsents(ctx, consents); err != nil {
+		return fmt.Errorf("enter the consents of a list: %w", err)
+	}
+	return nil
+}
+
+func (x *contactReading) merge(ctx context.Context, all []puntuale.Contact) (puntuale.MergedContacts, error) {
+	merged, err := x.client.tenant.MergeContacts(ctx, puntuale.ContactBatch{All: all, Now: x.now})
+	if err != nil {
+		return merged, fmt.Errorf("import contacts: %w", err)
+	}
+	return merged, nil
+}
+
+// compare says what a merge would do.
+func (x *contactReading) compare(ctx context.Context, all []puntuale.Contact) (puntuale.MergedContacts, error) {
+	phones := make([]string, len(all))
+	for i := range all {
+		phones[i] = all[i].Phone
+	}
+	there, err := x.client.tenant.ContactsOf(ctx, phones)
+	if err != nil {
+		return puntuale.MergedContacts{}, fmt.Errorf("look for contacts: %w", err)
+	}
+	merged := puntuale.MergedContacts{Refused: map[int]puntuale.ReasonCode{}}
+	for i, given := range all {
+		old, known := there[given.Phone]
+		now, changed := old.Merge(given)
+		code := now.Refusal()
+		if !known && code == "" && x.people+merged.Added >= puntuale.MaxContacts {
+			code = puntuale.FaultContactQuota
+		}
+		switch {
+		case code != "":
+			merged.Refused[i] = code
+		case !known:
+			merged.Added++
+		case changed:
+			merged.Changed++
+		}
+	}
+	x.people += merged.Added
+	return merged, nil
+}
+
+// consent is the entry of a row. Its mark is of the source and the words. So a list that comes again enters nothing, and does
+// not take back what a person withdrew since.
+func (x *contactReading) consent(r contactRow) puntuale.ConsentEntry {
+	phone, source := r.contact.Phone, r.contact.Source
+	sum := sha256.Sum256([]byte("import\x00" + source + "\x00" + r.consent))
+	return puntuale.ConsentEntry{
+		Client: x.client.account.ID, Mark: x.client.mark(phone), ReplyMark: "import:" + hex.EncodeToString(sum[:16]),
+		Consent: puntuale.Consent{Phone: phone, Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentGrant, Source: source, Words: shortened(r.consent), By: x.client.actor.Who, At: x.now, Entered: x.now},
+	}
+}

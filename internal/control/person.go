@@ -1,0 +1,181 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control/request"
+)
+
+// Person is somebody a client has data of.
+type Person struct {
+	c     *Client
+	phone string
+}
+
+// Person names somebody by their phone, contact or not. found are faults that the caller found in the request itself. Codes:
+// invalid.
+func (c *Client) Person(_ context.Context, phone string, found ...puntuale.Fault) (*Person, error) {
+	f := request.Faults(found)
+	phone = c.recipient(&f, "body.phone", phone)
+	return &Person{c, phone}, f.Err()
+}
+
+// personMessage is a message to a person, as their document has it.
+type personMessage struct {
+	ID       puntuale.MessageID `json:"id"`
+	State    string             `json:"state"`
+	Origin   string             `json:"origin"`
+	Sequence string             `json:"sequence,omitempty"`
+	Received time.Time          `json:"accepted_at"`
+	Due      time.Time          `json:"planned_at"`
+	Left     time.Time          `json:"sent_at,omitzero"`
+	Read     time.Time          `json:"read_at,omitzero"`
+	Content  puntuale.Content   `json:"content"`
+	Request  string             `json:"request"`
+}
+
+type personReply struct {
+	ID      puntuale.ReplyID     `json:"id"`
+	Session puntuale.SessionID   `json:"session"`
+	At      time.Time            `json:"at"`
+	Own     bool                 `json:"written_by_client,omitempty"`
+	Kind    puntuale.ReplyKind   `json:"kind"`
+	Text    string               `json:"text"`
+	File    string               `json:"file,omitempty"`
+	Effect  puntuale.ReplyEffect `json:"effect,omitempty"`
+}
+
+type personConsent struct {
+	Purpose string    `json:"purpose"`
+	Change  string    `json:"change"`
+	Source  string    `json:"source"`
+	Words   string    `json:"words,omitempty"`
+	Message string    `json:"message,omitempty"`
+	By      string    `json:"by,omitempty"`
+	At      time.Time `json:"at"`
+	Applied bool      `json:"applied"`
+}
+
+// personPage is how many rows are read at a time.
+const personPage = "200"
+
+// WriteTo writes all that is kept of the person as one JSON object, page by page. alive is called before each page is
+// written. An error leaves the document without its end.
+func (p *Person) WriteTo(ctx context.Context, out io.Writer, alive func()) error {
+	w := &personWriter{Writer: bufio.NewWriter(out), alive: alive}
+	w.member("phone", p.phone)
+	blocked, err := p.c.Blacklisted(ctx, p.phone)
+	if err != nil {
+		return err
+	}
+	w.member("blacklisted", blocked)
+	if err := p.writeLists(ctx, w); err != nil {
+		return err
+	}
+	w.text("}\n")
+	if w.err == nil {
+		w.err = w.Flush()
+	}
+	return w.err
+}
+
+func (p *Person) writeLists(ctx context.Context, w *personWriter) error {
+	if err := writePages(w, "consent", func(page request.Page) ([]personConsent, string, error) {
+		rows, next, err := p.c.Consents(ctx, p.phone, page)
+		return convert(rows, func(r puntuale.Consent) personConsent {
+			return personConsent{r.Purpose.String(), r.Change.String(), r.Source, r.Words, r.Message, r.By, r.At, r.Applied}
+		}), next, err
+	}); err != nil {
+		return err
+	}
+	if err := writePages(w, "messages", func(page request.Page) ([]personMessage, string, error) {
+		rows, next, err := p.c.Messages(ctx, MessageQuery{Phone: p.phone, Page: page})
+		return convert(rows, func(m puntuale.MessageDetail) personMessage {
+			return personMessage{m.ID, m.State.String(), string(m.Origin), m.SequenceName, m.Received, m.Due, m.Left(), m.Read, m.Content, string(m.Request)}
+		}), next, err
+	}); err != nil {
+		return err
+	}
+	return writePages(w, "replies", func(page request.Page) ([]personReply, string, error) {
+		rows, next, err := p.c.Thread(ctx, p.phone, page)
+		return convert(rows, func(y puntuale.Reply) personReply {
+			r := personReply{ID: y.ID, Session: y.Session, At: y.At, Own: y.Own, Kind: y.Kind, Text: y.Text, Effect: y.Effect}
+			if y.Media != nil {
+				r.File = y.Media.Name + " (" + y.Media.Type + ", " + strconv.FormatInt(y.Media.Size, 10) + ")"
+			}
+			return r
+		}), next, err
+	})
+}
+
+// personWriter writes the members of one object, and keeps the first error.
+type personWriter struct {
+	*bufio.Writer
+	alive   func()
+	members int
+	err     error
+}
+
+func (w *personWriter) text(s string) {
+	if w.err == nil {
+		_, w.err = w.WriteString(s)
+	}
+}
+
+func (w *personWriter) value(v any) {
+	text, err := json.Marshal(v)
+	if err != nil && w.err == nil {
+		w.err = fmt.Errorf("write a person's data: %w", err)
+	}
+	w.text(string(text))
+}
+
+func (w *personWriter) name(name string) {
+	w.text(map[bool]string{true: "{", false: ","}[w.members == 0])
+	w.members++
+	w.value(name)
+	w.text(":")
+}
+
+func (w *personWriter) member(name string, v any) {
+	w.name(name)
+	w.value(v)
+}
+
+// writePages writes a list of rows as a member, however many there are.
+func writePages[T any](w *personWriter, name string, read func(request.Page) ([]T, string, error)) error {
+	w.name(name)
+	w.text("[")
+	for cursor, n := "", 0; ; {
+		rows, next, err := read(request.Page{Limit: personPage, Cursor: cursor})
+		if err != nil {
+			return err
+		}
+		w.alive()
+		for _, row := range rows {
+			if n++; n > 1 {
+				w.text(",")
+			}
+			w.value(row)
+		}
+		if cursor = next; next == "" || w.err != nil {
+			w.text("]")
+			return w.err
+		}
+	}
+}
+
+func convert[T, U any](rows []T, to func(T) U) []U {
+	all := make([]U, len(rows))
+	for i, row := range rows {
+		all[i] = to(row)
+	}
+	return all
+}

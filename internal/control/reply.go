@@ -1,0 +1,161 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control/request"
+)
+
+// mostUnread bounds what a count of unread replies counts.
+const mostUnread = 100
+
+// Replies lists what people wrote, newest first; phone "" is everybody. Codes: invalid.
+func (c *Client) Replies(ctx context.Context, phone string, unread bool, p request.Page) ([]puntuale.Reply, string, error) {
+	return c.replies(ctx, puntuale.ReplyFilter{Phone: phone, Unread: unread}, p)
+}
+
+// Thread lists what a person wrote, and what the client's people wrote to them on the linked phone, newest first. Codes:
+// invalid.
+func (c *Client) Thread(ctx context.Context, phone string, p request.Page) ([]puntuale.Reply, string, error) {
+	return c.replies(ctx, puntuale.ReplyFilter{Phone: phone, Own: true}, p)
+}
+
+func (c *Client) replies(ctx context.Context, filter puntuale.ReplyFilter, p request.Page) ([]puntuale.Reply, string, error) {
+	if filter.Phone != "" {
+		var f request.Faults
+		filter.Phone = c.recipient(&f, "query.phone", filter.Phone)
+		p.Unknown = append(p.Unknown, f...)
+	}
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Reply, string, error) {
+		return c.tenant.Replies(ctx, filter, p)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list replies: %w", err)
+	}
+	return rows, next, nil
+}
+
+// Reply returns one reply. Codes: not_found.
+func (c *Client) Reply(ctx context.Context, id string) (puntuale.Reply, error) {
+	wanted, err := puntuale.ParseID[puntuale.ReplyID](id)
+	if err != nil {
+		return puntuale.Reply{}, puntuale.NotFound(puntuale.NoReply)
+	}
+	y, err := c.tenant.Reply(ctx, wanted)
+	if err != nil {
+		return puntuale.Reply{}, fmt.Errorf("read a reply: %w", err)
+	}
+	return y, nil
+}
+
+// Conversations lists the people who wrote, by the latest reply. Codes: invalid.
+func (c *Client) Conversations(ctx context.Context, unread bool, p request.Page) ([]puntuale.Conversation, string, error) {
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Conversation, string, error) {
+		return c.tenant.Conversations(ctx, unread, p)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list conversations: %w", err)
+	}
+	return rows, next, nil
+}
+
+// Conversation returns the state of one person's conversation, zero where nobody wrote. The phone is as messages have it.
+func (c *Client) Conversation(ctx context.Context, phone string) (puntuale.Conversation, error) {
+	if !possible(phone) {
+		return puntuale.Conversation{Phone: phone}, nil
+	}
+	talk, err := c.tenant.Conversation(ctx, phone)
+	if err != nil {
+		return puntuale.Conversation{}, fmt.Errorf("read a conversation: %w", err)
+	}
+	return talk, nil
+}
+
+// UnreadReplies counts the people with unread replies, at most 100.
+func (c *Client) UnreadReplies(ctx context.Context) (int, error) {
+	n, err := c.tenant.Unread(ctx, mostUnread)
+	if err != nil {
+		return 0, fmt.Errorf("count unread replies: %w", err)
+	}
+	return n, nil
+}
+
+// MarkRead marks a person's replies up to one as read, 0 for all, and returns how many were not. The phone is as messages
+// have it.
+func (c *Client) MarkRead(ctx context.Context, phone string, last puntuale.ReplyID) (int, error) {
+	if !possible(phone) {
+		return 0, nil
+	}
+	n, err := c.tenant.MarkRead(ctx, phone, last, c.control.clock.Now())
+	if err != nil {
+		return n, fmt.Errorf("mark replies as read: %w", err)
+	}
+	return n, nil
+}
+
+// Answer sends a message to somebody as [Client.Send] does. It notes before that a person of the client answers, so that
+// automations leave the conversation alone.
+func (c *Client) Answer(ctx context.Context, call SingleCall) (Started, error) {
+	if phone, err := request.ParseRecipient(call.Phone, c.account.Region); err == nil {
+		if err := c.tenant.Answered(ctx, phone, c.control.clock.Now()); err != nil {
+			return Started{}, fmt.Errorf("note an answer: %w", err)
+		}
+	}
+	return c.Send(ctx, call)
+}
+
+// WindowUntil returns until when free text may be sent to a phone through an Official session; zero where they did not write.
+func (c *Client) WindowUntil(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
+	if !possible(phone) {
+		return time.Time{}, nil
+	}
+	until, err := c.tenant.WindowOf(ctx, session, phone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read a window: %w", err)
+	}
+	return until, nil
+}
+
+// MarkReadAsked is [Client.MarkRead] for a phone and an id as a program writes them. found are faults that the caller found
+// in the request itself. Codes: invalid.
+func (c *Client) MarkReadAsked(ctx context.Context, phone, last string, found ...puntuale.Fault) (int, error) {
+	f := request.Faults(found)
+	phone = c.recipient(&f, "body.phone", phone)
+	var id puntuale.ReplyID
+	if last != "" {
+		var err error
+		if id, err = puntuale.ParseID[puntuale.ReplyID](last); err != nil {
+			f.Add("body.last", faultNotID, last)
+		}
+	}
+	if err := f.Err(); err != nil {
+		return 0, err
+	}
+	return c.MarkRead(ctx, phone, id)
+}
+
+// possible reports whether a text may be a recipient of some message. No row holds any other.
+func possible(phone string) bool {
+	return len(phone) <= puntuale.MaxPersonID && !strings.ContainsRune(phone, 0)
+}
+
+// OpenMedia fetches the file of a reply from its network. The caller must close it. Codes: not_found (the session is gone),
+// gone (there is no file, or the network has it no more), unavailable (for now), too_large, overloaded.
+func (c *Client) OpenMedia(ctx context.Context, r puntuale.Reply) (*puntuale.ReplyFile, error) {
+	if r.Media == nil || c.control.opener == nil {
+		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}
+	}
+	s, err := c.Session(ctx, r.Session.String())
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.control.opener.OpenMedia(ctx, s.Session, *r.Media)
+	if err != nil {
+		return nil, fmt.Errorf("open the file of a reply: %w", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,492 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale/internal/connector/official/graphtest"
+)
+
+// TestRepliesKilled kills the server with SIGKILL while people write, ten times. Meta tells each delivery until it is
+// answered with 200, sometimes twice at once, and some again afterwards. The phone of the sandbox does the same. In the
+// end each reply stands once with its effect. Each opt-out has one proof, one entry in the blacklist and one answer. What
+// is no opt-out withdrew nothing. The long run kills a hundred times.
+func TestRepliesKilled(t *testing.T) {
+	kills := 10
+	if long {
+		kills = 100
+	}
+	databases(t, func(t *testing.T, database string) {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		random := rand.New(rand.NewPCG(seed, 0))
+		number := graphtest.NewNumber("101")
+		peer := graphtest.New(t, number)
+		journal := filepath.Join(t.TempDir(), "ledger")
+		peer.Journal(journal)
+		s := serve(t, database, "--lease", "2s", "--official-api-url", peer.URL, "--official-rate", "1000")
+		partner := createPartner(t, database)
+		meta, sandbox := newTalk(t, s.base, partner, 47, behaviours), newTalk(t, s.base, partner, 48, behaviours[:4])
+		meta.throughMeta(peer, number)
+		sandbox.throughSandbox()
+
+		tellers := newTellers(seed)
+		for range kills {
+			var all [][]told
+			for range 4 {
+				for _, k := range []*talk{meta, sandbox} {
+					for _, b := range k.behaviours {
+						all = append(all, k.tells(k.add(b)))
+					}
+				}
+			}
+			random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			enough := tellers.whenAnswered(1 + random.Int64N(int64(len(all))))
+			for _, part := range all {
+				tellers.queue <- part
+			}
+			select {
+			case <-enough:
+			case <-time.After(10 * time.Second):
+			}
+			s.kill()
+			s.start()
+		}
+		tellers.end()
+		meta.verify(func() map[string][]string { return textsOf(readJournal(t, journal)) })
+		sandbox.verify(func() map[string][]string {
+			texts := map[string][]string{}
+			for _, m := range ledger(t, s.base, sandbox.key) {
+				texts[m.Phone] = append(texts[m.Phone], m.Text)
+			}
+			return texts
+		})
+		t.Logf("%d kills, %d people, %d calls of networks, of which %d had no answer", kills, len(meta.people)+len(sandbox.people),
+			tellers.calls.Load(), tellers.lost.Load())
+	})
+}
+
+// behaviour is what a person does, and what must come of it.
+type behaviour struct {
+	name      string
+	words     []string // one after another, each once the one before was answered
+	effects   []string // of each, as the API names it; "" is none
+	changes   []string // of consent
+	blacklist bool
+	confirmed bool
+	marketing string // the state of what is pending in an hour
+	waiting   string // of a sequence that stops on a reply
+	due       string // of what is due soon
+}
+
+const (
+	optOutText     = "Basta!"
+	preferenceText = "(preference)" // what the person set in WhatsApp, no message
+)
+
+// The sandbox has all but the last.
+var behaviours = []behaviour{
+	{name: "opt-out", words: []string{optOutText}, effects: []string{"opt_out"}, changes: []string{"withdraw"}, blacklist: true, confirmed: true,
+		marketing: "CANCELLED", waiting: "CANCELLED", due: "BLACKLISTED"},
+	{name: "undo", words: []string{optOutText, "Start"}, effects: []string{"opt_out", "opt_in"}, changes: []string{"withdraw", "undo"}, confirmed: true,
+		marketing: "CANCELLED", waiting: "CANCELLED", due: "COMPLETED"},
+	{name: "late", words: []string{"Stop, arrivo tardi"}, effects: []string{"stopped"}, marketing: "PENDING", waiting: "CANCELLED", due: "COMPLETED"},
+	{name: "twice", words: []string{"sì", "a domani"}, effects: []string{"stopped", ""}, marketing: "PENDING", waiting: "CANCELLED", due: "COMPLETED"},
+	{name: "preference", words: []string{"ciao", preferenceText}, effects: []string{"stopped"}, changes: []string{"withdraw"}, marketing: "CANCELLED", waiting: "CANCELLED", due: "COMPLETED"},
+}
+
+// soon is when what is due soon leaves, in seconds after the start.
+const soon = 15
+
+// writer is one person of the test.
+type writer struct {
+	behaviour
+	phone    string
+	messages map[string]string // by sequence
+	dueAt    time.Time
+	optedOut atomic.Int64 // when the opt-out was answered, microseconds
+}
+
+// talk is a client, its people, and the way in which they write.
+type talk struct {
+	t          *testing.T
+	base, key  string
+	prefix     int // of phones
+	behaviours []behaviour
+	sequences  map[string]string
+	people     []*writer
+	tell       func(p *writer, id, text string) bool // once; true: it was answered
+}
+
+const confirmation = "Non ricevi più nulla."
+
+func newTalk(t *testing.T, base, partner string, prefix int, all []behaviour) *talk {
+	who := createTenant(t, base, partner, "full", step("promemoria", 0, "seconds"))
+	must(t, "PATCH", base+"/api/settings", who.key, map[string]any{"keep_replies": "all", "consent": "free", "opt_out_answer": confirmation})
+	return &talk{t: t, base: base, key: who.key, prefix: prefix, behaviours: all, sequences: map[string]string{}}
+}
+
+// through makes the sequences of a session.
+func (k *talk) through(session string) {
+	for name, body := range map[string]map[string]any{
+		"due":       {"steps": []any{step("promemoria", soon, "seconds")}},
+		"marketing": {"steps": []any{step("offerta", 1, "hours")}, "purpose": "marketing"},
+		"waiting":   {"steps": []any{step("tutto bene?", 1, "hours")}, "stop_on_reply": true},
+	} {
+		body["name"], body["id_sessione"] = name, session
+		var made struct{ ID string }
+		must(k.t, "POST", k.base+"/api/sequences", k.key, body).into(k.t, &made)
+		k.sequences[name] = made.ID
+	}
+}
+
+// throughMeta has people write to a number of Meta.
+func (k *talk) throughMeta(peer *graphtest.Peer, number graphtest.Number) {
+	var session struct {
+		ID, State string
+		Webhook   string `json:"webhook_path"`
+	}
+	must(k.t, "POST", k.base+"/api/sessions", k.key, map[string]any{
+		"name": "ufficiale", "connection_type": "Official", "sandbox": false, "official": json.RawMessage(number.Keys())}).into(k.t, &session)
+	k.through(session.ID)
+	eventually(k.t, 30*time.Second, "the number is online", func() bool {
+		must(k.t, "GET", k.base+"/api/sessions/"+session.ID, k.key, nil).into(k.t, &session)
+		return session.State == "online"
+	})
+	webhook := k.base + session.Webhook
+	k.tell = func(p *writer, id, text string) bool {
+		at := time.Now().Add(time.Second) // Meta drops fractions: not before the start of the run
+		body := peer.Inbound(number.ID, p.phone, id, at, "text", map[string]any{"body": text})
+		if text == preferenceText {
+			body = peer.Prefers(number.ID, p.phone, "stop", time.Unix(p.dueAt.Unix()-soon, 0)) // each time the same
+		}
+		return post(webhook, body, "X-Hub-Signature-256", graphtest.Signature(number.Secret, body))
+	}
+}
+
+// throughSandbox has the phone of the sandbox write.
+func (k *talk) throughSandbox() {
+	var sessions struct {
+		Sessions []struct{ ID string }
+	}
+	must(k.t, "GET", k.base+"/api/sessions", k.key, nil).into(k.t, &sessions)
+	session := sessions.Sessions[0].ID
+	k.through(session)
+	address := k.base + "/api/sandbox/replies?api_key=" + url.QueryEscape(k.key)
+	k.tell = func(p *writer, id, text string) bool {
+		body, err := json.Marshal(map[string]string{"phone": p.phone, "text": text, "network_id": id, "id_sessione": session})
+		return err == nil && post(address, body)
+	}
+}
+
+func post(address string, body []byte, header ...string) bool {
+	r, err := http.NewRequest(http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return false
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := web.Do(r)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err == nil && answer.StatusCode == http.StatusOK
+}
+
+// add starts every sequence for a new person.
+func (k *talk) add(b behaviour) *writer {
+	p := &writer{behaviour: b, phone: fmt.Sprintf("+393%d%07d", k.prefix, len(k.people)), messages: map[string]string{}}
+	for name, sequence := range k.sequences {
+		var started struct{ ID []string }
+		must(k.t, "POST", k.base+"/api/start/"+sequence, k.key, map[string]any{"phone": p.phone}).into(k.t, &started)
+		p.messages[name] = started.ID[0]
+	}
+	p.dueAt = time.Now().Add(soon * time.Second)
+	k.people = append(k.people, p)
+	return p
+}
+
+// told is one delivery of a network. A person's come one after another.
+type told struct {
+	tell     func() bool
+	answered func()
+}
+
+func (k *talk) tells(p *writer) (all []told) {
+	for i, text := range p.words {
+		id := p.networkID(i)
+		all = append(all, told{func() bool { return k.tell(p, id, text) }, func() {
+			if text == optOutText {
+				p.optedOut.CompareAndSwap(0, time.Now().UnixMicro())
+			}
+		}})
+	}
+	return all
+}
+
+func (p *writer) networkID(i int) string { return fmt.Sprintf("wamid.in.%s.%d", p.phone[1:], i) }
+
+// tellers deliver what networks tell, as networks do.
+type tellers struct {
+	queue                 chan []told
+	all                   sync.WaitGroup
+	calls, answered, lost atomic.Int64
+
+	mu     sync.Mutex
+	wanted int64 // answers until enough is closed
+	enough chan struct{}
+}
+
+// whenAnswered returns a channel that is closed once so many more tellings were answered.
+func (n *tellers) whenAnswered(more int64) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.wanted, n.enough = more, make(chan struct{})
+	return n.enough
+}
+
+func newTellers(seed uint64) *tellers {
+	n := &tellers{queue: make(chan []told, 10_000)}
+	for i := range 12 {
+		n.all.Go(func() { n.work(rand.New(rand.NewPCG(seed, uint64(i)+1))) })
+	}
+	return n
+}
+
+func (n *tellers) work(random *rand.Rand) {
+	var before []told
+	for part := range n.queue {
+		for _, d := range part {
+			n.deliver(random, d)
+			before = append(before, d)
+			if random.IntN(3) == 0 { // an answer was lost
+				n.deliver(random, before[random.IntN(len(before))])
+			}
+		}
+	}
+}
+
+// deliver tells until it is answered, as Meta does, but sooner.
+func (n *tellers) deliver(random *rand.Rand, d told) {
+	again := func() bool {
+		n.calls.Add(1)
+		if !d.tell() {
+			n.lost.Add(1)
+			return false
+		}
+		return true
+	}
+	if random.IntN(4) == 0 {
+		n.all.Go(func() { again() }) // twice at once
+	}
+	for !again() {
+		<-time.After(time.Duration(5+random.IntN(50)) * time.Millisecond) // the pause of a network before it tells again
+	}
+	d.answered()
+	n.answered.Add(1)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.wanted--; n.wanted == 0 {
+		close(n.enough)
+	}
+}
+
+func (n *tellers) end() {
+	close(n.queue)
+	n.all.Wait()
+}
+
+// textsOf are the texts that Meta took, by person.
+func textsOf(all []graphtest.Taken) map[string][]string {
+	texts := map[string][]string{}
+	for _, m := range all {
+		text := ""
+		if m.Message.Text != nil {
+			text = m.Message.Text.Body
+		}
+		texts[m.Message.Recipient()] = append(texts[m.Message.Recipient()], text)
+	}
+	return texts
+}
+
+// pages reads a list to its end.
+func pages[T any](k *talk, address, member string) (all []T) {
+	k.t.Helper()
+	for cursor := ""; ; {
+		var answer map[string]json.RawMessage
+		must(k.t, "GET", k.base+address+"?limit=1000&cursor="+url.QueryEscape(cursor), k.key, nil).into(k.t, &answer)
+		var page []T
+		var next *string
+		if err := json.Unmarshal(answer[member], &page); err != nil {
+			k.t.Fatalf("%s: %v", address, err)
+		}
+		if err := json.Unmarshal(answer["next_cursor"], &next); err != nil {
+			k.t.Fatalf("%s: %v", address, err)
+		}
+		all = append(all, page...)
+		if next == nil || *next == "" {
+			return all
+		}
+		cursor = *next
+	}
+}
+
+type listedReply struct {
+	Phone, Text string
+	Effect      *string
+}
+
+type listedConsent struct {
+	Phone, Purpose, Change, Source, Words string
+	Message                               *string
+	Applied                               bool
+}
+
+type listedBlock struct{ Phone, Reason string }
+
+func byPhone[T any](all []T, phone func(T) string) map[string][]T {
+	m := map[string][]T{}
+	for _, one := range all {
+		m[phone(one)] = append(m[phone(one)], one)
+	}
+	return m
+}
+
+// verify compares all that the API shows, and what reached the network, with what each person wrote.
+func (k *talk) verify(network func() map[string][]string) {
+	t := k.t
+	t.Helper()
+	replies := byPhone(pages[listedReply](k, "/api/replies", "replies"), func(y listedReply) string { return y.Phone })
+	consents := byPhone(pages[listedConsent](k, "/api/contacts/consent", "consents"), func(c listedConsent) string { return c.Phone })
+	blocked := byPhone(pages[listedBlock](k, "/api/blacklist", "blacklist"), func(b listedBlock) string { return b.Phone })
+	var ids []string
+	confirms := map[string][]string{}
+	for _, m := range pages[struct {
+		ID        int64
+		Telefono  string
+		Contenuto string
+	}](k, "/api/messages", "messages") {
+		if m.Contenuto == confirmation {
+			id := fmt.Sprint(m.ID)
+			confirms[m.Telefono] = append(confirms[m.Telefono], id)
+			ids = append(ids, id)
+		}
+	}
+	for _, p := range k.people {
+		for _, id := range p.messages {
+			ids = append(ids, id)
+		}
+	}
+	var found map[string]detail
+	eventually(t, time.Minute, "nothing is due any more", func() bool {
+		found = details(t, k.base, k.key, ids)
+		return !slices.ContainsFunc(k.people, func(p *writer) bool { m := found[p.messages["due"]]; return m.State == "PENDING" && !uncertain(m) }) &&
+			!slices.ContainsFunc(ids, func(id string) bool {
+				m := found[id]
+				return m.Text == confirmation && m.State == "PENDING" && !uncertain(m)
+			})
+	})
+	arrived := network()
+	checked := 0
+	for _, p := range k.people {
+		fail := func(format string, args ...any) {
+			t.Errorf("%s (%s): "+format, append([]any{p.name, p.phone}, args...)...)
+		}
+		p.verifyReplies(replies[p.phone], fail)
+		p.verifyConsents(consents[p.phone], fail)
+		if b := blocked[p.phone]; p.blacklist && (len(b) != 1 || b[0].Reason != "Disiscrizione: "+optOutText) || !p.blacklist && len(b) > 0 {
+			fail("in the blacklist: %+v", b)
+		}
+		c, sent := confirms[p.phone], timesIn(arrived[p.phone], confirmation)
+		switch {
+		case !p.confirmed && len(c)+sent > 0:
+			fail("it was confirmed: %v, %d arrived", c, sent)
+		case p.confirmed && len(c) != 1:
+			fail("confirmations: %v", c)
+		case p.confirmed && sent != 1 && (sent > 1 || !uncertain(found[c[0]])): // killed between the intent and the answer
+			fail("%d confirmations reached the network: %v", sent, found[c[0]])
+		}
+		for name, want := range map[string]string{"marketing": p.marketing, "waiting": p.waiting} {
+			if m := found[p.messages[name]]; m.State != want {
+				fail("%s is %v, should be %s", name, m, want)
+			}
+		}
+		due, sent := found[p.messages["due"]], timesIn(arrived[p.phone], "promemoria")
+		inTime := p.optedOut.Load() == 0 || time.UnixMicro(p.optedOut.Load()).Before(p.dueAt.Add(-time.Second))
+		switch {
+		case !inTime: // it may have left before the opt-out came
+		case due.State != p.due && !uncertain(due), sent > 1, due.State == "COMPLETED" && sent != 1, due.State == "BLACKLISTED" && sent != 0:
+			fail("what was due is %v, should be %s; %d arrived", due, p.due, sent)
+		default:
+			checked++
+		}
+	}
+	if checked < len(k.people)/2 {
+		t.Errorf("only %d of %d people wrote before their message was due", checked, len(k.people))
+	}
+}
+
+// uncertain reports whether nobody knows if a message arrived.
+func uncertain(m detail) bool {
+	return m.State == "PENDING" && m.Detail != nil && strings.Contains(*m.Detail, "esito incerto")
+}
+
+func timesIn(all []string, text string) (n int) {
+	for _, one := range all {
+		if one == text {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *writer) verifyReplies(all []listedReply, fail func(string, ...any)) {
+	if len(all) != len(p.effects) {
+		fail("wrote %d times, and has %d replies: %+v", len(p.effects), len(all), all)
+		return
+	}
+	slices.Reverse(all) // newest first
+	for i, y := range all {
+		effect := ""
+		if y.Effect != nil {
+			effect = *y.Effect
+		}
+		if y.Text != p.words[i] || effect != p.effects[i] {
+			fail("reply %d is %q with the effect %q, should be %q with %q", i, y.Text, effect, p.words[i], p.effects[i])
+		}
+	}
+}
+
+func (p *writer) verifyConsents(all []listedConsent, fail func(string, ...any)) {
+	if len(all) != len(p.changes) {
+		fail("consents %+v, should be %v", all, p.changes)
+		return
+	}
+	for i, c := range all {
+		proof := c.Source == "reply" && c.Words == p.words[i] && c.Message != nil && *c.Message == p.networkID(i)
+		if p.name == "preference" {
+			proof = c.Source == "whatsapp preference" && c.Words != "" && c.Message == nil
+		}
+		if c.Purpose != "marketing" || c.Change != p.changes[i] || !c.Applied || !proof {
+			fail("consent %d is %+v, should be %s", i, c, p.changes[i])
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/csv"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+)
+
+func registerConsent(a *api) {
+	const all = "/api/contacts/consent"
+	client(a, operation{id: "listConsent", method: http.MethodGet, path: all, strict: true,
+		summary: "List what people agreed to, oldest first"}, listConsent)
+	clientOnce(a, operation{id: "addConsent", method: http.MethodPost, path: all, prevents: true, body: consentBody{},
+		summary: "Enter what a person agreed to, or withdrew", refusals: []int{http.StatusConflict}}, addConsent)
+	export := operation{id: "exportConsent", method: http.MethodGet, path: all + "/export", strict: true, summary: "Download the ledger of consent as CSV, with the proof of each row"}
+	client(a, export, a.exportConsent)
+	documentCSV(a, export)
+	everything := operation{id: "everythingOf", method: http.MethodPost, path: "/api/contacts/everything", body: eraseBody{}, strict: true,
+		summary: "Download all that is kept of one person, as one document"}
+	client(a, everything, a.everythingOf)
+	a.documented(everything).Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: "object"}}}
+}
+
+// consentBody documents the body of a change of consent.
+type consentBody struct {
+	Phone   string `json:"phone" doc:"A number is taken too"`
+	Purpose string `json:"purpose" enum:"marketing,service"`
+	Change  string `json:"change" enum:"grant,withdraw"`
+	Source  string `json:"source" minLength:"1" maxLength:"200" doc:"Where the person said it: a form, a contract, a call"`
+	Words   string `json:"words,omitempty" maxLength:"4096" doc:"What the person said or signed, as proof"`
+}
+
+type consentRecord struct {
+	Phone   string  `json:"phone" doc:"Empty once the person's data was removed"`
+	Purpose string  `json:"purpose" enum:"marketing,service"`
+	Change  string  `json:"change" enum:"grant,withdraw,undo"`
+	Source  string  `json:"source"`
+	Words   string  `json:"words"`
+	At      string  `json:"at" format:"date-time" doc:"When the person said it"`
+	Message *string `json:"message" doc:"The network's id of the message in which the person said it; null: it was none"`
+	By      string  `json:"by,omitempty" doc:"Who entered it; absent: the person"`
+	Applied bool    `json:"applied" doc:"false: a later change was known already"`
+	Erased  bool    `json:"erased,omitempty" doc:"true once the person's data was removed"`
+}
+
+type consentsInput struct {
+	ListInput
+	Phone string `query:"phone" doc:"The person; else everybody"`
+}
+
+type consentsAnswer struct {
+	Consents []consentRecord `json:"consents"`
+	Next     *string         `json:"next_cursor"`
+}
+
+func listConsent(ctx context.Context, c *control.Client, in *call, p *consentsInput) (consentsAnswer, error) {
+	rows, next, err := c.Consents(ctx, p.Phone, p.page(in))
+	if err != nil {
+		return consentsAnswer{}, err
+	}
+	return consentsAnswer{each(rows, consentOf), textOrNull(next)}, nil
+}
+
+func consentOf(c puntuale.Consent) consentRecord {
+	return consentRecord{c.Phone, c.Purpose.String(), c.Change.String(), c.Source, c.Words, stamp(c.At), textOrNull(c.Message), c.By, c.Applied, c.Erased}
+}
+
+func addConsent(ctx context.Context, c *control.Client, in *call, p *OnceInput) (consentRecord, error) {
+	body, err := in.object()
+	if err != nil {
+		return consentRecord{}, err
+	}
+	asked := control.ConsentCall{Phone: body.phone("phone"), Purpose: body.text("purpose"), Change: body.text("change"), Source: body.text("source"), Words: body.text("words")}
+	if err := body.err(); err != nil {
+		return consentRecord{}, err
+	}
+	entered, err := c.AddConsent(ctx, asked, once(in, p, consentOf), *body.refused...)
+	if err != nil {
+		return consentRecord{}, err
+	}
+	return consentOf(entered), nil
+}
+
+func (a *api) exportConsent(ctx context.Context, c *control.Client, in *call, _ *struct{}) (writtenBytes, error) {
+	header := []string{"phone", "purpose", "change", "source", "words", "message", "by", "at", "entered_at", "applied"}
+	return a.csvPages(ctx, in, "consent.csv", header, func(ctx context.Context, cursor string) (all [][]string, next string, err error) {
+		rows, next, err := c.Consents(ctx, "", request.Page{Limit: strconv.Itoa(exportRows), Cursor: cursor})
+		for _, r := range rows {
+			all = append(all, []string{
+				inert(r.Phone), r.Purpose.String(), r.Change.String(), inert(r.Source), inert(r.Words), inert(r.Message), inert(r.By), stamp(r.At), stamp(r.Entered), strconv.FormatBool(r.Applied),
+			})
+		}
+		return all, next, err
+	})
+}
+
+// exportRows is how many rows of an export are read at a time.
+const exportRows = 1000
+
+// csvPages answers a list as CSV, page by page. A slow reader needs no seat. When a later page fails, only a cut connection
+// shows that rows are missing, because the status is sent already.
+func (a *api) csvPages(ctx context.Context, in *call, name string, header []string, read func(ctx context.Context, cursor string) ([][]string, string, error)) (writtenBytes, error) {
+	rows, next, err := read(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return func(out huma.Context) {
+		out.SetHeader("Content-Type", "text/csv; charset=utf-8")
+		out.SetHeader("Content-Disposition", `attachment; filename="`+name+`"`)
+		_, writer := humago.Unwrap(out)
+		connection := http.NewResponseController(writer)
+		w := csv.NewWriter(out.BodyWriter())
+		_ = w.Write(header)
+		for {
+			in.pass.Rest()
+			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
+			_ = w.WriteAll(rows)
+			if w.Error() != nil || next == "" {
+				return
+			}
+			ctx, err := in.pass.Return(ctx)
+			if err == nil {
+				rows, next, err = read(ctx, next)
+			}
+			if err != nil {
+				a.logger.ErrorContext(ctx, "a download broke off", "file", name, "error", err)
+				panic(http.ErrAbortHandler)
+			}
+		}
+	}, nil
+}
+
+func (a *api) everythingOf(ctx context.Context, c *control.Client, in *call, _ *struct{}) (writtenBytes, error) {
+	body, err := in.object()
+	if err != nil {
+		return nil, err
+	}
+	phone := body.phone("phone")
+	if err := body.err(); err != nil {
+		return nil, err
+	}
+	person, err := c.Person(ctx, phone, append(in.unknown, *body.refused...)...)
+	if err != nil {
+		return nil, err
+	}
+	return func(out huma.Context) {
+		out.SetHeader("Content-Type", "application/json")
+		out.SetHeader("Content-Disposition", `attachment; filename="person.json"`)
+		_, writer := humago.Unwrap(out)
+		connection := http.NewResponseController(writer)
+		if err := person.WriteTo(ctx, out.BodyWriter(), func() { _ = connection.SetWriteDeadline(a.now().Add(refusedAllows)) }); err != nil {
+			a.logger.ErrorContext(ctx, "a download broke off", "file", "person.json", "error", err)
+			panic(http.ErrAbortHandler)
+		}
+	}, nil
+}

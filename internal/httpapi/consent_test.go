@@ -1,0 +1,126 @@
+package httpapi_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestConsentAndReplies: a client enters consent with proof, reads what people wrote, and downloads what it has of a person.
+func TestConsentAndReplies(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("people@x", "full")
+		const phone = "+393331234567"
+		consents := func(query string) (all []struct{ Purpose, Change, Source, Words, At, By string }) {
+			t.Helper()
+			var got struct {
+				Consents []struct{ Purpose, Change, Source, Words, At, By string }
+			}
+			s.must(&got, "GET", "/api/contacts/consent"+query, a.Key, "")
+			return got.Consents
+		}
+		s.must(nil, "POST", "/api/contacts/consent", a.Key, `{"phone":"333 1234567","purpose":"marketing","change":"grant","source":"modulo","words":"Accetto"}`)
+		if all := consents("?phone=3331234567"); len(all) != 1 || all[0].Change != "grant" || all[0].Words != "Accetto" || all[0].By != "api" {
+			t.Errorf("the ledger: %+v", all)
+		}
+		for body, locations := range map[string][]string{
+			`{}`: {"body.phone", "body.purpose", "body.change", "body.source"},
+			`{"phone":"x","purpose":"spam","change":"undo","source":" "}`: {"body.phone", "body.purpose", "body.change", "body.source"},
+		} {
+			answer := s.call("POST", "/api/contacts/consent", a.Key, body)
+			for _, location := range locations {
+				if answer.status != 422 || !strings.Contains(answer.body, `"`+location+`"`) {
+					t.Errorf("%s: %d %s", body, answer.status, answer.body)
+				}
+			}
+		}
+		var made struct{ ID string }
+		s.must(&made, "POST", "/api/sequences", a.Key, `{"name":"Offerta","purpose":"marketing","steps":[{"text":"Sconto","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours"}}}]}`)
+		s.must(nil, "POST", "/api/start/"+made.ID, a.Key, `{"phone":"3331234567"}`)
+		s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"3331234567","text":"Stop, arrivo tardi","network_id":"n1"}`)
+		s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"3331234567","text":"Stop, arrivo tardi","network_id":"n1"}`)
+		if all := consents(""); len(all) != 1 {
+			t.Errorf("a sentence changed consent: %+v", all)
+		}
+		s.clock.Advance(time.Second)
+		s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"3331234567","text":"Basta!"}`)
+		if all := consents(""); len(all) != 2 || all[1].Change != "withdraw" || all[1].Words != "Basta!" {
+			t.Errorf("after the opt-out: %+v", all)
+		}
+		var replies struct {
+			Replies []struct {
+				ID, Phone, Text, Kind string
+				Effect                *string
+				Read                  bool
+			}
+		}
+		s.must(&replies, "GET", "/api/replies?unread=true", a.Key, "")
+		if all := replies.Replies; len(all) != 1 || all[0].Text != "Basta!" || all[0].Effect == nil || *all[0].Effect != "opt_out" || all[0].Read || all[0].Phone != phone {
+			t.Errorf("replies: %+v", all) // the sentence came from nobody that the client wrote to yet
+		}
+		var messages struct {
+			Messages []struct{ Stato string }
+		}
+		s.must(&messages, "GET", "/api/messages?phone=3331234567", a.Key, "")
+		if len(messages.Messages) != 1 || messages.Messages[0].Stato != "CANCELLED" {
+			t.Errorf("pending marketing: %+v", messages.Messages)
+		}
+		if list := s.call("GET", "/api/blacklist", a.Key, ""); !strings.Contains(list.body, phone) || !strings.Contains(list.body, "Disiscrizione: Basta!") {
+			t.Errorf("the blacklist: %s", list.body)
+		}
+		if got := s.call("POST", "/api/replies/read", a.Key, `{"phone":"3331234567"}`); got.body != "{\"read\":1}\n" && got.body != `{"read":1}` {
+			t.Errorf("marked: %s", got.body)
+		}
+		everything := s.call("POST", "/api/contacts/everything", a.Key, `{"phone":"3331234567"}`).body
+		for _, part := range []string{`"phone":"+393331234567"`, `"blacklisted":true`, "Accetto", "Basta!", "Sconto", `"replies":[`} {
+			if !strings.Contains(everything, part) {
+				t.Errorf("the document lacks %s: %s", part, everything)
+			}
+		}
+		csv := s.call("GET", "/api/contacts/consent/export", a.Key, "").body
+		if !strings.HasPrefix(csv, "phone,purpose,change,source,words,message,by,at,entered_at,applied\n") || strings.Count(csv, "\n") != 2 {
+			t.Errorf("the export: %q", csv)
+		}
+		s.clock.Advance(time.Second)
+		s.must(nil, "POST", "/api/sandbox/replies", a.Key, `{"phone":"3331234567","text":"riprendi"}`)
+		if all := consents(""); len(all) != 3 || all[2].Change != "grant" {
+			t.Errorf("after the undo: %+v", all)
+		}
+	})
+}
+
+// TestSettings: the client and its partner change the same settings; a wrong one changes nothing.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	databases(t, options{}, func(t *testing.T, s *service) {
+		a := s.newAccount("settings@x", "full")
+		read := func(want string) {
+			t.Helper()
+			if got := strings.TrimSpace(s.call("GET", "/api/settings", a.Key, "").body); got != want {
+				t.Errorf("settings: %s, want %s", got, want)
+			}
+		}
+		const usual = `["STOP","BASTA","CANCELLAMI","DISISCRIVIMI","UNSUBSCRIBE"]`
+		read(`{"remember":false,"keep_replies":"known","consent":"required","opt_out_words":` + usual + `,"opt_out_answer":"","takeover_hours":12}`)
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"keep_replies":"all","opt_out_words":["basta così"],"takeover_hours":0}`)
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"consent":"free","remember":true,"opt_out_answer":"Fatto."}`)
+		want := `{"remember":true,"keep_replies":"all","consent":"free","opt_out_words":["basta così"],"opt_out_answer":"Fatto.","takeover_hours":0}`
+		read(want)
+		for body, status := range map[string]int{
+			`{"consent":"maybe","takeover_hours":721}`: 422, `{"remember":false,"unknown":1}`: 422, `{"opt_out_words":["!"]}`: 422,
+			`{"keep_replies":null}`: 200, // null is an absent member
+		} {
+			if got := s.call("PATCH", "/api/settings", a.Key, body); got.status != status {
+				t.Errorf("%s: %d %s", body, got.status, got.body)
+			}
+			read(want)
+		}
+		if got := s.call("PATCH", "/api/client/"+a.ID, s.partner, `{"name":"Altro","keep_replies":"some"}`); got.status != 422 {
+			t.Errorf("the partner's wrong setting: %d %s", got.status, got.body)
+		}
+		read(want)
+		s.must(nil, "PATCH", "/api/settings", a.Key, `{"opt_out_words":[]}`)
+		read(strings.Replace(want, `["basta così"]`, usual, 1))
+	})
+}

@@ -1,0 +1,312 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"puntuale"
+	"puntuale/internal/catalogue"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+)
+
+func registerContactList(a *api) {
+	const all, one = "/api/contacts", "/api/contacts/{id}"
+	client(a, operation{id: "listContacts", method: http.MethodGet, path: all, strict: true,
+		summary: "List contacts, by their order of addition; with name by the name, and with the beginning of a number by the number. A page may be shorter than asked"}, listContacts)
+	clientOnce(a, operation{id: "addContact", method: http.MethodPost, path: all, creates: always, body: contactBody{}, closed: true,
+		summary: "Add a contact, or merge it into the one of its number: given members and fields replace, tags are added", refusals: []int{http.StatusConflict}}, addContact)
+	client(a, operation{id: "getContact", method: http.MethodGet, path: one, summary: "Get a contact", refusals: []int{http.StatusNotFound}}, getContact)
+	client(a, operation{id: "changeContact", method: http.MethodPatch, path: one, body: contactChangeBody{}, closed: true,
+		summary: "Change what the body names of a contact; a field that is null or empty is removed", refusals: []int{http.StatusNotFound}}, changeContact)
+	client(a, operation{id: "deleteContact", method: http.MethodDelete, path: one,
+		summary: "Take a contact off the list; messages and consent stay", refusals: []int{http.StatusNotFound}}, deleteContact)
+	client(a, operation{id: "importContacts", method: http.MethodPut, path: all + "/import", upload: maxList, strict: true, creates: always,
+		summary: "Merge the contacts of a file: CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A refused row changes nothing, and no other row"}, importContacts)
+	documentUpload(a, all+"/import")
+	export := operation{id: "exportContacts", method: http.MethodGet, path: all + "/export", strict: true,
+		summary: "Download contacts as CSV, with a column for each field"}
+	client(a, export, a.exportContacts)
+	documentCSV(a, export)
+}
+
+// contactBody documents the body of a contact.
+type contactBody struct {
+	Phone    string         `json:"phone" doc:"A number is taken too"`
+	Name     string         `json:"name,omitempty" maxLength:"200" doc:"Also fills the field nome of texts"`
+	Language string         `json:"language,omitempty" pattern:"^[a-z]{2}$" doc:"Two letters, such as it"`
+	Source   string         `json:"source,omitempty" maxLength:"200" doc:"Where the contact came from"`
+	Fields   map[string]any `json:"fields,omitempty" doc:"Texts and numbers; a text such as 1990-02-28 or 1990-02-28T10:30 is a date. At most 50"`
+	Tags     []string       `json:"tags,omitempty" maxItems:"50" doc:"Of at most 50 characters, without comma and semicolon. Their case counts"`
+}
+
+// contactChangeBody documents the body of a change.
+type contactChangeBody struct {
+	Name       *string        `json:"name,omitempty" maxLength:"200" doc:"Empty: none any more. So with language and source"`
+	Language   *string        `json:"language,omitempty"`
+	Source     *string        `json:"source,omitempty" maxLength:"200"`
+	Fields     map[string]any `json:"fields,omitempty" doc:"Only these change; null removes one"`
+	Tags       []string       `json:"tags,omitempty" maxItems:"50" doc:"Replaces all"`
+	AddTags    []string       `json:"add_tags,omitempty" maxItems:"50"`
+	RemoveTags []string       `json:"remove_tags,omitempty" maxItems:"50"`
+}
+
+type contactsInput struct {
+	ListInput
+	Tag   string `query:"tag" doc:"A tag, with its case"`
+	Phone string `query:"phone" doc:"A number; with * at its end, the beginning of one"`
+	Name  string `query:"name" doc:"Words, each the beginning of a word of the name. Case and accents do not matter"`
+}
+
+type contactImportInput struct {
+	Columns string `query:"columns" doc:"Fields with their columns: phone:Telefono,nome:Nome. Besides fields: phone, nome, tags, consent, language, source. Without it they are guessed by the header"`
+	Source  string `query:"source" doc:"Where the contacts come from; needed with a column consent"`
+	Check   string `query:"check" enum:"true,false" doc:"true: store nothing, and answer what would be stored"`
+}
+
+type contactExportInput struct {
+	Tag string `query:"tag" doc:"Only contacts with this tag"`
+}
+
+// ContactAnswer is a contact as callers see it.
+type ContactAnswer struct {
+	ID       string         `json:"id"`
+	Phone    string         `json:"phone"`
+	Name     *string        `json:"name"`
+	Language *string        `json:"language"`
+	Source   *string        `json:"source"`
+	Fields   map[string]any `json:"fields" doc:"Texts, numbers, and dates such as 1990-02-28 or 1990-02-28T10:30"`
+	Tags     []string       `json:"tags"`
+	Created  string         `json:"created_at" format:"date-time"`
+	Changed  string         `json:"changed_at" format:"date-time"`
+}
+
+type contactsAnswer struct {
+	Contacts []ContactAnswer `json:"contacts"`
+	Next     *string         `json:"next_cursor"`
+}
+
+type importedAnswer struct {
+	Rows     int              `json:"rows"`
+	Added    int              `json:"added"`
+	Changed  int              `json:"changed" doc:"Contacts that were there, and are different now"`
+	Consents int              `json:"consents" doc:"Rows whose consent was entered"`
+	Columns  []columnAnswer   `json:"columns" doc:"The header, with the field that each column fills"`
+	Refused  []refusedAnswer  `json:"refused"`
+	Lines    []refusedContact `json:"lines" doc:"The first 1,000 refused rows"`
+}
+
+type refusedContact struct {
+	Line   int     `json:"line"`
+	Phone  *string `json:"phone"`
+	Reason string  `json:"reason" enum:"bad_row,invalid_phone,duplicate,bad_field,quota"`
+	Value  string  `json:"value" doc:"What was refused"`
+}
+
+func listContacts(ctx context.Context, c *control.Client, in *call, p *contactsInput) (contactsAnswer, error) {
+	rows, next, err := c.Contacts(ctx, control.ContactQuery{Tag: p.Tag, Phone: p.Phone, Name: p.Name}, p.page(in))
+	if err != nil {
+		return contactsAnswer{}, err
+	}
+	return contactsAnswer{each(rows, contactOf), textOrNull(next)}, nil
+}
+
+func addContact(ctx context.Context, c *control.Client, in *call, p *OnceInput) (ContactAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return ContactAnswer{}, err
+	}
+	body.only(contactBody{})
+	asked := control.NewContact{Phone: body.phone("phone"), Name: body.text("name"), Language: body.text("language"), Source: body.text("source"),
+		Fields: readValues(body), Tags: body.texts("tags")}
+	if err := body.err(); err != nil {
+		return ContactAnswer{}, err
+	}
+	asked.Faults = *body.refused
+	added, err := c.AddContact(ctx, asked, once(in, p, contactOf))
+	if err != nil {
+		return ContactAnswer{}, err
+	}
+	return contactOf(added), nil
+}
+
+// readValues reads the fields of a contact; nil where there are none.
+func readValues(body *object) map[string]control.ContactValue {
+	fields := body.object("fields")
+	if fields == nil {
+		return nil
+	}
+	values := make(map[string]control.ContactValue, len(fields.members))
+	for _, name := range slices.Sorted(maps.Keys(fields.members)) {
+		if fields.null(name) {
+			values[name] = control.ContactValue{}
+			continue
+		}
+		text := fields.id(name)
+		values[name] = control.ContactValue{Text: text, Number: fields.members[name][0] != '"'}
+	}
+	return values
+}
+
+func getContact(ctx context.Context, c *control.Client, _ *call, p *oneInput) (ContactAnswer, error) {
+	found, err := c.Contact(ctx, p.ID)
+	if err != nil {
+		return ContactAnswer{}, err
+	}
+	return contactOf(found), nil
+}
+
+func changeContact(ctx context.Context, c *control.Client, in *call, p *oneInput) (ContactAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return ContactAnswer{}, err
+	}
+	body.only(contactChangeBody{})
+	change := control.ContactChange{Fields: readValues(body), AddTags: body.texts("add_tags"), RemoveTags: body.texts("remove_tags")}
+	for name, text := range map[string]**string{"name": &change.Name, "language": &change.Language, "source": &change.Source} {
+		if _, there := body.members[name]; there {
+			*text = new(body.text(name))
+		}
+	}
+	if body.has("tags") {
+		change.Tags = new(body.texts("tags"))
+	}
+	if err := body.err(); err != nil {
+		return ContactAnswer{}, err
+	}
+	change.Faults = *body.refused
+	changed, err := c.UpdateContact(ctx, p.ID, change)
+	if err != nil {
+		return ContactAnswer{}, err
+	}
+	return contactOf(changed), nil
+}
+
+const saysContactDeleted = "Contatto eliminato"
+
+func deleteContact(ctx context.Context, c *control.Client, _ *call, p *oneInput) (messageAnswer, error) {
+	if err := c.DeleteContact(ctx, p.ID); err != nil {
+		return messageAnswer{}, err
+	}
+	return messageAnswer{saysContactDeleted}, nil
+}
+
+func importContacts(ctx context.Context, c *control.Client, in *call, p *contactImportInput) (importedAnswer, error) {
+	asked := control.ContactImport{Columns: p.Columns, Source: p.Source, Check: p.Check == "true", Faults: in.unknown}
+	if !slices.Contains([]string{"", "true", "false"}, p.Check) {
+		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "query.check", Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: p.Check})
+	}
+	done, err := c.ImportContacts(ctx, in.file, in.kind, asked)
+	if err != nil {
+		return importedAnswer{}, err
+	}
+	return importedAnswer{
+		Rows: done.Rows, Added: done.Added, Changed: done.Changed, Consents: done.Consents, Columns: columnsOf(done.Columns, done.Mapping),
+		Refused: each(done.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
+		Lines: each(done.Lines, func(l control.RefusedContact) refusedContact {
+			return refusedContact{l.Line, textOrNull(l.Phone), l.Reason, catalogue.Message(l.Value)}
+		}),
+	}, nil
+}
+
+// mostExportFields is how many columns of fields a table has.
+const mostExportFields = 1000
+
+const faultContactTooManyColumns puntuale.ReasonCode = "contact.too_many_columns"
+
+// exportContacts looks at all contacts once for the columns, and then writes them page by page, because there may be a million.
+// A slow reader holds no seat.
+func (a *api) exportContacts(ctx context.Context, c *control.Client, in *call, p *contactExportInput) (writtenBytes, error) {
+	q := control.ContactQuery{Tag: p.Tag}
+	names := map[string]bool{}
+	rows, next, err := contactPage(ctx, c, q, "", in.unknown)
+	for err == nil {
+		for _, r := range rows {
+			for name := range r.Fields {
+				names[name] = true
+			}
+		}
+		if next == "" || len(names) > mostExportFields {
+			break
+		}
+		in.pass.Rest()
+		if ctx, err = in.pass.Return(ctx); err == nil {
+			rows, next, err = contactPage(ctx, c, q, next, nil)
+		}
+	}
+	if err == nil && len(names) > mostExportFields {
+		err = puntuale.Invalid(puntuale.Fault{Location: "query.tag", Code: faultContactTooManyColumns, Args: []string{strconv.Itoa(mostExportFields)}})
+	}
+	if err == nil {
+		rows, next, err = contactPage(ctx, c, q, "", nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fields := slices.Sorted(maps.Keys(names))
+	return func(out huma.Context) {
+		out.SetHeader("Content-Type", "text/csv; charset=utf-8")
+		out.SetHeader("Content-Disposition", `attachment; filename="contacts.csv"`)
+		_, writer := humago.Unwrap(out)
+		connection := http.NewResponseController(writer)
+		w := csv.NewWriter(out.BodyWriter())
+		_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
+		for {
+			in.pass.Rest()
+			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
+			for _, r := range rows {
+				_ = w.Write(contactCells(r, fields))
+			}
+			if w.Flush(); w.Error() != nil || next == "" {
+				return
+			}
+			ctx, err := in.pass.Return(ctx)
+			if err == nil {
+				rows, next, err = contactPage(ctx, c, q, next, nil)
+			}
+			if err != nil {
+				a.logger.ErrorContext(ctx, "exported contacts broke off", "client_id", c.ID(), "error", err)
+				panic(http.ErrAbortHandler) // the status is sent already: only a cut connection shows that rows are missing
+			}
+		}
+	}, nil
+}
+
+func contactPage(ctx context.Context, c *control.Client, q control.ContactQuery, cursor string, unknown []puntuale.Fault) ([]puntuale.Contact, string, error) {
+	return c.Contacts(ctx, q, request.Page{Limit: strconv.Itoa(maxRows), Cursor: cursor, Unknown: unknown})
+}
+
+// contactCells are a contact as a row that an import takes again.
+func contactCells(c puntuale.Contact, fields []string) []string {
+	cells := []string{inert(c.Phone), inert(c.Name), c.Language, inert(c.Source), inert(strings.Join(c.Tags, ","))}
+	for _, name := range fields {
+		f := c.Fields[name]
+		if f.Kind == puntuale.FieldNumber {
+			cells = append(cells, f.Value)
+			continue
+		}
+		cells = append(cells, inert(f.Value))
+	}
+	return cells
+}
+
+func contactOf(c puntuale.Contact) ContactAnswer {
+	out := ContactAnswer{ID: c.ID.String(), Phone: c.Phone, Name: textOrNull(c.Name), Language: textOrNull(c.Language), Source: textOrNull(c.Source),
+		Fields: make(map[string]any, len(c.Fields)), Tags: append([]string{}, c.Tags...), Created: stamp(c.Created), Changed: stamp(c.Changed)}
+	for name, f := range c.Fields {
+		out.Fields[name] = f.Value
+		if f.Kind == puntuale.FieldNumber {
+			out.Fields[name] = json.Number(f.Value)
+		}
+	}
+	return out
+}

@@ -1,0 +1,145 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+func registerReplies(a *api) {
+	client(a, operation{id: "listReplies", method: http.MethodGet, path: "/api/replies", strict: true,
+		summary: "List what people wrote, newest first"}, listReplies)
+	client(a, operation{id: "readReplies", method: http.MethodPost, path: "/api/replies/read", body: readBody{},
+		summary: "Mark a person's replies as read"}, readReplies)
+	file := operation{id: "getReplyMedia", method: http.MethodGet, path: "/api/replies/{id}/media", strict: true,
+		summary: "Download the file that came with a reply, from its network", refusals: []int{http.StatusNotFound, http.StatusGone}}
+	client(a, file, a.replyMediaOf)
+	a.documented(file).Responses["200"].Content = map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: "string"}}}
+}
+
+type repliesInput struct {
+	ListInput
+	Phone  string `query:"phone" doc:"The person"`
+	Unread string `query:"unread" enum:"true,false" doc:"true: only those that nobody read"`
+}
+
+type replyMedia struct {
+	Type  string  `json:"type" doc:"Media type, as the network says"`
+	Name  string  `json:"name" doc:"File name; may be empty"`
+	Size  int64   `json:"size" doc:"Bytes; 0: the network did not say"`
+	Until *string `json:"until" format:"date-time" doc:"The network keeps the file until then; null: it did not say"`
+}
+
+type replyRecord struct {
+	ID       string      `json:"id"`
+	Phone    string      `json:"phone"`
+	Text     string      `json:"text" doc:"At most 4096 characters; empty once it was removed"`
+	Kind     string      `json:"kind" enum:"text,image,video,audio,document,sticker,location,contact,reaction,button,call,other"`
+	Media    *replyMedia `json:"media,omitempty"`
+	Received string      `json:"received_at" format:"date-time" doc:"When it was written, by the network"`
+	Session  string      `json:"id_sessione"`
+	Run      *int64      `json:"run" doc:"First message of the latest run that wrote to the person in the 30 days before; null: none"`
+	Effect   *string     `json:"effect" doc:"What it did. stopped: it stopped messages; opt_out: it withdrew consent; opt_in: it took that back; null: nothing"`
+	Read     bool        `json:"read"`
+}
+
+type repliesAnswer struct {
+	Replies []replyRecord `json:"replies"`
+	Next    *string       `json:"next_cursor"`
+}
+
+func listReplies(ctx context.Context, c *control.Client, in *call, p *repliesInput) (repliesAnswer, error) {
+	page := p.page(in)
+	unread := chosen(p.Unread, "unread", &page.Unknown)
+	rows, next, err := c.Replies(ctx, p.Phone, unread, page)
+	if err != nil {
+		return repliesAnswer{}, err
+	}
+	return repliesAnswer{each(rows, replyOfPerson), textOrNull(next)}, nil
+}
+
+// chosen reads a query parameter that is true or false.
+func chosen(text, name string, faults *[]puntuale.Fault) bool {
+	if text != "" && text != "true" && text != "false" {
+		*faults = append(*faults, puntuale.Fault{Location: "query." + name, Code: puntuale.FaultNotOneOf, Args: []string{"true, false"}, Value: text})
+	}
+	return text == "true"
+}
+
+func replyOfPerson(y puntuale.Reply) replyRecord {
+	r := replyRecord{
+		ID: y.ID.String(), Phone: y.Phone, Text: y.Text, Kind: string(y.Kind), Received: stamp(y.At), Session: y.Session.String(), Read: !y.Read.IsZero(),
+		Effect: textOrNull(map[puntuale.ReplyEffect]string{puntuale.ReplyStopped: "stopped", puntuale.ReplyOptOut: "opt_out", puntuale.ReplyOptIn: "opt_in"}[y.Effect]),
+	}
+	if y.Run != 0 {
+		r.Run = new(int64(y.Run))
+	}
+	if m := y.Media; m != nil {
+		r.Media = &replyMedia{m.Type, m.Name, m.Size, stampOrNull(m.Until)}
+	}
+	return r
+}
+
+// readBody documents the body of marking replies as read.
+type readBody struct {
+	Phone string `json:"phone" doc:"The person. A number is taken too."`
+	Last  string `json:"last,omitempty" doc:"ID of the last reply that was read; else all"`
+}
+
+type readAnswer struct {
+	Read int `json:"read" doc:"Replies that were unread before"`
+}
+
+func readReplies(ctx context.Context, c *control.Client, in *call, _ *struct{}) (readAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return readAnswer{}, err
+	}
+	phone, last := body.phone("phone"), body.id("last")
+	if err := body.err(); err != nil {
+		return readAnswer{}, err
+	}
+	n, err := c.MarkReadAsked(ctx, phone, last, *body.refused...)
+	return readAnswer{n}, err
+}
+
+// replyMediaOf passes a file on as a download. A browser that is given the address runs nothing of it.
+func (a *api) replyMediaOf(ctx context.Context, c *control.Client, in *call, p *oneInput) (writtenBytes, error) {
+	y, err := c.Reply(ctx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.unknown) > 0 {
+		return nil, puntuale.Invalid(in.unknown...)
+	}
+	in.pass.Rest() // the network may take its time
+	file, err := c.OpenMedia(ctx, y)
+	if err != nil {
+		return nil, err
+	}
+	return func(out huma.Context) {
+		defer file.Close()
+		out.SetHeader("Content-Type", "application/octet-stream") // the list has the type
+		out.SetHeader("Content-Length", strconv.FormatInt(file.Size, 10))
+		out.SetHeader("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": y.Media.Name}))
+		out.SetHeader("X-Content-Type-Options", "nosniff")
+		out.SetHeader("Content-Security-Policy", "sandbox; default-src 'none'")
+		_, writer := humago.Unwrap(out)
+		_ = http.NewResponseController(writer).SetWriteDeadline(a.now().Add(mediaAllows))
+		if _, err := io.Copy(out.BodyWriter(), file); err != nil {
+			panic(http.ErrAbortHandler) // only a cut connection shows that bytes are missing
+		}
+	}, nil
+}
+
+// mediaAllows is how long sending a file may take.
+const mediaAllows = 5 * time.Minute

@@ -1,0 +1,194 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"puntuale"
+	"puntuale/internal/keyword"
+)
+
+// Confirmation is the one answer to an opt-out.
+type Confirmation struct {
+	Client  puntuale.ClientID
+	Session puntuale.SessionID
+	Phone   string
+	Text    string
+	Key     string // of the opt-out: the same one sends nothing more
+}
+
+// Sources of changes of consent that people make.
+const (
+	sourceReply      = "reply"
+	sourcePreference = "whatsapp preference"
+)
+
+// heard takes what people wrote. A message that was taken wholly before is passed over. The ledger of consent and the
+// blacklist change first. Then pending marketing is cancelled, and the answer sent. The mark of a taken message
+// comes last. So a crash in between repeats the rest, and each part has its effect once.
+func (in *Intake) heard(ctx context.Context, now time.Time, log *slog.Logger, all []puntuale.InboundMessage) error {
+	settings := map[puntuale.ClientID]puntuale.ClientSettings{}
+	taken := make([]puntuale.TakenMessage, 0, len(all))
+	for _, m := range all {
+		names, err := in.cfg.Store.Recipients(ctx, m.Client, m.Session, m.Phone)
+		if err != nil {
+			return fmt.Errorf("find who wrote: %w", err)
+		}
+		t := puntuale.TakenMessage{InboundMessage: m, Names: names}
+		if in.cfg.MessageMark != nil && m.ID != "" && !m.Group {
+			t.Phone, t.Text = shownName(names), cut(m.Text)
+			t.Mark = in.cfg.MessageMark(m.Client, m.Session, m.Phone, m.ID) // as it was told: an alias that is learnt later changes nothing
+			set, ok := settings[m.Client]
+			if !ok {
+				if set, err = in.cfg.Store.SettingsOf(ctx, m.Client); err != nil {
+					return fmt.Errorf("read a client's settings: %w", err)
+				}
+				settings[m.Client] = set
+			}
+			t.Keep = set.KeepReplies
+			if t.Effect, err = in.consent(ctx, now, log, t, set); err != nil {
+				return err
+			}
+		}
+		taken = append(taken, t)
+	}
+	stopped, err := in.cfg.Store.KeepInbound(ctx, now, taken)
+	if err != nil {
+		return fmt.Errorf("keep what people wrote: %w", err)
+	}
+	if stopped > 0 {
+		log.Info("a reply stopped messages", "messages", stopped)
+	}
+	return nil
+}
+
+// shownName is the name under which a message is kept: a number, where one is known.
+func shownName(names []string) string {
+	if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "+") }); i >= 0 {
+		return names[i]
+	}
+	return names[0]
+}
+
+// cut bounds a text, and removes what no database takes.
+func cut(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+	if utf8.RuneCountInString(text) <= puntuale.MaxReply {
+		return text
+	}
+	return string([]rune(text)[:puntuale.MaxReply])
+}
+
+// consent sees whether the whole message is a word that changes consent.
+func (in *Intake) consent(ctx context.Context, now time.Time, log *slog.Logger, m puntuale.TakenMessage, set puntuale.ClientSettings) (puntuale.ReplyEffect, error) {
+	if m.Own || m.Kind != puntuale.ReplyText && m.Kind != puntuale.ReplyButton {
+		return puntuale.ReplyNoEffect, nil
+	}
+	words := set.OptOutWords
+	if words == nil {
+		words = puntuale.DefaultOptOutWords()
+	}
+	e := puntuale.ConsentEntry{Client: m.Client, ReplyMark: m.Mark, Consent: puntuale.Consent{
+		Purpose: puntuale.PurposeMarketing, Source: sourceReply, Words: m.Text, Message: m.ID, At: m.At,
+	}}
+	switch {
+	case keyword.Is(m.Text, words):
+		e.Change, e.Blacklist = puntuale.ConsentWithdraw, optOutReason(m.Text)
+	case keyword.Is(m.Text, puntuale.OptInWords()):
+		e.Change = puntuale.ConsentUndo
+	default:
+		return puntuale.ReplyNoEffect, nil
+	}
+	switch seen, err := in.cfg.Store.Seen(ctx, m.Client, m.Mark); {
+	case err != nil:
+		return 0, fmt.Errorf("look whether a message was taken: %w", err)
+	case seen: // and nothing of it is kept again
+		return puntuale.ReplyNoEffect, nil
+	}
+	r, err := in.enter(ctx, now, log, m.Names, e)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case e.Change == puntuale.ConsentUndo && r.Change != 0:
+		return puntuale.ReplyOptIn, nil
+	case e.Change == puntuale.ConsentUndo:
+		return puntuale.ReplyNoEffect, nil
+	}
+	if r.Changed && set.OptOutAnswer != "" && in.cfg.Confirm != nil {
+		if err := in.cfg.Store.OpenWindows(ctx, now, m); err != nil {
+			return 0, fmt.Errorf("open the window of an answer: %w", err)
+		}
+		c := Confirmation{Client: m.Client, Session: m.Session, Phone: m.Phone, Text: set.OptOutAnswer, Key: m.Mark}
+		switch err := in.cfg.Confirm(ctx, c); {
+		case puntuale.CodeOf(err) == puntuale.CodeUnavailable:
+			return 0, fmt.Errorf("confirm an opt-out: %w", err)
+		case err != nil:
+			log.Warn("an opt-out could not be confirmed", "error", err)
+		}
+	}
+	return puntuale.ReplyOptOut, nil
+}
+
+// optOutReason is the reason of a blacklist entry.
+func optOutReason(words string) string {
+	all := []rune(puntuale.OptOutReason + words)
+	return string(all[:min(len(all), puntuale.MaxName)])
+}
+
+// enter changes the consent of a person under each name, and answers what the change did. After a withdrawal it cancels
+// pending marketing.
+func (in *Intake) enter(ctx context.Context, now time.Time, log *slog.Logger, names []string, e puntuale.ConsentEntry) (did puntuale.ConsentResult, err error) {
+	if e.At.After(now) {
+		e.At = now
+	}
+	e.Entered = now
+	for _, e.Phone = range names {
+		e.Mark = in.cfg.Mark(e.Client, e.Phone)
+		r, err := in.cfg.Store.EnterConsent(ctx, e)
+		if err != nil {
+			return did, fmt.Errorf("enter what a person agreed to: %w", err)
+		}
+		if r.Changed || did.Change == 0 {
+			did = r
+		}
+		if r.Changed {
+			log.Info("a person changed their consent", "change", r.Change.String())
+		}
+		if !r.Applied || r.Change != puntuale.ConsentWithdraw {
+			continue
+		}
+		cancelled, err := in.cfg.Store.CancelMarketing(ctx, e.Client, e.Phone, now)
+		if err != nil {
+			return did, fmt.Errorf("cancel marketing: %w", err)
+		}
+		if cancelled > 0 {
+			log.Info("an opt-out cancelled messages", "messages", cancelled)
+		}
+	}
+	return did, nil
+}
+
+// preference takes what a person set in WhatsApp. It speaks of marketing only, so the blacklist stays as it is.
+func (in *Intake) preference(ctx context.Context, now time.Time, log *slog.Logger, p puntuale.Preference) error {
+	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Session, p.Phone)
+	if err != nil {
+		return fmt.Errorf("find whose preference it is: %w", err)
+	}
+	e := puntuale.ConsentEntry{Client: p.Client, Consent: puntuale.Consent{
+		Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentUndo, Source: sourcePreference, Words: p.Reason, At: p.At,
+	}}
+	if p.Stop {
+		e.Change = puntuale.ConsentWithdraw
+	}
+	if in.cfg.MessageMark != nil { // a preference has no id: the same one of the same second is the same
+		e.ReplyMark = in.cfg.MessageMark(p.Client, p.Session, p.Phone, fmt.Sprintf("preference %t %d", p.Stop, p.At.Unix()))
+	}
+	_, err = in.enter(ctx, now, log, names, e)
+	return err
+}

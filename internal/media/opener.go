@@ -1,0 +1,80 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// Bounds of opening the files of replies. Each open file takes disk space and a place until it is closed.
+const (
+	opensAtOnce    = 16
+	opensPerClient = 4
+	openPatience   = 10 * time.Second // for a place
+	openTakes      = 2 * time.Minute  // for all of a file
+)
+
+// Opener opens the files of replies by the connectors of their sessions. Its methods may be called by many goroutines at once.
+type Opener struct {
+	of      func(puntuale.Session) puntuale.MediaOpener
+	all     *gate[struct{}]
+	clients *gate[puntuale.ClientID]
+}
+
+var _ puntuale.MediaOpener = (*Opener)(nil)
+
+// NewOpener returns an opener. of chooses the connector of a session, nil where its network has no files.
+func NewOpener(of func(puntuale.Session) puntuale.MediaOpener) *Opener {
+	return &Opener{of: of, all: newGate[struct{}](opensAtOnce), clients: newGate[puntuale.ClientID](opensPerClient)}
+}
+
+// OpenMedia fetches the file; see [puntuale.MediaOpener]. A client cannot take all places.
+func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
+	by := o.of(s)
+	if by == nil {
+		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone), Err: errors.New("no network has the file")}
+	}
+	leave, err := o.enter(ctx, s.Client)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTakes)
+	defer cancel() // the file is whole by then
+	f, err := by.OpenMedia(ctx, s, m)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	f.ReadCloser = &openFile{f.ReadCloser, sync.OnceFunc(leave)}
+	return f, nil
+}
+
+// enter waits for a place among all open files.
+func (o *Opener) enter(ctx context.Context, client puntuale.ClientID) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	leaveClient, err := o.clients.enter(ctx, client)
+	if err == nil {
+		var leaveAll func()
+		if leaveAll, err = o.all.enter(ctx, struct{}{}); err == nil {
+			return func() { leaveAll(); leaveClient() }, nil
+		}
+		leaveClient()
+	}
+	return nil, &puntuale.Error{Code: puntuale.CodeOverloaded, Reason: puntuale.Because(puntuale.FaultMediaUnavailable), RetryAfter: openPatience, Err: err}
+}
+
+// openFile gives its place back when it is closed.
+type openFile struct {
+	io.ReadCloser
+	leave func()
+}
+
+func (f *openFile) Close() error {
+	defer f.leave()
+	return f.ReadCloser.Close()
+}

@@ -1,0 +1,51 @@
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// storeSettings changes what is given, and leaves the rest as it is. A client without a row gets one with the defaults.
+// What happens while a client remembers nobody is never caught up.
+const storeSettings = `
+insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours)
+values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12))
+on conflict (client_id) do update set remember = coalesce($2::smallint, s.remember), remembered_to = s.remembered_to * coalesce($2::smallint, s.remember), keep_replies = coalesce($3::text, s.keep_replies),
+ consent = coalesce($4::text, s.consent), opt_out_words = coalesce($5::text, s.opt_out_words), opt_out_answer = coalesce($6::text, s.opt_out_answer),
+ takeover_hours = coalesce($7::integer, s.takeover_hours)`
+
+// StoreSettings changes a client's settings in the caller's transaction.
+func StoreSettings(ctx context.Context, a engine.Querier, client puntuale.ClientID, p puntuale.SettingsPatch) error {
+	var remember *int64
+	if p.Remember != nil {
+		remember = new(engine.Bit(*p.Remember))
+	}
+	var words *string
+	if p.OptOutWords != nil {
+		words = new(string)
+		if len(*p.OptOutWords) > 0 {
+			text, err := json.Marshal(*p.OptOutWords)
+			if err != nil {
+				return fmt.Errorf("keep opt-out words: %w", err)
+			}
+			*words = string(text)
+		}
+	}
+	if _, err := a.Exec(ctx, storeSettings, client, orNull(remember), orNull((*string)(p.KeepReplies)), orNull((*string)(p.Consent)), orNull(words),
+		orNull(p.OptOutAnswer), orNull(p.TakeoverHours)); err != nil {
+		return fmt.Errorf("keep a client's settings: %w", err)
+	}
+	return nil
+}
+
+// orNull is a value, or null for nil.
+func orNull[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
+}

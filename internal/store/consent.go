@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
+)
+
+// moveConsent gives a person who was erased their phone back in what holds: they speak again.
+const moveConsent = `
+update consent_state set phone = $2 where client_id = $1 and phone = $3
+ and not exists (select 1 from consent_state s where s.client_id = $1 and s.phone = $2)`
+
+// changeConsent makes a change hold, unless a later one is known, or it would take back what was not withdrawn. A withdrawal
+// keeps whether consent held, for the undo.
+const changeConsent = `
+insert into consent_state as s (client_id, phone, purpose, change, granted_before, at)
+select $1::bigint, $2::text, $3::smallint, $4::smallint, 0, $5::bigint
+where $4::smallint <> 3 or exists (select 1 from consent_state o where o.client_id = $1 and o.phone = $2 and o.purpose = $3)
+on conflict (client_id, phone, purpose) do update set
+ change = case when excluded.change = 3 and s.granted_before = 1 then 1 else excluded.change end,
+ granted_before = case when excluded.change <> 2 then 0 when s.change = 2 then s.granted_before when s.change = 1 then 1 else 0 end,
+ at = excluded.at
+where s.at <= excluded.at and (excluded.change <> 3 or s.change = 2)
+returning change`
+
+// enterConsent enters a change in the caller's transaction. id is for its row in the ledger. A change that came with a
+// message which the ledger has already only answers what it did. Locks: what holds, the ledger, the blacklist.
+func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry, id int64) (r puntuale.ConsentResult, err error) {
+	r.Consent = e.Consent
+	if e.ReplyMark != "" {
+		found, err := engine.QueryOne(ctx, a, `select id, change, applied, changed from consent where client_id = $1 and phone = $2 and mark = $3`,
+			[]any{e.Client, e.Phone, e.ReplyMark}, &r.ID, &r.Change, engine.ScanBool(&r.Applied), engine.ScanBool(&r.Changed))
+		if err != nil || found {
+			return r, err
+		}
+	}
+	if e.Mark != "" {
+		if _, err := a.Exec(ctx, moveConsent, e.Client, e.Phone, e.Mark); err != nil {
+			return r, fmt.Errorf("give what a person agreed to its phone back: %w", err)
+		}
+	}
+	var before puntuale.ConsentChange
+	if _, err := engine.QueryOne(ctx, a, `select change from consent_state where client_id = $1 and phone = $2 and purpose = $3 for update`,
+		[]any{e.Client, e.Phone, e.Purpose}, &before); err != nil {
+		return r, fmt.Errorf("read what a person agreed to: %w", err)
+	}
+	if r.Applied, err = engine.QueryOne(ctx, a, changeConsent, []any{e.Client, e.Phone, e.Purpose, e.Change, engine.Micros(e.At)}, &r.Change); err != nil {
+		return r, fmt.Errorf("change what a person agreed to: %w", err)
+	}
+	if !r.Applied && e.Change == puntuale.ConsentUndo && before != puntuale.ConsentWithdraw {
+		return puntuale.ConsentResult{}, nil // nothing to undo
+	}
+	r.ID, r.Changed = id, r.Applied && r.Change != before
+	if _, err := a.Exec(ctx, `insert into consent (client_id, id, phone, purpose, change, source, words, message, mark, by_whom, at, entered_at, applied, changed)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, e.Client, r.ID, e.Phone, e.Purpose, r.Change, e.Source, e.Words, e.Message,
+		e.ReplyMark, e.By, engine.Micros(e.At), engine.Micros(e.Entered), engine.Bit(r.Applied), engine.Bit(r.Changed)); err != nil {
+		return r, fmt.Errorf("enter what a person agreed to: %w", err)
+	}
+	switch {
+	case !r.Applied:
+	case e.Change == puntuale.ConsentWithdraw && e.Blacklist != "":
+		_, err = queue.AddBlacklisted(ctx, a, e.Client, puntuale.BlacklistEntry{Phone: e.Phone, Mark: e.Mark, Reason: e.Blacklist, Added: e.Entered, OptOut: true})
+	case e.Change == puntuale.ConsentUndo:
+		_, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and phone in ($2, $3) and (origin = 1 or reason like $4)`,
+			e.Client, e.Phone, e.Mark, puntuale.PreferenceReason+"%")
+	}
+	return r, err
+}
+
+func (s *Store) EnterConsent(ctx context.Context, e puntuale.ConsentEntry) (r puntuale.ConsentResult, err error) {
+	err = s.numbered(ctx, e.Client, nil, 1, func(ctx context.Context, a engine.Querier, first int64) (_ any, err error) {
+		r, err = enterConsent(ctx, a, e, first)
+		return nil, err
+	})
+	return r, err
+}
+
+// numbered runs a transaction that takes identifiers of messages, under a key of the caller if o is not nil.
+func (s *Store) numbered(ctx context.Context, client puntuale.ClientID, o *puntuale.Idempotency, n int,
+	do func(ctx context.Context, a engine.Querier, first int64) (any, error)) error {
+	e := &engine.Effect{Owner: int64(client), Key: o, At: engine.Micros(s.Config.Clock.Now()), Wants: n}
+	return e.Do(ctx, s.TenantWriter(int64(client)), s.kinds.consent, func(ctx context.Context, a engine.Querier) (any, error) {
+		return do(ctx, a, e.First)
+	})
+}
+
+// CancelMarketing cancels pending marketing to a phone, in chunks.
+func (s *Store) CancelMarketing(ctx context.Context, client puntuale.ClientID, phone string, now time.Time) (cancelled int, err error) {
+	refs, err := engine.QueryAll(ctx, s.CallReads, `select c.client_id, c.id from (`+queue.PhoneCandidates+`) c join message m on m.client_id = c.client_id and m.id = c.id
+ where m.purpose = 1`, []any{client, engine.Columns{[]string{phone}}}, queue.ScanRef)
+	if err != nil {
+		return 0, engine.PublicError(fmt.Errorf("look for marketing to cancel: %w", err))
+	}
+	return s.cancelAll(ctx, refs, now)
+}
+
+// AddConsents enters many changes of one client, each as EnterConsent does.
+func (t tenant) AddConsents(ctx context.Context, all []puntuale.ConsentEntry) error {
+	for len(all) > 0 {
+		part := all[:min(mostConsents, len(all))]
+		all = all[len(part):]
+		if err := t.s.numbered(ctx, t.id, nil, len(part), func(ctx context.Context, a engine.Querier, first int64) (any, error) {
+			for i, e := range part {
+				e.Client = t.id
+				if _, err := enterConsent(ctx, a, e, first+int64(i)); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostConsents is how many changes one transaction enters.
+const mostConsents = 200
+
+func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day puntuale.Date, o *puntuale.Idempotency) (puntuale.Consent, error) {
+	var r puntuale.ConsentResult
+	e.Client = t.id
+	err := t.s.numbered(ctx, t.id, o, 1, func(ctx context.Context, a engine.Querier, first int64) (_ any, err error) {
+		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: day}, t.calls()); err != nil {
+			return nil, err
+		}
+		r, err = enterConsent(ctx, a, e, first)
+		return r.Consent, err
+	})
+	return r.Consent, err
+}
+
+// consentsOf are the changes of one phone, under two names. Written as one table, SQLite would read all of the client's.
+const consentsOf = ` from (select x.id from consent x where x.client_id = $1 and x.phone in ($4, $5) and x.id > $2) k
+ cross join consent c where c.client_id = $1 and c.id = k.id`
+
+func (t tenant) Consents(ctx context.Context, phone, mark string, p puntuale.Page) ([]puntuale.Consent, string, error) {
+	last, limit, err := engine.ReadCursor(p, "consent")
+	if err != nil {
+		return nil, "", err
+	}
+	text, args := ` from consent c where c.client_id = $1 and c.id > $2`, []any{t.id, last, limit + 1}
+	if phone != "" {
+		text, args = consentsOf, append(args, phone, mark)
+	}
+	page, err := engine.ReadPageSpan(ctx, t.lists(), "consent", `select c.id, octet_length(c.words) + 600`+text+` order by c.id limit $3`, args, limit)
+	if err != nil || page.Rows == 0 {
+		return nil, "", engine.PublicError(err)
+	}
+	args[2] = page.Last
+	all, err := engine.QueryAll(ctx, t.lists(), `select c.id, c.phone, c.purpose, c.change, c.source, c.words, c.message, c.by_whom, c.at, c.entered_at, c.applied`+text+`
+ and c.id <= $3 order by c.id`, args, func(rows engine.Row, c *puntuale.Consent) error {
+		err := rows.Scan(&c.ID, &c.Phone, &c.Purpose, &c.Change, &c.Source, &c.Words, &c.Message, &c.By, engine.ScanTime(&c.At), engine.ScanTime(&c.Entered), engine.ScanBool(&c.Applied))
+		c.Phone, c.Erased = shownPhone(c.Phone)
+		return err
+	})
+	if err != nil {
+		return nil, "", engine.PublicError(fmt.Errorf("list consent: %w", err))
+	}
+	return all, page.Next, nil
+}
+
+func (t tenant) ConsentStatuses(ctx context.Context, phone, mark string) (map[puntuale.Purpose]puntuale.ConsentStatus, error) {
+	all := map[puntuale.Purpose]puntuale.ConsentStatus{}
+	if err := t.s.CallReads.Query(ctx, `select purpose, change, at from consent_state where client_id = $1 and phone in ($2, $3) order by at`, []any{t.id, phone, mark},
+		func(rows engine.Row) error {
+			var p puntuale.Purpose
+			var st puntuale.ConsentStatus
+			err := rows.Scan(&p, &st.Change, engine.ScanTime(&st.At))
+			all[p] = st
+			return err
+		}); err != nil {
+		return nil, engine.PublicError(fmt.Errorf("read what a person agreed to: %w", err))
+	}
+	return all, nil
+}
+
+func (t tenant) CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error) {
+	return t.s.CancelMarketing(ctx, t.id, phone, now)
+}
+
+func (t tenant) MarketingRefused(ctx context.Context, phones, marks []string) (map[string]bool, error) {
+	clients, places := make([]int64, len(phones)), make([]int64, len(phones))
+	for i := range phones {
+		clients[i], places[i] = int64(t.id), int64(i)
+	}
+	refused := map[string]bool{}
+	if err := t.s.CallReads.Query(ctx, queue.RefusedMarketing, []any{engine.Columns{clients, places, phones, marks}}, func(rows engine.Row) error {
+		var client, i int64
+		err := rows.Scan(&client, &i)
+		refused[phones[i]] = true
+		return err
+	}); err != nil {
+		return nil, engine.PublicError(fmt.Errorf("look for consent: %w", err))
+	}
+	return refused, nil
+}

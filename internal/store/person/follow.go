@@ -1,0 +1,104 @@
+package person
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
+)
+
+// Bounds of one look at the runs of a client.
+const (
+	followRuns  = 200      // of one transaction
+	followBytes = 64 << 10 // of a call's body: a longer one is no list of fields
+	followSteps = 50
+)
+
+// Remember merges the people of runs into the contacts of clients that want it. It goes by the ids of runs, and keeps its place
+// in each client's settings. Ids are given out before runs are stored. So it leaves alone what is younger than settle: within
+// that time a run with a lower id may still come. read makes a contact of a run; it is pure, and skips a run by false.
+func (p *Persons) Remember(ctx context.Context, settle time.Duration, now time.Time, read func(puntuale.CalledRun) (puntuale.Contact, bool)) error {
+	clients, err := engine.QueryAll(ctx, p.db.MaintenanceReads, `select s.client_id from client_setting s join client c on c.id = s.client_id
+ where s.remember = 1 and c.deleted_at = 0 order by s.client_id`, nil, engine.ScanOne[puntuale.ClientID])
+	if err != nil {
+		return engine.PublicError(fmt.Errorf("look for clients that remember people: %w", err))
+	}
+	for _, client := range clients {
+		f := runReader{ContactStore: p.Of(client, 0), settle: settle, now: now, read: read}
+		for step, more := 0, true; more && step < followSteps; step++ {
+			if err := p.db.FeedWriter.Do(ctx, engine.Single(p.merges, func(ctx context.Context, a engine.Querier) (err error) {
+				more, err = f.step(ctx, a)
+				return err
+			}).Of(int64(client)), false); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound { // deleted meanwhile
+				return fmt.Errorf("remember people of runs: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// runReader reads the runs of one client.
+type runReader struct {
+	ContactStore
+	settle time.Duration
+	now    time.Time
+	read   func(puntuale.CalledRun) (puntuale.Contact, bool)
+}
+
+// step merges the people of some runs, and reports whether there may be more. It reads the runs behind the lock, so that an erasure,
+// which first empties runs and then deletes the contact, leaves none.
+func (f *runReader) step(ctx context.Context, a engine.Querier) (more bool, err error) {
+	people, err := f.lockPeople(ctx, a)
+	if err != nil {
+		return false, err
+	}
+	var at, settled int64
+	found, err := engine.QueryOne(ctx, a, `select s.remembered_to, $clock - $2::bigint - $3::bigint from client_setting s where s.client_id = $1 and s.remember = 1`,
+		[]any{f.client, int64(engine.IDEpoch), f.settle.Microseconds()}, &at, &settled)
+	if err != nil || !found {
+		return false, err
+	}
+	if at == 0 { // it was just switched on: the past stays as it is
+		return false, f.move(ctx, a, at, settled)
+	}
+	runs, err := engine.QueryAll(ctx, a, `select r.id, r.phone, r.origin, r.zone, case when octet_length(r.request) <= $5 then r.request else $6::bytea end
+ from run r where r.client_id = $1 and r.id > $2 and r.id <= $3 order by r.id limit $4`,
+		[]any{f.client, at, settled, followRuns, followBytes, []byte{}}, func(r engine.Row, run *puntuale.CalledRun) error {
+			return r.Scan(&run.ID, &run.Phone, queue.ScanOrigin(&run.Origin), &run.Zone, &run.Request)
+		})
+	if err != nil {
+		return false, fmt.Errorf("read runs: %w", err)
+	}
+	if len(runs) == 0 {
+		return false, nil
+	}
+	given := map[string]puntuale.Contact{}
+	for _, run := range runs {
+		c, ok := f.read(run)
+		if !ok || c.Phone == "" {
+			continue
+		}
+		merged, _ := given[c.Phone].Merge(c)
+		merged.Phone = c.Phone
+		given[c.Phone] = merged
+	}
+	all := slices.SortedFunc(maps.Values(given), func(a, b puntuale.Contact) int { return strings.Compare(a.Phone, b.Phone) })
+	if _, err := f.mergeLocked(ctx, a, puntuale.ContactBatch{All: all, Now: f.now}, people); err != nil {
+		return false, err
+	}
+	return len(runs) == followRuns, f.move(ctx, a, at, int64(runs[len(runs)-1].ID))
+}
+
+// move keeps how far the runs were followed.
+func (f *runReader) move(ctx context.Context, a engine.Querier, from, to int64) error {
+	if _, err := a.Exec(ctx, `update client_setting set remembered_to = $3 where client_id = $1 and remembered_to = $2 and remember = 1`, f.client, from, to); err != nil {
+		return fmt.Errorf("keep how far runs were followed: %w", err)
+	}
+	return nil
+}

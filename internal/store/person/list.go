@@ -1,0 +1,132 @@
+package person
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+func (s ContactStore) Contact(ctx context.Context, id puntuale.ContactID) (c puntuale.Contact, err error) {
+	found, err := engine.QueryOne(ctx, s.db.CallReads, `select `+personColumns+` from person p where p.client_id = $1 and p.id = $2`, []any{s.client, id}, personFields(&c)...)
+	return c, engine.FoundOr(found, err, puntuale.NoContact)
+}
+
+func (s ContactStore) ContactOf(ctx context.Context, phone string) (c puntuale.Contact, found bool, err error) {
+	found, err = engine.QueryOne(ctx, s.db.CallReads, `select `+personColumns+` from person p where p.client_id = $1 and p.phone = $2`, []any{s.client, phone}, personFields(&c)...)
+	if err != nil {
+		err = engine.PublicError(fmt.Errorf("read a contact: %w", err))
+	}
+	return c, found, err
+}
+
+func (s ContactStore) ContactsOf(ctx context.Context, phones []string) (map[string]puntuale.Contact, error) {
+	there, err := s.contactsOf(ctx, s.db.CallReads, phones)
+	return there, engine.PublicError(err)
+}
+
+func (s ContactStore) contactsOf(ctx context.Context, a engine.Querier, phones []string) (map[string]puntuale.Contact, error) {
+	there := map[string]puntuale.Contact{}
+	if len(phones) == 0 {
+		return there, nil
+	}
+	all, err := engine.QueryAll(ctx, a, `select `+personColumns+` from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p`,
+		[]any{s.client, engine.Columns{phones}}, scanPerson)
+	if err != nil {
+		return nil, fmt.Errorf("read contacts: %w", err)
+	}
+	for _, c := range all {
+		there[c.Phone] = c
+	}
+	return there, nil
+}
+
+func (s ContactStore) Contacts(ctx context.Context, f puntuale.ContactFilter, p puntuale.Page) ([]puntuale.Contact, string, error) {
+	x, err := s.search(ctx, f, p.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	limit := p.Limit
+	if limit <= 0 {
+		limit = engine.DefaultLimit
+	}
+	var found []foundContact
+	for most := limit + 1; len(found) <= limit && !x.ended && x.scanned < scanBound; most *= 2 {
+		part, err := x.next(ctx, min(most, scanBound-x.scanned), true)
+		if err != nil {
+			return nil, "", err
+		}
+		found = append(found, part...)
+	}
+	shown, bytes := 0, 0
+	for shown < min(limit, len(found)) && (shown == 0 || bytes+found[shown].Bytes <= engine.PageBytes) {
+		bytes += found[shown].Bytes
+		shown++
+	}
+	if err := engine.TakeRoom(ctx, 0, bytes); err != nil {
+		return nil, "", err
+	}
+	next := ""
+	switch {
+	case shown < len(found):
+		x.at.Text, x.at.ID = found[shown-1].text, puntuale.ContactID(found[shown-1].Id)
+		next = x.at.String()
+	case !x.ended:
+		next = x.at.String()
+	}
+	all, err := s.read(ctx, engine.Column(found[:shown], func(k *foundContact) int64 { return k.Id }))
+	return all, next, err
+}
+
+// read reads contacts, in the order of their ids. One that was deleted meanwhile is left out.
+func (s ContactStore) read(ctx context.Context, ids []int64) ([]puntuale.Contact, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	all, err := engine.QueryAll(ctx, s.lists(), `select `+personColumns+` from $u(i bigint) cross join person p where p.client_id = $1 and p.id = u.i`,
+		[]any{s.client, engine.Columns{ids}}, scanPerson)
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("read contacts: %w", err))
+	}
+	place := make(map[puntuale.ContactID]int, len(ids))
+	for i, id := range ids {
+		place[puntuale.ContactID(id)] = i
+	}
+	slices.SortFunc(all, func(a, b puntuale.Contact) int { return place[a.ID] - place[b.ID] })
+	return all, nil
+}
+
+func (s ContactStore) CountContacts(ctx context.Context, f puntuale.ContactFilter, most int) (n int, err error) {
+	if f.Tag == "" && f.Phone == "" && f.Name == "" && f.Filled == "" && len(f.Any) == 0 {
+		_, err := engine.QueryOne(ctx, s.db.CallReads, `select n.people from person_count n where n.client_id = $1`, []any{s.client}, &n)
+		return min(n, most), engine.PublicError(err)
+	}
+	x, err := s.search(ctx, f, "")
+	for err == nil && n < most && !x.ended {
+		var part []foundContact
+		part, err = x.next(ctx, countBound, false)
+		n += len(part)
+	}
+	return min(n, most), err
+}
+
+// mostTags is how many tags one answer has.
+const mostTags = 1000
+
+func (s ContactStore) ContactTags(ctx context.Context) (map[string]int, error) {
+	tags := map[string]int{}
+	err := s.lists().Query(ctx, `select t.term, count(*) from person_term t where t.client_id = $1 and t.kind = 2 group by t.term order by t.term limit $2`,
+		[]any{s.client, mostTags}, func(r engine.Row) error {
+			var tag string
+			var n int
+			err := r.Scan(&tag, &n)
+			tags[tag] = n
+			return err
+		})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("list tags: %w", err))
+	}
+	return tags, nil
+}

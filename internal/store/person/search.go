@@ -1,0 +1,267 @@
+package person
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// A list is read by one of its conditions, the rarest, in the order of an index. For each contact the other conditions are
+// looked up. So a list reads little more than it shows. Where each condition holds for many contacts, and all together for few,
+// a page ends early: see scanBound.
+
+// order says how a list is sorted: by the condition that it is read by. Cursors keep the number.
+type order int
+
+const (
+	byID    order = iota
+	byPhone       // in the order of numbers
+	byTag         // by id
+	byAny         // tag of some; by id
+	byWord        // in the order of words, then by id; the first of a contact's words counts
+)
+
+const (
+	manyRows   = 2000 // of a condition: more are not counted
+	mostWords  = 10
+	scanBound  = 3000   // contacts that one page looks at
+	countBound = 20_000 // contacts that a count looks at in one go
+)
+
+// cursor is where a list goes on.
+type cursor struct {
+	By   order              `json:"b"`
+	Word int                `json:"w,omitempty"` // of the filter, by length
+	Text string             `json:"t,omitempty"` // the number or word behind which it goes on
+	ID   puntuale.ContactID `json:"i,omitempty"`
+}
+
+const cursorNoun = "contact:"
+
+func (c cursor) String() string {
+	text, _ := json.Marshal(c) // of numbers and texts
+	return base64.RawURLEncoding.EncodeToString(append([]byte(cursorNoun), text...))
+}
+
+// search looks for contacts.
+type search struct {
+	ContactStore
+	f      puntuale.ContactFilter
+	words  []string // the longest first
+	prefix string   // of the phone; "": the whole number is asked for, or none
+
+	at      cursor
+	scanned int
+	ended   bool
+}
+
+func (s ContactStore) search(ctx context.Context, f puntuale.ContactFilter, from string) (*search, error) {
+	x := &search{ContactStore: s, f: f, words: words(f.Name)}
+	slices.SortStableFunc(x.words, func(a, b string) int { return len(b) - len(a) })
+	x.words = x.words[:min(mostWords, len(x.words))]
+	if prefix, ok := strings.CutSuffix(f.Phone, "*"); ok {
+		x.prefix, x.f.Phone = prefix, ""
+	}
+	if from == "" {
+		return x, x.choose(ctx)
+	}
+	text, err := base64.RawURLEncoding.DecodeString(from)
+	inner, ok := strings.CutPrefix(string(text), cursorNoun)
+	if err != nil || !ok || json.Unmarshal([]byte(inner), &x.at) != nil || !x.drives(x.at) {
+		return nil, engine.BadCursor(puntuale.Page{Cursor: from})
+	}
+	return x, nil
+}
+
+// drives reports whether the filter has the condition that a cursor goes by.
+func (x *search) drives(c cursor) bool {
+	switch c.By {
+	case byID:
+		return x.f.Tag == "" && x.f.Phone == "" && x.prefix == "" && len(x.words) == 0 && len(x.f.Any) == 0
+	case byPhone:
+		return x.f.Phone != "" || x.prefix != ""
+	case byTag:
+		return x.f.Tag != ""
+	case byAny:
+		return len(x.f.Any) > 0
+	case byWord:
+		return c.Word >= 0 && c.Word < len(x.words)
+	}
+	return false
+}
+
+// choose takes the rarest condition; of those that hold for many the first.
+func (x *search) choose(ctx context.Context) error {
+	switch {
+	case x.f.Phone != "":
+		x.at = cursor{By: byPhone}
+		return nil
+	case len(x.f.Any) > 0:
+		x.at = cursor{By: byAny}
+		return nil
+	}
+	var all []cursor
+	for i := range x.words {
+		all = append(all, cursor{By: byWord, Word: i})
+	}
+	for _, c := range []cursor{{By: byTag}, {By: byPhone}} {
+		if x.drives(c) {
+			all = append(all, c)
+		}
+	}
+	if len(all) < 2 {
+		x.at = append(all, cursor{})[0]
+		return nil
+	}
+	least := manyRows + 1
+	x.at = all[0]
+	for _, c := range all {
+		text, args := x.statement(c, x.f.Tag)
+		var n int
+		if _, err := engine.QueryOne(ctx, x.lists(), `select count(*) from (`+text+`) as k`, append(args, manyRows), &n); err != nil {
+			return engine.PublicError(fmt.Errorf("count contacts: %w", err))
+		}
+		if n < least {
+			x.at, least = c, n
+		}
+	}
+	return nil
+}
+
+func (s ContactStore) lists() engine.Querier { return s.db.Lists(int64(s.client)) }
+
+// statement reads contacts by a condition, behind a cursor. Its last argument is missing: at most how many.
+func (x *search) statement(c cursor, tag string) (text string, args []any) {
+	switch c.By {
+	case byTag, byAny:
+		return `select t.person_id, '' from person_term t where t.client_id = $1 and t.kind = 2 and t.term = $2 and t.person_id > $3
+ order by t.person_id limit $4`, []any{x.client, tag, c.ID}
+	case byWord:
+		word := x.words[c.Word]
+		return `select t.person_id, t.term from person_term t where t.client_id = $1 and t.kind = 1 and (t.term, t.person_id) > ($2, $3) and t.term < $4
+ order by t.term, t.person_id limit $5`, []any{x.client, max(c.Text, word), c.ID, after(word)}
+	case byPhone:
+		from, to := x.f.Phone, x.f.Phone+" "
+		if x.prefix != "" {
+			from, to = x.prefix, after(x.prefix)
+		}
+		if c.Text != "" {
+			from = max(from, c.Text+" ") // a space is before all that a number may hold
+		}
+		return `select p.id, p.phone from person p where p.client_id = $1 and p.phone >= $2 and p.phone < $3 order by p.phone limit $4`, []any{x.client, from, to}
+	}
+	return `select p.id, '' from person p where p.client_id = $1 and p.id > $2 order by p.id limit $3`, []any{x.client, c.ID}
+}
+
+// foundContact is a contact that a search found.
+type foundContact struct {
+	engine.SizedRow
+	text string // by which it was found
+}
+
+// keys reads so many contacts by the list's condition, behind its cursor. Of each of several tags it reads as many, because
+// the first of all are among them.
+func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err error) {
+	tags := []string{x.f.Tag}
+	if x.at.By == byAny {
+		tags = x.f.Any
+	}
+	for _, tag := range tags {
+		text, args := x.statement(x.at, tag)
+		part, err := engine.QueryAll(ctx, x.lists(), text, append(args, most), func(r engine.Row, k *foundContact) error { return r.Scan(&k.Id, &k.text) })
+		if err != nil {
+			return nil, engine.PublicError(fmt.Errorf("list contacts: %w", err))
+		}
+		keys = append(keys, part...)
+	}
+	if len(tags) > 1 {
+		slices.SortFunc(keys, func(a, b foundContact) int { return cmp.Compare(a.Id, b.Id) })
+		keys = slices.Compact(keys)
+	}
+	return keys[:min(most, len(keys))], nil
+}
+
+// next looks at so many contacts more, and returns those for which all conditions hold, perhaps with their sizes.
+func (x *search) next(ctx context.Context, most int, sized bool) ([]foundContact, error) {
+	keys, err := x.keys(ctx, most)
+	if err != nil {
+		return nil, err
+	}
+	x.scanned += len(keys)
+	if x.ended = len(keys) < most; len(keys) == 0 {
+		return nil, nil
+	}
+	where, args := x.conditions()
+	x.at.Text, x.at.ID = keys[len(keys)-1].text, puntuale.ContactID(keys[len(keys)-1].Id)
+	if where == "" && !sized {
+		return keys, nil
+	}
+	sizes := make(map[foundContact]int, len(keys))
+	args = append(args, engine.Columns{engine.Column(keys, func(k *foundContact) int64 { return k.Id }), engine.Column(keys, func(k *foundContact) string { return k.text })})
+	if err := x.lists().Query(ctx, `select p.id, u.t, octet_length(p.fields) + octet_length(p.tags) from $u(i bigint, t text) cross join person p
+ where p.client_id = $1 and p.id = u.i`+where, args, func(r engine.Row) error {
+		var k foundContact
+		var size int
+		err := r.Scan(&k.Id, &k.text, &size)
+		sizes[k] = size
+		return err
+	}); err != nil {
+		return nil, engine.PublicError(fmt.Errorf("list contacts: %w", err))
+	}
+	held := keys[:0]
+	for _, k := range keys {
+		if size, ok := sizes[k]; ok {
+			k.Bytes = size
+			held = append(held, k)
+		}
+	}
+	return held, nil
+}
+
+// Terms are looked up for one contact at a time, whatever a planner thinks of their number. A count is never made a join.
+const (
+	wordsOfPerson = `(select count(*) from person_term w where w.client_id = $1 and w.person_id = p.id and w.kind + 0 = 1 and w.term || '' >= `
+	tagsOfPerson  = `(select count(*) from person_term w where w.client_id = $1 and w.kind = 2 and w.person_id = p.id and w.term `
+)
+
+// conditions are those that the list is not read by.
+func (x *search) conditions() (where string, args []any) {
+	args = []any{x.client}
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	if x.f.Tag != "" && x.at.By != byTag {
+		where += ` and ` + tagsOfPerson + `= ` + arg(x.f.Tag) + `) > 0`
+	}
+	if len(x.f.Any) > 0 && x.at.By != byAny {
+		var tags []string
+		for _, tag := range x.f.Any {
+			tags = append(tags, arg(tag))
+		}
+		where += ` and ` + tagsOfPerson + `in (` + strings.Join(tags, ", ") + `)) > 0`
+	}
+	for i, word := range x.words {
+		if x.at.By == byWord && x.at.Word == i {
+			continue
+		}
+		where += ` and ` + wordsOfPerson + arg(word) + ` and w.term || '' < ` + arg(after(word)) + `) > 0`
+	}
+	if x.prefix != "" && x.at.By != byPhone {
+		where += ` and p.phone >= ` + arg(x.prefix) + ` and p.phone < ` + arg(after(x.prefix))
+	}
+	if x.f.Filled != "" { // no text holds a quotation mark without a backslash
+		where += ` and replace(p.fields, ` + arg(`"`+x.f.Filled+`":{`) + `, '') <> p.fields`
+	}
+	if x.at.By == byWord {
+		where += ` and ` + wordsOfPerson + arg(x.words[x.at.Word]) + ` and w.term || '' < u.t) = 0` // else the contact came before
+	}
+	return where, args
+}

@@ -1,0 +1,487 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+func (c *Client) mustEnter(e puntuale.ConsentEntry) puntuale.ConsentResult {
+	c.w.t.Helper()
+	e.Client, e.Source, e.Entered = c.ID, "reply", Begin.Add(24*time.Hour)
+	if e.Mark == "" {
+		e.Mark = c.mark(e.Phone)
+	}
+	r, err := c.w.EnterConsent(context.Background(), e)
+	if err != nil {
+		c.w.t.Fatalf("enter a consent: %v", err)
+	}
+	return r
+}
+
+func optOut(phone, mark string, change puntuale.ConsentChange, at time.Duration) puntuale.ConsentEntry {
+	e := puntuale.ConsentEntry{ReplyMark: mark, Consent: puntuale.Consent{Phone: phone, Purpose: puntuale.PurposeMarketing, Change: change, Words: "Basta!", Message: "wamid." + mark, At: Begin.Add(at)}}
+	if change == puntuale.ConsentWithdraw {
+		e.Blacklist = puntuale.OptOutReason + "Basta!"
+	}
+	return e
+}
+
+// A withdrawal stands in the ledger and in the blacklist, an undo takes back what it made. A report that is told again, or
+// is older than the latest, is kept and changes nothing.
+func testOptOut(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
+	const own = "+393330000001"
+	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: own, Reason: "mia", Added: Begin}, Day, nil); err != nil {
+		t.Fatal(err)
+	}
+	blocked := func() int { return int(w.Int("select count(*) from blacklist where client_id = $1", c.ID)) }
+	for i, step := range []struct {
+		change           puntuale.ConsentChange
+		at               time.Duration
+		mark             string
+		applied, changed bool
+		entered          puntuale.ConsentChange
+		blocked          int
+	}{
+		{puntuale.ConsentUndo, 0, "0", false, false, 0, 1},
+		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2},
+		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2}, // told again
+		{puntuale.ConsentWithdraw, time.Minute, "2", true, false, puntuale.ConsentWithdraw, 2},
+		{puntuale.ConsentUndo, time.Second, "3", false, false, puntuale.ConsentUndo, 2}, // older than the latest
+		{puntuale.ConsentUndo, time.Hour, "4", true, true, puntuale.ConsentUndo, 1},
+		{puntuale.ConsentUndo, 2 * time.Hour, "5", false, false, 0, 1},
+		{puntuale.ConsentGrant, 3 * time.Hour, "6", true, true, puntuale.ConsentGrant, 1},
+		{puntuale.ConsentWithdraw, 4 * time.Hour, "7", true, true, puntuale.ConsentWithdraw, 2},
+		{puntuale.ConsentWithdraw, 5 * time.Hour, "8", true, false, puntuale.ConsentWithdraw, 2},
+		{puntuale.ConsentUndo, 6 * time.Hour, "9", true, true, puntuale.ConsentGrant, 1}, // consent held before
+	} {
+		r := c.mustEnter(optOut(phone, step.mark, step.change, step.at))
+		if r.Applied != step.applied || r.Changed != step.changed || r.Change != step.entered || blocked() != step.blocked {
+			t.Errorf("step %d: %+v, %d blocked, want %+v", i, r, blocked(), step)
+		}
+	}
+	c.mustEnter(optOut(own, "10", puntuale.ConsentWithdraw, 0))
+	c.mustEnter(optOut(own, "11", puntuale.ConsentUndo, time.Hour))
+	if n := blocked(); n != 1 {
+		t.Errorf("%d blocked: an undo took somebody's own entry", n)
+	}
+	all, _, err := c.Consents(ctx, phone, c.mark(phone), puntuale.Page{})
+	if err != nil || len(all) != 8 || all[0].Words != "Basta!" || all[0].Message != "wamid.1" || all[2].Applied || all[7].Change != puntuale.ConsentGrant {
+		t.Errorf("ledger: %+v, %v", all, err)
+	}
+	if everybody, _, err := c.Consents(ctx, "", "", puntuale.Page{}); err != nil || len(everybody) != 10 || !slices.IsSortedFunc(everybody, func(a, b puntuale.Consent) int { return int(a.ID - b.ID) }) {
+		t.Errorf("the whole ledger: %+v, %v", everybody, err)
+	}
+	if foreign, _, err := other.Consents(ctx, phone, c.mark(phone), puntuale.Page{}); err != nil || len(foreign) != 0 {
+		t.Errorf("another client reads %+v, %v", foreign, err)
+	}
+	states, err := c.ConsentStatuses(ctx, phone, c.mark(phone))
+	if st := states[puntuale.PurposeMarketing]; err != nil || st.Change != puntuale.ConsentGrant || !st.At.Equal(Begin.Add(6*time.Hour)) {
+		t.Errorf("what holds: %+v, %v", states, err)
+	}
+}
+
+// startFor starts messages of a purpose.
+func (c *Client) startFor(purpose puntuale.Purpose, phone string, due time.Time, n int) []puntuale.MessageID {
+	c.w.t.Helper()
+	r := c.Run(phone, due, n)
+	for i := range r.Messages {
+		r.Messages[i].Purpose = purpose
+	}
+	started, err := c.Start(context.Background(), r)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return started.IDs
+}
+
+// Marketing leaves only to people who did not withdraw, and who agreed where the client asks for it. The one answer to an
+// opt-out passes the blacklist; everything else does not.
+func testMarketingNeedsConsent(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountTest)
+	const silent, agreed, gone, service = "+393330000001", "+393330000002", "+393330000003", "+393330000004"
+	rule := puntuale.ConsentFree
+	claim := func(want map[puntuale.MessageID]puntuale.ClaimAnswer, phones map[puntuale.MessageID]string) {
+		t.Helper()
+		items := make([]puntuale.ClaimItem, 0, len(want))
+		for id := range want {
+			items = append(items, puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: c.ID, ID: id}, Phone: phones[id], Mark: c.mark(phones[id])})
+		}
+		token, answers := w.MustClaim(w.MustJoin(), Begin.Add(time.Minute), items...)
+		for i, it := range items {
+			if answers[i] == puntuale.ClaimGranted {
+				w.MustRecord(Begin.Add(time.Minute), it, token, puntuale.Outcome{Verdict: puntuale.Sent})
+			}
+			if answers[i] != want[it.ID] {
+				t.Errorf("%s, consent %s: message %d to %s is answered %v, want %v", t.Name(), rule, it.ID, it.Phone, answers[i], want[it.ID])
+			}
+		}
+	}
+	c.mustEnter(optOut(agreed, "1", puntuale.ConsentGrant, 0))
+	c.mustEnter(optOut(gone, "2", puntuale.ConsentWithdraw, 0))
+	withdrawnService := optOut(service, "3", puntuale.ConsentWithdraw, 0)
+	withdrawnService.Purpose, withdrawnService.Blacklist = puntuale.PurposeService, ""
+	c.mustEnter(withdrawnService)
+	for _, rule = range []puntuale.ConsentRule{puntuale.ConsentFree, puntuale.ConsentRequired} {
+		if _, err := c.UpdateSettings(ctx, puntuale.SettingsPatch{Consent: &rule}); err != nil {
+			t.Fatal(err)
+		}
+		unasked := puntuale.ClaimGranted
+		if rule == puntuale.ConsentRequired {
+			unasked = puntuale.ClaimNoConsent
+		}
+		want, phones := map[puntuale.MessageID]puntuale.ClaimAnswer{}, map[puntuale.MessageID]string{}
+		for _, x := range []struct {
+			purpose puntuale.Purpose
+			phone   string
+			want    puntuale.ClaimAnswer
+		}{
+			{puntuale.PurposeMarketing, silent, unasked},
+			{puntuale.PurposeMarketing, agreed, puntuale.ClaimGranted},
+			{puntuale.PurposeMarketing, gone, puntuale.ClaimBlacklisted},
+			{puntuale.PurposeMarketing, service, puntuale.ClaimNoConsent},
+			{puntuale.PurposeService, silent, puntuale.ClaimGranted},
+			{puntuale.PurposeService, gone, puntuale.ClaimBlacklisted},
+			{puntuale.PurposeService, service, puntuale.ClaimGranted},
+			{puntuale.PurposeConfirmation, gone, puntuale.ClaimGranted},
+		} {
+			id := c.startFor(x.purpose, x.phone, Begin, 1)[0]
+			want[id], phones[id] = x.want, x.phone
+		}
+		claim(want, phones)
+		for id, answer := range want {
+			if d := c.Detail(id); answer == puntuale.ClaimNoConsent && (d.State != puntuale.Failed || d.Response().Code != puntuale.ReasonNoConsent || d.Attempt != 0) {
+				t.Errorf("marketing without consent: %+v", d)
+			}
+		}
+	}
+	// An erased person who withdrew still gets no marketing, without anybody knowing the number.
+	if _, err := c.RemoveBlacklisted(ctx, gone, c.mark(gone), Day); err != nil {
+		t.Fatal(err)
+	}
+	c.mustErase(gone, Begin.Add(2*time.Minute))
+	rule = puntuale.ConsentFree
+	if _, err := c.UpdateSettings(ctx, puntuale.SettingsPatch{Consent: &rule}); err != nil {
+		t.Fatal(err)
+	}
+	late := c.startFor(puntuale.PurposeMarketing, gone, Begin, 1)[0]
+	claim(map[puntuale.MessageID]puntuale.ClaimAnswer{late: puntuale.ClaimNoConsent}, map[puntuale.MessageID]string{late: gone})
+	all, _, err := c.Consents(ctx, "", "", puntuale.Page{})
+	if err != nil || !slices.ContainsFunc(all, func(e puntuale.Consent) bool { return e.Erased && e.Phone == "" && e.Words == "" && e.Message == "" }) {
+		t.Errorf("the ledger after an erasure: %+v, %v", all, err)
+	}
+	if n := w.Int("select count(*) from consent where phone = $1", gone) + w.Int("select count(*) from consent_state where phone = $1", gone); n != 0 {
+		t.Errorf("the number stands in %d rows after the erasure", n)
+	}
+	c.mustEnter(optOut(gone, "9", puntuale.ConsentGrant, 48*time.Hour))
+	again := c.startFor(puntuale.PurposeMarketing, gone, Begin, 1)[0]
+	claim(map[puntuale.MessageID]puntuale.ClaimAnswer{again: puntuale.ClaimGranted}, map[puntuale.MessageID]string{again: gone})
+}
+
+// An opt-out cancels what is pending of marketing, and nothing else.
+func testCancelMarketing(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	due := Begin.Add(time.Hour)
+	marketing, service := c.startFor(puntuale.PurposeMarketing, phone, due, 3), c.startFor(puntuale.PurposeService, phone, due, 2)
+	elsewhere := c.startFor(puntuale.PurposeMarketing, "+393330000001", due, 1)
+	if n, err := w.CancelMarketing(ctx, c.ID, phone, Begin); err != nil || n != 3 {
+		t.Errorf("%d cancelled, %v", n, err)
+	}
+	for i, ids := range [][]puntuale.MessageID{marketing, service, elsewhere} {
+		for _, id := range ids {
+			if d := c.Detail(id); (d.State == puntuale.Cancelled) != (i == 0) {
+				t.Errorf("message %d is %v", id, d.State)
+			}
+		}
+	}
+	resent, err := c.Resend(ctx, puntuale.Resend{Day: Day, Now: Begin, Messages: []puntuale.ResendMessage{{ID: marketing[0], Due: due, ValidUntil: due.Add(time.Hour)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.CancelMarketing(ctx, c.ID, phone, Begin); err != nil || n != 1 || c.Detail(resent.IDs[0]).State != puntuale.Cancelled {
+		t.Errorf("%d re-sent messages cancelled, %v: a re-sent message keeps its purpose", n, err)
+	}
+}
+
+// Settings change one by one, and a client without any has the defaults. New clients ask for consent.
+func testSettings(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
+	w.Exec("delete from client_setting where client_id = $1", c.ID)
+	same := func(got, want puntuale.ClientSettings, err error) {
+		t.Helper()
+		if err != nil || got.Remember != want.Remember || got.KeepReplies != want.KeepReplies || got.Consent != want.Consent || !slices.Equal(got.OptOutWords, want.OptOutWords) ||
+			got.OptOutAnswer != want.OptOutAnswer || got.TakeoverHours != want.TakeoverHours {
+			t.Errorf("settings: %+v, %v, want %+v", got, err, want)
+		}
+	}
+	want := puntuale.DefaultSettings()
+	got, err := c.Settings(ctx)
+	same(got, want, err)
+	want.Remember, want.OptOutWords = true, []string{"BASTA", "non più"}
+	got, err = c.UpdateSettings(ctx, puntuale.SettingsPatch{Remember: &want.Remember, OptOutWords: &want.OptOutWords})
+	same(got, want, err)
+	want.TakeoverHours, want.OptOutAnswer, want.KeepReplies, want.OptOutWords = 0, "Fatto.", puntuale.KeepAllReplies, nil
+	got, err = c.UpdateSettings(ctx, puntuale.SettingsPatch{TakeoverHours: &want.TakeoverHours, OptOutAnswer: &want.OptOutAnswer, KeepReplies: &want.KeepReplies, OptOutWords: &want.OptOutWords})
+	same(got, want, err)
+	got, err = c.Settings(ctx)
+	same(got, want, err)
+	required := puntuale.DefaultSettings()
+	required.Consent = puntuale.ConsentRequired
+	got, err = other.Settings(ctx)
+	same(got, required, err)
+}
+
+func (c *Client) reply(id string, at time.Time, m puntuale.TakenMessage) puntuale.TakenMessage {
+	m.Client, m.Session, m.ID, m.Mark, m.At = c.ID, c.Session, id, id, at
+	if m.Phone == "" {
+		m.Phone = phone
+	}
+	if m.Names == nil {
+		m.Names = []string{m.Phone}
+	}
+	if m.Kind == "" {
+		m.Kind = puntuale.ReplyText
+	}
+	if m.Keep == "" {
+		m.Keep = puntuale.KeepKnownReplies
+	}
+	return m
+}
+
+func (c *Client) mustTake(now time.Time, all ...puntuale.TakenMessage) {
+	c.w.t.Helper()
+	if _, err := c.w.KeepInbound(context.Background(), now, all); err != nil {
+		c.w.t.Fatalf("keep a reply: %v", err)
+	}
+}
+
+func (c *Client) mustReplies(f puntuale.ReplyFilter) []puntuale.Reply {
+	c.w.t.Helper()
+	all, next, err := c.Replies(context.Background(), f, puntuale.Page{})
+	if err != nil || next != "" {
+		c.w.t.Fatalf("list replies: %q, %v", next, err)
+	}
+	return all
+}
+
+// A reply is kept once, with the run that it answers. Unread counts follow what is read.
+func testReplies(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	ids := c.MustStart(phone, Begin, 1)
+	c.MustSend(node, Begin, ids[0])
+	later := Begin.Add(time.Hour)
+	media := &puntuale.ReplyMedia{Type: "image/jpeg", Size: 3, Until: later, Ref: []byte{0, 1, 2}}
+	for range 2 {
+		c.mustTake(later, c.reply("a", later, puntuale.TakenMessage{InboundMessage: puntuale.InboundMessage{Text: "Sì, confermo"}}),
+			c.reply("b", later, puntuale.TakenMessage{InboundMessage: puntuale.InboundMessage{Kind: puntuale.ReplyImage, Media: media}}))
+	}
+	c.mustTake(later, c.reply("c", later, puntuale.TakenMessage{InboundMessage: puntuale.InboundMessage{Phone: "+393330000009", Text: "Ciao mamma"}}))
+	all := c.mustReplies(puntuale.ReplyFilter{})
+	if len(all) != 2 || all[1].Text != "Sì, confermo" || all[1].Run != puntuale.RunID(ids[0]) || !all[1].Read.IsZero() || !all[1].At.Equal(later) || all[1].NetworkID != "a" ||
+		all[0].Media == nil || all[0].Media.Type != "image/jpeg" || string(all[0].Media.Ref) != "\x00\x01\x02" {
+		t.Errorf("replies: %+v", all)
+	}
+	if n := len(c.mustReplies(puntuale.ReplyFilter{Unread: true})); n != 2 {
+		t.Errorf("%d unread", n)
+	}
+	if one, err := c.Reply(ctx, all[1].ID); err != nil || one.Text != all[1].Text {
+		t.Errorf("one reply: %+v, %v", one, err)
+	}
+	if _, err := other.Reply(ctx, all[1].ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("another client's reply: %v", err)
+	}
+	if n := len(other.mustReplies(puntuale.ReplyFilter{})); n != 0 {
+		t.Errorf("another client reads %d replies", n)
+	}
+	talks, _, err := c.Conversations(ctx, true, puntuale.Page{})
+	if err != nil || len(talks) != 1 || talks[0].Phone != phone || talks[0].Unread != 2 || talks[0].Last.ID != all[0].ID {
+		t.Errorf("conversations: %+v, %v", talks, err)
+	}
+	if n, err := c.Unread(ctx, 100); err != nil || n != 1 {
+		t.Errorf("%d people with unread replies, %v", n, err)
+	}
+	if n, err := c.MarkRead(ctx, phone, all[1].ID, later); err != nil || n != 1 {
+		t.Errorf("%d marked, %v", n, err)
+	}
+	if n, err := c.MarkRead(ctx, phone, 0, later); err != nil || n != 1 {
+		t.Errorf("%d marked, %v", n, err)
+	}
+	if talk, err := c.Conversation(ctx, phone); err != nil || talk.Unread != 0 || talk.Last.ID != all[0].ID {
+		t.Errorf("the conversation: %+v, %v", talk, err)
+	}
+	if n, err := c.Unread(ctx, 100); err != nil || n != 0 {
+		t.Errorf("%d people with unread replies, %v", n, err)
+	}
+}
+
+// What is kept depends on the client's setting, and what the client's people wrote on the phone is a take-over.
+func testKeepReplies(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	c.MustSend(node, Begin, c.MustStart(phone, Begin, 1)[0])
+	const stranger = "+393330000009"
+	at := Begin.Add(31 * 24 * time.Hour)
+	n := 0
+	keep := func(m puntuale.TakenMessage) bool {
+		before := len(c.mustReplies(puntuale.ReplyFilter{Own: true}))
+		n++
+		c.mustTake(at, c.reply("k"+strconv.Itoa(n), m.At, m))
+		return len(c.mustReplies(puntuale.ReplyFilter{Own: true})) == before+1
+	}
+	message := func(phone string, after time.Duration, own bool) puntuale.TakenMessage {
+		return puntuale.TakenMessage{InboundMessage: puntuale.InboundMessage{Phone: phone, At: Begin.Add(after), Own: own, Text: "Ciao"}}
+	}
+	for i, x := range []struct {
+		m    puntuale.TakenMessage
+		keep puntuale.KeepReplies
+		kept bool
+	}{
+		{message(phone, time.Hour, false), puntuale.KeepKnownReplies, true},
+		{message(phone, 31*24*time.Hour, false), puntuale.KeepKnownReplies, false}, // 30 days are over
+		{message(stranger, time.Hour, false), puntuale.KeepKnownReplies, false},
+		{message(stranger, time.Hour, false), puntuale.KeepAllReplies, true},
+		{message(phone, time.Hour, false), puntuale.KeepNoReplies, false},
+		{message(phone, time.Hour, true), puntuale.KeepKnownReplies, true},
+		{message(stranger, time.Hour, true), puntuale.KeepKnownReplies, false},
+	} {
+		x.m.Keep = x.keep
+		if got := keep(x.m); got != x.kept {
+			t.Errorf("message %d is kept: %v", i, got)
+		}
+	}
+	effect := message(stranger, 0, false)
+	effect.Effect = puntuale.ReplyOptOut
+	if !keep(effect) {
+		t.Error("an opt-out of a stranger is not kept")
+	}
+	if talk, err := c.Conversation(ctx, phone); err != nil || !talk.Answered.Equal(Begin.Add(time.Hour)) || talk.Unread != 1 {
+		t.Errorf("the take-over: %+v, %v", talk, err)
+	}
+	if own := c.mustReplies(puntuale.ReplyFilter{Phone: phone, Own: true}); len(own) != 2 || !own[0].Own || own[0].Read.IsZero() {
+		t.Errorf("with own messages: %+v", own)
+	}
+	none := message(phone, 2*time.Hour, true)
+	none.Keep = puntuale.KeepNoReplies
+	if keep(none) {
+		t.Error("an own message is kept although the client keeps none")
+	}
+	if talk, err := c.Conversation(ctx, phone); err != nil || !talk.Answered.Equal(Begin.Add(2*time.Hour)) {
+		t.Errorf("the take-over of a client that keeps nothing: %+v, %v", talk, err)
+	}
+	if err := c.Answered(ctx, stranger, at); err != nil {
+		t.Fatal(err)
+	}
+	if talk, err := c.Conversation(ctx, stranger); err != nil || !talk.Answered.Equal(at) {
+		t.Errorf("answered: %+v, %v", talk, err)
+	}
+}
+
+// Erasing a person removes what they wrote; blanking removes texts and keeps rows. A message that is told again stays away.
+func testForgetReplies(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	const other = "+393330000009"
+	for i, p := range []string{phone, other} {
+		c.mustTake(Begin, c.reply("f"+strconv.Itoa(i), Begin, puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Phone: p, Text: "segreto"}}))
+	}
+	c.mustErase(phone, Begin)
+	c.mustTake(Begin, c.reply("f0", Begin, puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Text: "segreto"}}))
+	all := c.mustReplies(puntuale.ReplyFilter{})
+	if len(all) != 2 || all[0].Text != "segreto" || all[1].Text != "" || all[1].Phone != "" || all[1].NetworkID != "" || !all[1].Blanked {
+		t.Errorf("after an erasure: %+v", all)
+	}
+	if talks, _, err := c.Conversations(ctx, false, puntuale.Page{}); err != nil || len(talks) != 1 || talks[0].Phone != other {
+		t.Errorf("conversations after an erasure: %+v, %v", talks, err)
+	}
+	if err := w.Maintain(ctx, Begin.Add(time.Hour), Begin.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if all = c.mustReplies(puntuale.ReplyFilter{Phone: other}); len(all) != 1 || all[0].Text != "" || !all[0].Blanked {
+		t.Errorf("after blanking: %+v", all)
+	}
+	if err := w.Maintain(ctx, Begin.Add(31*24*time.Hour), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Int("select count(*) from inbound_seen where client_id = $1", c.ID); n != 0 {
+		t.Errorf("%d messages are known again after 30 days", n)
+	}
+}
+
+// ofReplies are the calls about people, with what belongs to another.
+var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
+	"AddConsent":  nil, // a phone names nobody of another
+	"AddConsents": nil,
+	"Answered":    nil,
+	"ConsentStatuses": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		all, err := mine.ConsentStatuses(context.Background(), wrote, other.mark(wrote))
+		return slices.Collect(maps.Keys(all)), err
+	},
+	"Consents": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Consents(context.Background(), wrote, other.mark(wrote), puntuale.Page{})
+		return all, err
+	},
+	"Conversation": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		c, err := mine.Conversation(context.Background(), wrote)
+		return make([]int, c.Unread+int(c.Last.ID)), err
+	},
+	"Conversations": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Conversations(context.Background(), false, puntuale.Page{})
+		return all, err
+	},
+	"MarkRead": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		n, err := mine.MarkRead(context.Background(), wrote, 0, Begin)
+		return make([]int, n), err
+	},
+	"Replies": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Replies(context.Background(), puntuale.ReplyFilter{Phone: wrote}, puntuale.Page{})
+		return all, err
+	},
+	"Reply": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := other.Replies(context.Background(), puntuale.ReplyFilter{}, puntuale.Page{})
+		if err != nil || len(all) != 1 {
+			return nil, errors.Join(errors.New("there is nothing to read"), err)
+		}
+		return mine.Reply(context.Background(), all[0].ID)
+	},
+	"CancelMarketing": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		n, err := mine.CancelMarketing(context.Background(), phone, Begin)
+		return make([]int, n), err
+	},
+	"MarketingRefused": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		all, err := mine.MarketingRefused(context.Background(), []string{wrote}, []string{other.mark(wrote)})
+		if !all[wrote] { // a new client asks for consent; the other's withdrawal must not count
+			return nil, errors.Join(errors.New("marketing without consent is not refused"), err)
+		}
+		return []string(nil), err
+	},
+	"WindowOf": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		until, err := mine.WindowOf(context.Background(), other.Session, wrote)
+		if until.IsZero() {
+			return []time.Time(nil), err
+		}
+		return []time.Time{until}, err
+	},
+	"Settings":       nil, // names nothing of anybody
+	"UpdateSettings": nil,
+	"Unread": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		n, err := mine.Unread(context.Background(), 100)
+		return make([]int, n), err
+	},
+}
+
+// wrote is somebody who wrote to the other client, and opted out.
+const wrote = "+393330000006"

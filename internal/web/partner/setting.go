@@ -1,0 +1,124 @@
+package partner
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// settingRoutes are what a client decides about the people that it writes to. Its partner sees the same.
+var settingRoutes = []page.Route{
+	page.Get("/partner/clients/{id}/settings", page.PartnerSide, puntuale.Staff, settings),
+	page.Post("/partner/clients/{id}/settings", page.PartnerSide, puntuale.Staff, "client.settings", changeSettings),
+
+	page.Get("/c/{client}/settings", page.ClientSide, puntuale.Owner, settings),
+	page.Post("/c/{client}/settings", page.ClientSide, puntuale.Owner, "client.settings", changeSettings),
+}
+
+// settingFields are the form's, in the order in which one reads them.
+var settingFields = []string{"remember", "keep_replies", "consent", "opt_out_words", "opt_out_answer", "takeover_hours"}
+
+// settingPage is the page of the client whose settings a path is about.
+func settingPage(v *page.Request) (c *control.Client, p SettingPage, err error) {
+	if c = v.Client; c != nil {
+		return c, SettingPage{Action: v.Frame.Place.Base + "/settings"}, nil
+	}
+	if c, err = v.Person.Client(v.Ctx(), v.Path("id")); err != nil {
+		return nil, p, err
+	}
+	account := c.Account()
+	return c, SettingPage{Action: "/partner/clients/" + account.ID.String() + "/settings", Client: &account}, nil
+}
+
+func settings(v *page.Request) error {
+	c, p, err := settingPage(v)
+	if err != nil {
+		return err
+	}
+	found, err := c.Settings(v.Ctx())
+	if err != nil {
+		return err
+	}
+	p.Form = settingForm(found)
+	return v.Show(Settings(p))
+}
+
+// settingForm shows the present settings, the usual words included.
+func settingForm(s puntuale.ClientSettings) *view.Form {
+	words := s.OptOutWords
+	if len(words) == 0 {
+		words = puntuale.DefaultOptOutWords()
+	}
+	f := view.NewForm("keep_replies", string(s.KeepReplies), "consent", string(s.Consent), "opt_out_words", strings.Join(words, "\n"),
+		"opt_out_answer", s.OptOutAnswer, "takeover_hours", strconv.Itoa(s.TakeoverHours))
+	if s.Remember {
+		f.Values.Set("remember", "on")
+	}
+	for _, name := range settingFields {
+		f.Values.Set("was."+name, f.Value(name))
+	}
+	return f
+}
+
+func changeSettings(v *page.Request) error {
+	c, p, err := settingPage(v)
+	if err != nil {
+		return err
+	}
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	patch, faults := readSettings(f)
+	if _, err := c.UpdateSettings(v.Ctx(), patch, faults...); err != nil {
+		p.Form = f
+		return v.Again(err, f, SettingForm(p), Settings(p), settingFields...)
+	}
+	v.Did(c.ID().String())
+	v.Say("setting.saved", "")
+	return v.Redirect(p.Action)
+}
+
+// readSettings takes over what the person changed. What they did not touch stays as another may have changed it meanwhile.
+func readSettings(f *view.Form) (p puntuale.SettingsPatch, faults []puntuale.Fault) {
+	touched := func(name string) bool {
+		return strings.TrimSpace(f.Value(name)) != strings.TrimSpace(f.Value("was."+name))
+	}
+	if touched("remember") {
+		p.Remember = new(f.Is("remember", "on"))
+	}
+	if touched("keep_replies") {
+		p.KeepReplies = new(puntuale.KeepReplies(f.Value("keep_replies")))
+	}
+	if touched("consent") {
+		p.Consent = new(puntuale.ConsentRule(f.Value("consent")))
+	}
+	if touched("opt_out_words") {
+		words := []string{}
+		for line := range strings.Lines(f.Value("opt_out_words")) {
+			if line = strings.TrimSpace(line); line != "" {
+				words = append(words, line)
+			}
+		}
+		if slices.Equal(words, puntuale.DefaultOptOutWords()) {
+			words = []string{}
+		}
+		p.OptOutWords = &words
+	}
+	if touched("opt_out_answer") {
+		p.OptOutAnswer = new(strings.TrimSpace(f.Value("opt_out_answer")))
+	}
+	if touched("takeover_hours") {
+		hours, err := strconv.Atoi(strings.TrimSpace(f.Value("takeover_hours")))
+		if err != nil {
+			return p, append(faults, puntuale.Fault{Location: "body.takeover_hours", Code: puntuale.FaultNotWhole})
+		}
+		p.TakeoverHours = &hours
+	}
+	return p, faults
+}

@@ -1,0 +1,236 @@
+package person
+
+import (
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// contactRoutes are the people in a client's list.
+var contactRoutes = []page.Route{
+	page.Get("/c/{client}/contacts", page.ClientSide, puntuale.Reader, contacts),
+	page.Get("/c/{client}/contacts/new", page.ClientSide, puntuale.Staff, newContact),
+	page.Post("/c/{client}/contacts", page.ClientSide, puntuale.Staff, "contact.create", addContact),
+	page.Get("/c/{client}/contacts/{id}/edit", page.ClientSide, puntuale.Staff, editContact),
+	page.Post("/c/{client}/contacts/{id}/edit", page.ClientSide, puntuale.Staff, "contact.change", changeContact),
+	page.Get("/c/{client}/contacts/{id}/delete", page.ClientSide, puntuale.Staff, askToDelete),
+	page.Post("/c/{client}/contacts/{id}/delete", page.ClientSide, puntuale.Staff, "contact.delete", deleteContact),
+}
+
+const contactRows = "50"
+
+// dialled is what is a number, or the beginning of one, where a name may stand, too.
+var dialled = regexp.MustCompile(`^\+?[0-9][0-9 ()./-]*$`)
+
+// contactQuery is what the address asks for.
+func contactQuery(v *page.Request) (q control.ContactQuery) {
+	q.Tag = v.Query("tag")
+	switch text := strings.TrimSpace(v.Query("q")); {
+	case dialled.MatchString(text):
+		q.Phone = text + "*"
+	default:
+		q.Name = text
+	}
+	return q
+}
+
+func contacts(v *page.Request) (err error) {
+	p := ContactList{Query: strings.TrimSpace(v.Query("q")), Tag: v.Query("tag"), Cursor: v.Query("cursor"), Form: &view.Form{Values: v.HTTP.URL.Query()}}
+	tags, err := v.Client.ContactTags(v.Ctx())
+	if err != nil {
+		return err
+	}
+	p.Tags = slices.Sorted(maps.Keys(tags))
+	p.Rows, p.Next, err = v.Client.Contacts(v.Ctx(), contactQuery(v), request.Page{Limit: contactRows, Cursor: p.Cursor})
+	if e, status := page.Refusal(err); e != nil {
+		p.Form.Take(v.Frame.Language, e)
+		return v.ShowAs(status, Contacts(p))
+	}
+	if err != nil {
+		return err
+	}
+	return v.Show(Contacts(p))
+}
+
+func newContact(v *page.Request) error {
+	return v.Show(ContactPage(ContactEditor{Form: view.NewForm("phone", v.Query("phone"))}))
+}
+
+// contactFields are the form's, in the order in which one reads them.
+func contactFields() []string {
+	all := []string{"phone", "name", "tags", "language", "source"}
+	for i := range puntuale.MaxContactFields + spareRows {
+		all = append(all, fieldName(i))
+	}
+	return append(all, "field")
+}
+
+func addContact(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	fields, faults := readFields(f, nil)
+	made, err := v.Client.AddContact(v.Ctx(), control.NewContact{
+		Phone: f.Value("phone"), Name: f.Value("name"), Language: f.Value("language"), Source: f.Value("source"), Tags: readTags(f), Fields: fields, Faults: faults,
+	}, control.Once[puntuale.Contact]{})
+	if err != nil {
+		e := ContactEditor{Form: f}
+		return v.Again(atField(err), f, ContactForm(e), ContactPage(e), contactFields()...)
+	}
+	v.Did(made.ID.String())
+	v.Say("contact.added", "")
+	return v.Redirect(personAddress(v, made.Phone))
+}
+
+// editedContact is the contact of the path, in a form.
+func editedContact(v *page.Request) (ContactEditor, error) {
+	c, err := v.Client.Contact(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return ContactEditor{}, err
+	}
+	f := view.NewForm("phone", c.Phone, "name", c.Name, "language", c.Language, "source", c.Source, "tags", strings.Join(c.Tags, ", "))
+	for i, name := range slices.Sorted(maps.Keys(c.Fields)) {
+		f.Values.Set(fieldName(i), name)
+		f.Values.Set(fieldValue(i), c.Fields[name].Value)
+	}
+	return ContactEditor{Contact: c, Form: f}, nil
+}
+
+func editContact(v *page.Request) error {
+	e, err := editedContact(v)
+	if err != nil {
+		return err
+	}
+	return v.Show(ContactPage(e))
+}
+
+func changeContact(v *page.Request) error {
+	e, err := editedContact(v)
+	if err != nil {
+		return err
+	}
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	e.Form = f
+	fields, faults := readFields(f, e.Contact.Fields)
+	change := control.ContactChange{Name: new(f.Value("name")), Language: new(f.Value("language")), Source: new(f.Value("source")), Tags: new(readTags(f)), Fields: fields, Faults: faults}
+	changed, err := v.Client.UpdateContact(v.Ctx(), v.Path("id"), change)
+	if err != nil {
+		return v.Again(atField(err), f, ContactForm(e), ContactPage(e), contactFields()...)
+	}
+	v.Did(changed.ID.String())
+	v.Say("contact.saved", "")
+	return v.Redirect(personAddress(v, changed.Phone))
+}
+
+// readTags reads tags that commas, semicolons or lines separate.
+func readTags(f *view.Form) []string {
+	tags := []string{}
+	for _, text := range strings.FieldsFunc(f.Value("tags"), func(r rune) bool { return r == ',' || r == ';' || r == '\n' }) {
+		if text = strings.TrimSpace(text); text != "" {
+			tags = append(tags, text)
+		}
+	}
+	return tags
+}
+
+func fieldName(i int) string  { return "field." + strconv.Itoa(i) + ".name" }
+func fieldValue(i int) string { return "field." + strconv.Itoa(i) + ".value" }
+
+const faultContactFieldTwice puntuale.ReasonCode = "contact.field_twice"
+
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$`)
+
+// readFields reads the rows of names and values. Of a stored contact only what changed is given; a field without a row, or
+// with a blank one, is removed.
+func readFields(f *view.Form, stored map[string]puntuale.ContactField) (map[string]control.ContactValue, []puntuale.Fault) {
+	fields, seen := map[string]control.ContactValue{}, map[string]bool{}
+	var faults []puntuale.Fault
+	for i := range puntuale.MaxContactFields + spareRows {
+		name, value := strings.TrimSpace(f.Value(fieldName(i))), strings.TrimSpace(f.Value(fieldValue(i)))
+		if name == "" {
+			if value != "" {
+				faults = append(faults, puntuale.Fault{Location: "body." + fieldName(i), Code: puntuale.FaultRequired})
+			}
+			continue
+		}
+		if seen[name] {
+			faults = append(faults, puntuale.Fault{Location: "body." + fieldName(i), Code: faultContactFieldTwice})
+			continue
+		}
+		seen[name] = true
+		before, known := stored[name]
+		if known && before.Value == value || !known && value == "" && stored != nil {
+			continue
+		}
+		fields[name] = control.ContactValue{Text: value, Cell: true, Number: before.Kind == puntuale.FieldNumber && plainNumber.MatchString(value)}
+	}
+	for name := range stored {
+		if !seen[name] {
+			fields[name] = control.ContactValue{}
+		}
+	}
+	return fields, faults
+}
+
+// atField gives the faults of fields and tags the places that they have in the form.
+func atField(err error) error {
+	e, _ := page.Refusal(err)
+	if e == nil {
+		return err
+	}
+	named := *e
+	named.Faults = slices.Clone(e.Faults)
+	for i, fault := range named.Faults {
+		if strings.HasPrefix(fault.Location, "body.tags[") {
+			named.Faults[i].Location = "body.tags"
+		}
+		if strings.HasPrefix(fault.Location, "body.fields") {
+			named.Faults[i].Location = "body.field"
+		}
+	}
+	return &named
+}
+
+func askToDelete(v *page.Request) error {
+	c, err := v.Client.Contact(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return err
+	}
+	return v.Show(DeleteContact(c))
+}
+
+func deleteContact(v *page.Request) error {
+	if err := v.Client.DeleteContact(v.Ctx(), v.Path("id")); err != nil {
+		return err
+	}
+	v.Did(v.Path("id"))
+	v.Say("contact.deleted", "")
+	return v.Redirect(v.Frame.Place.Base + "/contacts")
+}
+
+func contactsURL(base, query, tag string) string {
+	q := url.Values{}
+	if query != "" {
+		q.Set("q", query)
+	}
+	if tag != "" {
+		q.Set("tag", tag)
+	}
+	if len(q) == 0 {
+		return base + "/contacts"
+	}
+	return base + "/contacts?" + q.Encode()
+}

@@ -1,0 +1,235 @@
+package person
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/httpkit/admission"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// contactFileRoutes bring contacts in from a file, and out as one.
+var contactFileRoutes = []page.Route{
+	page.Get("/c/{client}/contacts/import", page.ClientSide, puntuale.Staff, askForContacts),
+	page.Post("/c/{client}/contacts/import", page.ClientSide, puntuale.Staff, "contact.import", importContacts),
+	page.Get("/c/{client}/contacts/export", page.ClientSide, puntuale.Owner, exportContacts),
+}
+
+func askForContacts(v *page.Request) error {
+	return v.Show(ImportContacts(ContactImportPage{Form: view.NewForm()}))
+}
+
+// mostFile bounds the form of an upload: the file and what stands before it. mostText bounds one of its other fields.
+const (
+	mostFile = 100<<20 + 1<<20
+	mostText = 64 << 10
+)
+
+// importContacts reads a file as it comes. A check stores nothing and shows what would be stored. The browser keeps the file
+// for the import that follows.
+func importContacts(v *page.Request) error {
+	p := ContactImportPage{Form: view.NewForm(), Done: v.Query("do") == "import"}
+	v.Quiet = !p.Done
+	if err := admission.CheckLength(v.HTTP, mostFile); err != nil {
+		return importRefused(v, p, err)
+	}
+	v.Pass.Rest() // each of its transactions waits for its own place
+	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
+		io.Reader
+		io.Closer
+	}{admission.ReadOn(v.Writer, v.HTTP, clock.System().Now), v.HTTP.Body}, mostFile)
+	parts, err := v.HTTP.MultipartReader()
+	if err != nil {
+		return importRefused(v, p, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired}))
+	}
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return importRefused(v, p, puntuale.Invalid(puntuale.Fault{Location: "body.file", Code: puntuale.FaultRequired}))
+		}
+		if err != nil {
+			return page.Unreadable(err)
+		}
+		if part.FormName() != "file" {
+			text, err := io.ReadAll(io.LimitReader(part, mostText))
+			if err != nil {
+				return page.Unreadable(err)
+			}
+			p.Form.Values.Add(part.FormName(), strings.ToValidUTF8(string(text), "\uFFFD"))
+			continue
+		}
+		if part.FileName() == "" {
+			continue
+		}
+		ctx := puntuale.WithPatience(v.Ctx(), puntuale.NewPatience(nil, false)) // how long the file takes says nothing of who waits here
+		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), control.ContactImport{Columns: columnsOf(p.Form), Source: p.Form.Value("source"), Check: !p.Done})
+		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
+			err = back
+		}
+		if err != nil {
+			return importRefused(v, p, err)
+		}
+		return imported(v, p, found)
+	}
+}
+
+// imported shows what an import did, or what it would do.
+func imported(v *page.Request, p ContactImportPage, found control.ImportedContacts) error {
+	p.Checked = true
+	p.Found = ImportedContacts{Rows: found.Rows, Added: found.Added, Changed: found.Changed, Consents: found.Consents, Columns: found.Columns, Preview: found.Preview, Refused: found.Refused}
+	for _, l := range found.Lines {
+		p.Found.Lines = append(p.Found.Lines, RefusedContact{Line: l.Line, Reason: l.Reason, Value: l.Value})
+	}
+	for name, at := range found.Mapping {
+		p.Form.Values.Set(columnName(at), name)
+	}
+	if p.Done {
+		v.Did(strconv.Itoa(p.Found.Added) + "+" + strconv.Itoa(p.Found.Changed))
+		if len(p.Found.Refused) == 0 {
+			v.Say("contact.imported", "", "N", p.Found.Added+p.Found.Changed)
+			return v.Redirect(v.Frame.Place.Base + "/contacts")
+		}
+	}
+	if p.Refused = refusedFile(v, found.Lines); v.Partial() {
+		return v.Show(ContactImportResult(p))
+	}
+	return v.Show(ImportContacts(p))
+}
+
+// importRefused shows the page again, with what is wrong with the file as a whole.
+func importRefused(v *page.Request, p ContactImportPage, err error) error {
+	var e *puntuale.Error
+	if errors.As(err, &e) && e.Code == puntuale.CodeTooLarge {
+		shown := *e
+		shown.Code, shown.Faults = puntuale.CodeInvalid, nil
+		err = &shown
+	}
+	return v.Again(err, p.Form, ContactImportResult(p), ImportContacts(p), "source", "file")
+}
+
+func columnName(at int) string { return "column." + strconv.Itoa(at) }
+
+// columnsOf is what the form says of columns, as the API takes it; "" has them guessed.
+func columnsOf(f *view.Form) string {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
+		at, err := strconv.Atoi(strings.TrimPrefix(name, "column."))
+		if to := f.Value(name); err == nil && to != "" {
+			pairs = append(pairs, to+":"+strconv.Itoa(at+1))
+		}
+	}
+	return strings.Join(pairs, ",")
+}
+
+// refusedFile is the refused rows as the address of a CSV file; "" where there are none.
+func refusedFile(v *page.Request, lines []control.RefusedContact) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\ufeff") // by which spreadsheets know UTF-8
+	w := sheet(v, &b)
+	_ = w.Write([]string{v.T("blacklist.line"), v.T("contact.phone"), v.T("contact.why"), v.T("contact.value")})
+	for _, l := range lines {
+		_ = w.Write([]string{strconv.Itoa(l.Line), page.Inert(l.Phone), v.T("contact.refused." + l.Reason), page.Inert(v.Frame.Language.Reason(l.Value))})
+	}
+	w.Flush() // writing to memory does not fail
+	return "data:text/csv;charset=utf-8," + url.PathEscape(b.String())
+}
+
+// sheet writes CSV as a spreadsheet of the reader's language opens it.
+func sheet(v *page.Request, to io.Writer) *csv.Writer {
+	w := csv.NewWriter(to)
+	if v.Frame.Language.Code == "it" {
+		w.Comma = ';'
+	}
+	w.UseCRLF = true
+	return w
+}
+
+// exportRows is how many contacts are read at a time.
+const exportRows = "1000"
+
+// exportContacts writes all contacts, or those with a tag, as an import takes them in. It reads them twice: first for the
+// names of their fields.
+func exportContacts(v *page.Request) error {
+	q := control.ContactQuery{Tag: v.Query("tag")}
+	names := map[string]bool{}
+	cursor := ""
+	for {
+		rows, next, err := v.Client.Contacts(v.Ctx(), q, request.Page{Limit: exportRows, Cursor: cursor})
+		if err != nil {
+			return err
+		}
+		for _, c := range rows {
+			for name := range c.Fields {
+				names[name] = true
+			}
+		}
+		if len(names) > mostExportFields {
+			return puntuale.Invalid(puntuale.Fault{Location: "query.tag", Code: faultContactTooManyColumns, Args: []string{strconv.Itoa(mostExportFields)}})
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+		if err := v.ReadOn(); err != nil {
+			return err
+		}
+	}
+	rows, next, err := v.Client.Contacts(v.Ctx(), q, request.Page{Limit: exportRows})
+	if err != nil {
+		return err
+	}
+	fields := slices.Sorted(maps.Keys(names))
+	v.Answered = true
+	h := v.Writer.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.csv"`, v.T("contact.file"), v.Now().In(v.Frame.Zone).Format(time.DateOnly)))
+	_, _ = io.WriteString(v.Writer, "\ufeff") // by which spreadsheets know UTF-8
+	w := sheet(v, v.Writer)
+	_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
+	connection := http.NewResponseController(v.Writer)
+	for {
+		v.Pass.Rest() // a slow reader needs no place
+		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
+		for _, c := range rows {
+			_ = w.Write(exportedContact(c, fields))
+		}
+		if w.Flush(); w.Error() != nil || next == "" {
+			return nil //nolint:nilerr // the reader is gone
+		}
+		if err := v.ReadOn(); err != nil {
+			v.BreakOff(err)
+		}
+		if rows, next, err = v.Client.Contacts(v.Ctx(), q, request.Page{Limit: exportRows, Cursor: next}); err != nil {
+			v.BreakOff(err)
+		}
+	}
+}
+
+const (
+	mostExportFields           = 1000
+	faultContactTooManyColumns = puntuale.ReasonCode("contact.too_many_columns")
+)
+
+func exportedContact(c puntuale.Contact, fields []string) []string {
+	cells := []string{page.Inert(c.Phone), page.Inert(c.Name), c.Language, page.Inert(c.Source), page.Inert(strings.Join(c.Tags, ", "))}
+	for _, name := range fields {
+		cells = append(cells, page.Inert(c.Fields[name].Value))
+	}
+	return cells
+}

@@ -1,0 +1,190 @@
+package person
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// conversationRoutes are what a client and a person wrote to each other.
+var conversationRoutes = []page.Route{
+	page.Get("/c/{client}/person/live", page.ClientSide, puntuale.Reader, liveConversation),
+	page.Post("/c/{client}/person/answer", page.ClientSide, puntuale.Staff, "person.answer", answer),
+}
+
+const (
+	conversationRows = 40  // of each direction, in a part
+	listEnd          = "-" // the cursor of a direction of which everything was shown
+)
+
+// conversationPart reads the newest part of a conversation, or what stands before two cursors. A part reaches back as far
+// as the direction that reaches less far, so that its beginning lacks nothing.
+func conversationPart(v *page.Request, phone, sent, received string) (p ConversationPart, err error) {
+	p.Phone = phone
+	messages := func(p request.Page) ([]puntuale.MessageDetail, string, error) {
+		return v.Client.Messages(v.Ctx(), control.MessageQuery{Phone: phone, Page: p})
+	}
+	replies := func(p request.Page) ([]puntuale.Reply, string, error) { return v.Client.Thread(v.Ctx(), phone, p) }
+	ours, nextSent, err := readPart(sent, messages)
+	if err != nil {
+		return p, err
+	}
+	theirs, nextReceived, err := readPart(received, replies)
+	if err != nil {
+		return p, err
+	}
+	var since time.Time
+	if nextSent != listEnd && len(ours) > 0 {
+		since = ours[len(ours)-1].Received
+	}
+	if nextReceived != listEnd && len(theirs) > 0 && theirs[len(theirs)-1].At.After(since) {
+		since = theirs[len(theirs)-1].At
+	}
+	if ours, p.Sent, err = cutPart(ours, sent, nextSent, since, moment, messages); err != nil {
+		return p, err
+	}
+	if theirs, p.Received, err = cutPart(theirs, received, nextReceived, since, written, replies); err != nil {
+		return p, err
+	}
+	for i := range ours {
+		if m := &ours[i]; m.State != puntuale.Cancelled && m.State != puntuale.Rescheduled && (m.State != puntuale.Pending || !m.Planned().After(v.Now().Add(time.Minute))) {
+			p.Items = append(p.Items, ConversationItem{At: moment(m), Message: m})
+		}
+	}
+	for i := range theirs {
+		p.Items = append(p.Items, ConversationItem{At: theirs[i].At, Reply: &theirs[i]})
+	}
+	slices.SortStableFunc(p.Items, func(a, b ConversationItem) int { return a.At.Compare(b.At) })
+	return p, nil
+}
+
+func written(y *puntuale.Reply) time.Time { return y.At }
+
+// readPart reads the rows behind a cursor; the next cursor is never "".
+func readPart[T any](cursor string, list func(request.Page) ([]T, string, error)) (rows []T, next string, err error) {
+	if cursor == listEnd {
+		return nil, listEnd, nil
+	}
+	rows, next, err = list(request.Page{Limit: strconv.Itoa(conversationRows), Cursor: cursor})
+	return rows, cmp.Or(next, listEnd), err
+}
+
+// cutPart leaves out the rows at the end that are older than a moment. The next part begins with them.
+func cutPart[T any](rows []T, cursor, next string, since time.Time, at func(*T) time.Time, list func(request.Page) ([]T, string, error)) ([]T, string, error) {
+	keep := len(rows)
+	for keep > 0 && at(&rows[keep-1]).Before(since) {
+		keep--
+	}
+	switch keep {
+	case len(rows):
+		return rows, next, nil
+	case 0:
+		return nil, cursor, nil
+	}
+	_, next, err := list(request.Page{Limit: strconv.Itoa(keep), Cursor: cursor})
+	return rows[:keep], cmp.Or(next, listEnd), err
+}
+
+// liveConversation sends the newest part again whenever somebody wrote, or a message changed. Who looks at it reads it.
+func liveConversation(v *page.Request) error {
+	phone, err := asked(v)
+	if err != nil {
+		return err
+	}
+	return v.Stream(func() (string, error) {
+		if err := markRead(v, phone); err != nil {
+			return "", err
+		}
+		p, err := conversationPart(v, phone, "", "")
+		if err != nil {
+			return "", err
+		}
+		return v.Rendered(ConversationItems(p))
+	})
+}
+
+// markRead marks what the person wrote as read, unless the reader may change nothing.
+func markRead(v *page.Request, phone string) error {
+	if v.Person.User().Role < puntuale.Staff {
+		return nil
+	}
+	n, err := v.Client.MarkRead(v.Ctx(), phone, 0)
+	if err == nil && n > 0 {
+		v.Frame.Unread, err = v.Client.UnreadReplies(v.Ctx())
+	}
+	return err
+}
+
+// answerPage is from which sessions one can answer, and until when. The session of the latest reply is chosen.
+func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p AnswerPage, err error) {
+	p = AnswerPage{Phone: phone}
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	if err != nil {
+		return p, err
+	}
+	chosen := ""
+	for _, s := range sessions {
+		o := AnswerSession{ID: s.ID.String(), Name: s.Name}
+		if s.Type == puntuale.Official {
+			o.Bounded = true
+			if o.Until, err = v.Client.WindowUntil(v.Ctx(), s.ID, phone); err != nil {
+				return p, err
+			}
+			if !o.Until.After(v.Now()) {
+				o.Until = time.Time{}
+			}
+		}
+		if s.ID == last || s.Default && chosen == "" {
+			chosen = o.ID
+		}
+		p.Sessions = append(p.Sessions, o)
+	}
+	p.Form = view.NewForm("phone", phone, "id_sessione", chosen, "key", v.Frame.Request)
+	return p, nil
+}
+
+// answer sends one message in free text.
+func answer(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	phone := f.Value("phone")
+	body, err := json.Marshal(map[string]string{"phone": phone, "text": f.Value("text"), "id_sessione": f.Value("id_sessione")})
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(f.Value("text"))
+	if err != nil {
+		return err
+	}
+	call := control.SingleCall{Phone: phone, Fields: map[string]json.RawMessage{"text": text}, Session: f.Value("id_sessione"), Body: body, Scope: http.MethodPost + " person/answer", Key: f.Value("key")}
+	if strings.TrimSpace(f.Value("text")) == "" {
+		call.Faults = append(call.Faults, puntuale.Fault{Location: "body.text", Code: puntuale.FaultRequired})
+	}
+	started, err := v.Client.Answer(v.Ctx(), call)
+	if err != nil {
+		known, missing := v.Client.Recipient(phone)
+		if missing != nil {
+			return err
+		}
+		p, missing := personPage(v, known)
+		if missing != nil {
+			return missing
+		}
+		p.Answer.Form = f
+		return v.Again(err, f, AnswerForm(p.Answer), Person(p), "text", "id_sessione")
+	}
+	v.Did(started.IDs[0].String())
+	return v.Redirect(personAddress(v, phone))
+}

@@ -1,0 +1,82 @@
+package person
+
+import (
+	"puntuale"
+	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// replyRoutes are the people who wrote, newest first, and the files that they sent.
+var replyRoutes = []page.Route{
+	page.Get("/c/{client}/replies", page.ClientSide, puntuale.Reader, inbox),
+	page.Get("/c/{client}/replies/live", page.ClientSide, puntuale.Reader, liveInbox),
+}
+
+// inboxRows is the length of a page of the list.
+const inboxRows = "50"
+
+func inboxPage(v *page.Request) (p ConversationList, err error) {
+	p = ConversationList{Unread: v.Query("unread") == "true", Cursor: v.Query("cursor")}
+	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // before the rows
+		return p, err
+	}
+	if p.Rows, p.Next, err = v.Client.Conversations(v.Ctx(), p.Unread, request.Page{Limit: inboxRows, Cursor: p.Cursor}); err != nil {
+		return p, err
+	}
+	p.Names, err = names(v, p.Rows)
+	return p, err
+}
+
+func inbox(v *page.Request) error {
+	p, err := inboxPage(v)
+	if err != nil {
+		return err
+	}
+	return v.Show(Inbox(p))
+}
+
+// liveInbox sends the first page of the list again whenever somebody wrote, or read.
+func liveInbox(v *page.Request) error {
+	return v.Stream(func() (string, error) {
+		p, err := inboxPage(v)
+		if err != nil {
+			return "", err
+		}
+		return v.Rendered(InboxRows(p))
+	})
+}
+
+// names are the names of people, by number: the list of contacts has them, or the calls that wrote to them lately.
+func names(v *page.Request, rows []puntuale.Conversation) (map[string]string, error) {
+	var ids []string
+	for _, g := range rows {
+		if g.Last.Run != 0 {
+			ids = append(ids, puntuale.MessageID(g.Last.Run).String())
+		}
+	}
+	called := make(map[string]string, len(rows))
+	phones := make([]string, len(rows))
+	for i, g := range rows {
+		phones[i] = g.Phone
+	}
+	listed, err := v.Client.ContactsOf(v.Ctx(), phones...)
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) > 0 {
+		found, err := v.Client.Details(v.Ctx(), ids)
+		if err != nil && puntuale.CodeOf(err) != puntuale.CodeInvalid {
+			return nil, err
+		}
+		for i := range found {
+			called[found[i].Phone] = view.CalledName(found[i])
+		}
+	}
+	for phone, c := range listed {
+		if c.Name != "" {
+			called[phone] = c.Name
+		}
+	}
+	return called, nil
+}

@@ -1,0 +1,77 @@
+package person
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/web/page"
+)
+
+// mediaRoutes open the files that people sent.
+var mediaRoutes = []page.Route{
+	page.Get("/c/{client}/replies/{id}/media", page.ClientSide, puntuale.Reader, openMedia),
+}
+
+// shownTypes are the images that a browser may show: none can hold a script. Any other file is a download.
+var shownTypes = map[string]string{"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
+
+// openMedia fetches the file of a reply from its network and sends it on. Whatever the file holds, the browser runs nothing
+// of it.
+func openMedia(v *page.Request) error {
+	y, err := v.Client.Reply(v.Ctx(), v.Path("id"))
+	if err != nil {
+		return err
+	}
+	if y.Media == nil || y.Blanked {
+		return page.ErrNoPage
+	}
+	v.Pass.Rest() // the network may be slow
+	f, err := v.Client.OpenMedia(v.Ctx(), y)
+	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
+		_ = f.Close()
+		err = back
+	}
+	if e, ok := errors.AsType[*puntuale.Error](err); ok && (e.Code == puntuale.CodeGone || e.Code == puntuale.CodeUnavailable || e.Code == puntuale.CodeTooLarge || e.Code == puntuale.CodeNotFound) {
+		return v.ShowAs(http.StatusNotFound, MediaGone(y.Phone, v.Frame.Language.Fault(e.Reason)))
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	v.Pass.Rest() // a slow reader needs no place
+	v.Answered = true
+	kind, disposition, name := mediaKind(y)
+	h := v.Writer.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+	h.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": name}))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "private, no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	_ = http.NewResponseController(v.Writer).SetWriteDeadline(page.Deadline(10 * page.ExportAllows))
+	v.Writer.WriteHeader(http.StatusOK)
+	_, _ = io.Copy(v.Writer, f) // fails only when the reader is gone
+	return nil
+}
+
+// mediaKind is how the file of a reply is sent: the type, whether it is shown, and the name to save it by.
+func mediaKind(y puntuale.Reply) (kind, disposition, name string) {
+	kind, disposition = "application/octet-stream", "attachment"
+	told, _, err := mime.ParseMediaType(y.Media.Type)
+	if name = path.Base(strings.ReplaceAll(y.Media.Name, "\\", "/")); name == "." || name == "/" {
+		name = "file-" + y.ID.String()
+	}
+	if extension := shownTypes[told]; err == nil && extension != "" {
+		kind, disposition = told, "inline"
+		if path.Ext(name) == "" {
+			name += extension
+		}
+	}
+	return kind, disposition, name
+}

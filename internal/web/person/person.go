@@ -1,0 +1,254 @@
+package person
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// personRoutes are the page of one person, by their number or a group's name, and what can be done about them. The number
+// stands in the query and in forms, so that no log of paths has it.
+var personRoutes = []page.Route{
+	page.Get("/c/{client}/person", page.ClientSide, puntuale.Reader, person),
+	page.Post("/c/{client}/person/stop", page.ClientSide, puntuale.Staff, "person.stop", stopRun),
+	page.Post("/c/{client}/person/stop-all", page.ClientSide, puntuale.Staff, "person.stop_all", stopAll),
+	page.Post("/c/{client}/person/block", page.ClientSide, puntuale.Staff, "blacklist.add", block),
+	page.Get("/c/{client}/person/everything", page.ClientSide, puntuale.Owner, everything),
+	page.Get("/c/{client}/person/erase", page.ClientSide, puntuale.Owner, askToErase),
+	page.Post("/c/{client}/person/erase", page.ClientSide, puntuale.Owner, "person.erase", erase),
+}
+
+// personRows is how many messages are read at once. A run's messages may be split over two pages.
+const personRows = "100"
+
+// asked is the number of the address as messages have it. What is no number has no page.
+func asked(v *page.Request) (string, error) {
+	phone, err := v.Client.Recipient(v.Query("phone"))
+	if err != nil {
+		return "", page.ErrNoPage
+	}
+	return phone, nil
+}
+
+func personAddress(v *page.Request, phone string) string {
+	return v.Frame.Place.Base + "/person?" + url.Values{"phone": {phone}}.Encode()
+}
+
+func person(v *page.Request) error {
+	phone, err := asked(v)
+	if err != nil {
+		return err
+	}
+	if v.Query("part") == "older" {
+		older, err := conversationPart(v, phone, v.Query("sent"), v.Query("received"))
+		if err != nil {
+			return err
+		}
+		return v.Show(ConversationBefore(older))
+	}
+	if err := markRead(v, phone); err != nil {
+		return err
+	}
+	p, err := personPage(v, phone)
+	if err != nil {
+		return err
+	}
+	return v.Show(Person(p))
+}
+
+func personPage(v *page.Request, phone string) (p PersonPage, err error) {
+	p = PersonPage{Phone: phone, Cursor: v.Query("cursor"), Block: view.NewForm("phone", phone)}
+	if p.Version, err = v.Client.Version(v.Ctx()); err != nil { // before what people wrote
+		return p, err
+	}
+	sent, received := v.Query("sent"), v.Query("received")
+	p.Older = sent+received != ""
+	if p.Conversation, err = conversationPart(v, phone, sent, received); err != nil {
+		return p, err
+	}
+	last, err := v.Client.Conversation(v.Ctx(), phone)
+	if err != nil {
+		return p, err
+	}
+	if p.Answer, err = answerPage(v, phone, last.Last.Session); err != nil {
+		return p, err
+	}
+	if p.Consent, err = consentPage(v, phone); err != nil {
+		return p, err
+	}
+	rows, next, err := v.Client.Messages(v.Ctx(), control.MessageQuery{Phone: phone, Page: request.Page{Limit: personRows, Cursor: p.Cursor}})
+	if err != nil {
+		return p, err
+	}
+	p.Runs, p.Next = runsOf(rows), next
+	for i := range rows {
+		if p.Name = view.CalledName(rows[i]); p.Name != "" {
+			break
+		}
+	}
+	if p.Unwanted, err = v.Client.Unwanted(v.Ctx(), rows); err != nil {
+		return p, err
+	}
+	known, err := v.Client.ContactsOf(v.Ctx(), phone)
+	if err != nil {
+		return p, err
+	}
+	if c, there := known[phone]; there {
+		p.Contact, p.Name = &c, view.Or(c.Name, p.Name)
+	}
+	listed, err := v.Client.Blacklisted(v.Ctx(), phone)
+	if err != nil || !listed {
+		return p, err
+	}
+	p.Listed = true
+	found, _, err := v.Client.FindBlacklisted(v.Ctx(), phone, request.Page{Limit: "10"})
+	for i := range found {
+		if found[i].Phone == phone || found[i].Erased {
+			p.Blacklisted = &found[i]
+			break
+		}
+	}
+	return p, err
+}
+
+// runsOf gathers messages by run; the newest run stands first.
+func runsOf(rows []puntuale.MessageDetail) (all []PersonRun) {
+	at := map[puntuale.RunID]int{}
+	for _, m := range rows {
+		i, known := at[m.Run]
+		if !known {
+			i = len(all)
+			at[m.Run] = i
+			all = append(all, PersonRun{ID: m.Run, Name: view.Or(m.SequenceName, m.RunName), Origin: m.Origin, Received: m.Received})
+		}
+		all[i].Messages = append(all[i].Messages, m)
+	}
+	for i := range all {
+		slices.SortStableFunc(all[i].Messages, func(a, b puntuale.MessageDetail) int { return moment(&a).Compare(moment(&b)) })
+	}
+	return all
+}
+
+// moment is when a message left, or ended, or is to leave.
+func moment(m *puntuale.MessageDetail) time.Time {
+	switch {
+	case !m.Left().IsZero():
+		return m.Left()
+	case !m.Done.IsZero():
+		return m.Done
+	}
+	return m.Planned()
+}
+
+func stopRun(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	n, err := v.Client.StopRun(v.Ctx(), f.Value("phone"), f.Value("run"))
+	if err != nil {
+		return err
+	}
+	v.Did(f.Value("run"))
+	return stopped(v, f.Value("phone"), n)
+}
+
+func stopAll(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	n, err := v.Client.CancelPending(v.Ctx(), control.CancelCall{Phones: f.Values["phone"], Location: "body.phone"}, func([]puntuale.CancelledMessage) error { return nil })
+	if err != nil {
+		return err
+	}
+	v.Did(strconv.Itoa(n))
+	return stopped(v, f.Value("phone"), n)
+}
+
+// stopped says how many messages will not leave.
+func stopped(v *page.Request, phone string, n int) error {
+	if n == 0 {
+		v.Quiet = true
+		v.Toast("bad", v.T("person.nothing_stopped"), "")
+	} else {
+		v.Say("person.stopped", "", "N", n)
+	}
+	return v.Redirect(personAddress(v, phone))
+}
+
+// block puts the person on the blacklist.
+func block(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	added, err := v.Client.AddBlacklisted(v.Ctx(), f.Value("phone"), strings.TrimSpace(f.Value("reason")), control.Once[puntuale.BlacklistEntry]{})
+	if err != nil {
+		phone, missing := v.Client.Recipient(f.Value("phone"))
+		if missing != nil {
+			return err
+		}
+		p, missing := personPage(v, phone)
+		if missing != nil {
+			return missing
+		}
+		p.Block = f
+		return v.Again(err, f, BlockForm(p), Person(p), "reason")
+	}
+	v.Say("blacklist.added", "", "Phone", view.Grouped(added.Phone))
+	return v.Redirect(personAddress(v, added.Phone))
+}
+
+func askToErase(v *page.Request) error {
+	phone, err := asked(v)
+	if err != nil {
+		return err
+	}
+	return v.Show(ErasePerson(view.NewForm(), phone))
+}
+
+func erase(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	_, err = v.Client.Erase(v.Ctx(), f.Value("phone"))
+	if err != nil {
+		return v.Again(err, f, EraseForm(f, f.Value("phone")), ErasePerson(f, f.Value("phone")))
+	}
+	v.Say("person.erased", "")
+	return v.Redirect(v.Frame.Place.Base + "/contacts")
+}
+
+// everything sends all that is known of a person as one document.
+func everything(v *page.Request) error {
+	phone, err := asked(v)
+	if err != nil {
+		return err
+	}
+	known, err := v.Client.Person(v.Ctx(), phone)
+	if err != nil {
+		return err
+	}
+	v.Answered = true
+	v.Pass.Rest() // a slow reader needs no place
+	h := v.Writer.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Disposition", `attachment; filename="`+v.T("person.file")+`.json"`)
+	h.Set("Cache-Control", "no-store")
+	connection := http.NewResponseController(v.Writer)
+	if err := known.WriteTo(v.Ctx(), v.Writer, func() { _ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) }); err != nil {
+		v.BreakOff(err)
+	}
+	return nil
+}
