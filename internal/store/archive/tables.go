@@ -42,7 +42,7 @@ var MovedTables = []movedTable{
 	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at purpose"},
 	{Name: "template", Columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
 	{Name: "run", Columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
-		" content blanked_at campaign_id"},
+		" content blanked_at campaign_id reference"},
 	{Name: "late_run", Columns: "client_id run_id since"},
 	{Name: "message", Columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
 		" step origin attempt repeats generation state outcome credit phone reason detail campaign_id priority purpose"},
@@ -69,6 +69,12 @@ var MovedTables = []movedTable{
 	{Name: "inbound_seen", Columns: "client_id mark at"},
 	{Name: "consent", Columns: "client_id id phone purpose change source words message mark by_whom at entered_at applied changed"},
 	{Name: "consent_state", Columns: "client_id phone purpose change granted_before at"},
+	{Name: "event_stream", Columns: "client_id wanted feed_until last_seq"},
+	{Name: "outbox_fact", Columns: "client_id id type subject detail at", Serial: "id"},
+	{Name: "outbox_event", Columns: "client_id seq type subject detail at"},
+	{Name: "webhook", Columns: "id partner_id client_id url types session_id description active disabled_at reason created_at succeeded_at failing_at" +
+		" secret secret_before secret_until", left: "owner"},
+	{Name: "delivery", Columns: "webhook_id at client_id seq type state attempts next_at tried_at status took answer"},
 	{Name: "upload", Columns: "client_id session_id number hash media until"},
 	{Name: "network_id", Columns: "client_id session_id id message_id token at"},
 	{Name: "device", Columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at push_after push_failures"},
