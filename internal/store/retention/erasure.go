@@ -288,7 +288,7 @@ from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`,
 	if err != nil {
 		return fmt.Errorf("erase what the sandbox received: %w", err)
 	}
-	if _, err := x.a.Exec(ctx, `update run set phone = '', name = '', request = $2::bytea, content = '[]',
+	if _, err := x.a.Exec(ctx, `update run set phone = '', name = '', reference = '', request = $2::bytea, content = '[]',
  blanked_at = case when run.blanked_at = 0 then $1::bigint else run.blanked_at end
 from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.Micros(x.Now), []byte{}, RunColumns(x.refs)); err != nil {
 		return fmt.Errorf("erase runs: %w", err)
