@@ -108,8 +108,10 @@ type Event struct {
 	Seq     int64 // grows with each event of the client, with gaps. A reader never passes one that commits later
 	Type    EventType
 	At      time.Time
-	Subject int64  // the id of the message, reply, consent entry, session, campaign, template or webhook; 0: the account
-	Detail  string // JSON object with what the subject's row does not tell; "": nothing
+	Subject int64 // the id of the message, reply, consent entry, session, campaign, template or webhook; 0: the account
+	// Detail is a JSON object with what the subject's row does not tell, by the names of the wire; "": nothing. Its member reason, if any,
+	// is the stored form of a [Reason].
+	Detail string
 
 	// The subject, read when the event is told. So an erasure reaches it. nil: it is gone, or of another type.
 	Message *MessageDetail

@@ -167,12 +167,14 @@ func (m *Message) Response() Reason {
 type MessageDetail struct {
 	Message
 	Purpose      Purpose
-	Received     time.Time // when the call was accepted
-	RunName      string    // nome_invio
-	Reference    string    // of the caller; "": none
-	ClientName   string    // at start
-	SequenceName string    // at start; "" without a sequence
-	Zone         string    // IANA name the run was planned in
+	Received     time.Time  // when the call was accepted
+	RunName      string     // nome_invio
+	Sequence     SequenceID // 0: none
+	Campaign     CampaignID // 0: none
+	Reference    string     // the caller's own; "": none
+	ClientName   string     // at start
+	SequenceName string     // at start; "" without a sequence
+	Zone         string     // IANA name the run was planned in
 	Content      Content
 	Window       *Window   // nil: any moment
 	Request      []byte    // the call's body, byte for byte

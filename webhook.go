@@ -18,7 +18,7 @@ const (
 	WebhookOverlap = 24 * time.Hour
 	// WebhookWithin is how long a receiver may take to answer.
 	WebhookWithin = 15 * time.Second
-	// WebhookAtOnce is how many deliveries one webhook gets at the same time.
+	// WebhookAtOnce is how many deliveries one webhook gets at the same time. A receiver that answers very quickly gets twice as many.
 	WebhookAtOnce = 8
 	// WebhookPatience is how long a webhook may be without a success before it is disabled.
 	WebhookPatience = 5 * 24 * time.Hour
@@ -86,7 +86,7 @@ type Delivery struct {
 	Tried    time.Time     // the last attempt; zero: none yet
 	Status   int           // of the last answer; 0: there was none
 	Took     time.Duration // until the last answer, or until it was given up
-	Answer   string        // the beginning of the last answer, or why there was none; at most [MaxWebhookAnswer] bytes
+	Answer   string        // the beginning of the last answer, at most [MaxWebhookAnswer] bytes; where Status is 0, the stored form of a [Reason]: why there was none
 }
 
 // DeliveryFilter says which deliveries a list has.
@@ -138,6 +138,17 @@ type WebhookTarget struct {
 	Webhook
 	Secret WebhookSecret
 }
+
+// Why a receiver gave no answer, as [Delivery] keeps it.
+const (
+	ReasonWebhookAddress     ReasonCode = "webhook.address"     // the name is unknown, or none of its addresses may be reached
+	ReasonWebhookUnreachable ReasonCode = "webhook.unreachable" // the connection failed
+	ReasonWebhookCertificate ReasonCode = "webhook.certificate"
+	ReasonWebhookTimeout     ReasonCode = "webhook.timeout"
+	ReasonWebhookClosed      ReasonCode = "webhook.closed"  // the connection ended without an answer
+	ReasonWebhookGarbage     ReasonCode = "webhook.garbage" // the answer is not HTTP
+	ReasonWebhookSecret      ReasonCode = "webhook.secret"  // this server cannot open the secret
+)
 
 // WebhookCaller makes one attempt and stores nothing. It never fails: the result says what went wrong.
 type WebhookCaller interface {

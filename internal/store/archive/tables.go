@@ -69,6 +69,12 @@ var MovedTables = []movedTable{
 	{Name: "inbound_seen", Columns: "client_id mark at"},
 	{Name: "consent", Columns: "client_id id phone purpose change source words message mark by_whom at entered_at applied changed"},
 	{Name: "consent_state", Columns: "client_id phone purpose change granted_before at"},
+	{Name: "event_stream", Columns: "client_id wanted feed_until last_seq"},
+	{Name: "outbox_fact", Columns: "client_id id type subject detail at", Serial: "id"},
+	{Name: "outbox_event", Columns: "client_id seq type subject detail at"},
+	{Name: "webhook", Columns: "id partner_id client_id url types session_id description active disabled_at reason created_at succeeded_at failing_at" +
+		" secret secret_before secret_until", left: "owner"},
+	{Name: "delivery", Columns: "webhook_id at client_id seq type state attempts next_at tried_at status took answer"},
 	{Name: "upload", Columns: "client_id session_id number hash media until"},
 	{Name: "network_id", Columns: "client_id session_id id message_id token at"},
 	{Name: "device", Columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at push_after push_failures"},

@@ -112,7 +112,7 @@ func (p *archiveBatch) wipe(r *pastRun) error {
 			if err := archive.ParseRow([]byte(line), t.Columns, f.values); err != nil {
 				return err
 			}
-			for _, name := range []string{"phone", "name", "detail", "content"} {
+			for _, name := range []string{"phone", "name", "detail", "content", "reference"} {
 				if f.has(name) && (table != pastRuns || name != "content") { // a run's is blanked
 					f.set(name, "")
 				}
