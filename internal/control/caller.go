@@ -79,6 +79,9 @@ func (c *Control) Recognize(plain string) (*Caller, bool) {
 	return &Caller{control: c, principal: principal, plain: plain, remembered: true}, ok
 }
 
+// Side returns which kind of key it is.
+func (c *Caller) Side() puntuale.Side { return c.principal.Side }
+
 // Key returns the identifier of the key.
 func (c *Caller) Key() puntuale.KeyID { return c.principal.Key }
 

@@ -13,6 +13,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
 )
@@ -24,6 +25,7 @@ const DocumentPath = "/openapi.json"
 type Config struct {
 	Control  *control.Control
 	Accounts *account.Accounts
+	Webhooks *webhook.Desk
 	Logger   *slog.Logger
 	Now      func() time.Time                                   // for the access log and the rate
 	Rate     float64                                            // calls a second under one key; 0: no limit
@@ -45,6 +47,7 @@ type api struct {
 	huma.API
 	control  *control.Control
 	accounts *account.Accounts
+	webhooks *webhook.Desk
 	logger   *slog.Logger
 	pace     *admission.RateLimiter[pacedKey]
 	admits   admission.Limits
@@ -65,7 +68,7 @@ func init() {
 // request ids, access log and recovery. New fails only when a file of the page is missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, logger: cfg.Logger, pace: admission.NewRateLimiter[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, accounts: cfg.Accounts, webhooks: cfg.Webhooks, logger: cfg.Logger, pace: admission.NewRateLimiter[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)
@@ -84,6 +87,8 @@ func New(cfg Config) (http.Handler, error) {
 	registerConsent(a)
 	registerReplies(a)
 	registerSettings(a)
+	registerWebhooks(a)
+	registerEvents(a)
 	registerContactList(a)
 	registerRestore(a)
 	registerDevices(a)

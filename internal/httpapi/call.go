@@ -28,6 +28,7 @@ import (
 type call struct {
 	client  *control.Client  // with a client's key
 	partner *account.Partner // with a partner's key
+	key     string           // under which an answer with a secret is kept
 	device  *control.Device  // with a device's token
 	scope   string           // method and path, for idempotency
 	body    []byte           // without byte order mark; nil when not one byte was sent
@@ -192,12 +193,15 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 			return nil, err
 		}
 	}
-	switch side {
-	case puntuale.PartnerSide:
+	c.key = key
+	switch {
+	case c.partner != nil:
+		side = puntuale.PartnerSide
 		httpkit.Annotate(r.Context(), slog.Int64("partner_id", int64(c.partner.ID())))
-	case puntuale.DeviceSide:
+	case c.device != nil:
 		httpkit.Annotate(r.Context(), slog.Int64("client_id", int64(c.device.Owner())), slog.Int64("device_id", int64(c.device.ID)))
-	case puntuale.ClientSide:
+	case c.client != nil:
+		side = puntuale.ClientSide
 		httpkit.Annotate(r.Context(), slog.Int64("client_id", int64(c.client.ID())))
 	}
 	return c, a.pace.Take(pacedKey{side, caller.Key()})
@@ -206,6 +210,9 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 // received begins a call, if the caller may make it. Codes: forbidden.
 func (a *api) received(caller *control.Caller, side puntuale.Side, op operation, r *http.Request) (c *call, err error) {
 	c = &call{}
+	if side == eitherSide {
+		side = caller.Side()
+	}
 	switch side {
 	case puntuale.PartnerSide:
 		c.partner, err = a.accounts.Partner(caller)

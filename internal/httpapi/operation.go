@@ -14,6 +14,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/webhook"
 	"puntuale/internal/httpkit"
 )
 
@@ -61,6 +62,31 @@ func partner[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
 	})
 }
 
+// eitherSide is the side of calls that take a client's key or a partner's.
+const eitherSide puntuale.Side = "client or partner"
+
+// ownerVerb answers one call about webhooks.
+type ownerVerb[I, T any] func(context.Context, *webhook.Owner, *call, *I) (T, error)
+
+// either registers a call about the webhooks of a client, or of a partner, by the key.
+func either[I, T any](a *api, op operation, verb ownerVerb[I, T]) {
+	register(a, eitherSide, op, func(ctx context.Context, c *call, in *I) (out T, err error) {
+		owner, err := c.owner(a)
+		if err != nil {
+			return out, err
+		}
+		return verb(ctx, owner, c, in)
+	})
+}
+
+// owner reaches the webhooks of the call's client or partner.
+func (c *call) owner(a *api) (*webhook.Owner, error) {
+	if c.partner != nil {
+		return a.webhooks.OfPartner(c.partner.ID(), c.key), nil
+	}
+	return a.webhooks.OfClient(c.client, c.key)
+}
+
 // clientOnce and partnerOnce register calls whose verbs may return an earlier call's answer, as a [*puntuale.Replayed].
 func clientOnce[I, T any](a *api, op operation, verb clientVerb[I, T]) {
 	op.idempotent = true
@@ -78,11 +104,19 @@ func partnerOnce[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
 	})
 }
 
+// sidesOf are the tags of a call in the document.
+func sidesOf(side puntuale.Side) []string {
+	if side == eitherSide {
+		return []string{string(puntuale.ClientSide), string(puntuale.PartnerSide)}
+	}
+	return []string{string(side)}
+}
+
 func register[I, T any](a *api, side puntuale.Side, op operation, verb func(context.Context, *call, *I) (T, error)) {
 	known := map[string]bool{}
 	described := huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary,
-		Tags:               []string{string(side)},
+		Tags:               sidesOf(side),
 		Security:           []map[string][]string{{"bearer": {}}, {"api_key": {}}},
 		Responses:          a.responses(op),
 		Middlewares:        huma.Middlewares{a.enter(side, op, known)},

@@ -1,0 +1,88 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+)
+
+// FeedQuery asks for events after a number, as a caller wrote it.
+type FeedQuery struct {
+	After   string // "": from the first that is kept
+	Types   string // names with commas; "": all
+	Limit   string // "": 100; at most 1,000
+	Wait    string // seconds to wait for the first event; "": none, at most 30
+	Unknown []puntuale.Fault
+}
+
+// maxWait bounds how long a reader of a feed waits, in seconds.
+const maxWait = 30
+
+// waitEvery is how often a waiting reader looks.
+const waitEvery = 500 * time.Millisecond
+
+// Feed is a client's events from a number on.
+type Feed struct {
+	store puntuale.EventStore
+	cfg   Config
+	after int64
+	types puntuale.EventSet
+	limit int
+	Wait  time.Duration // for the first event
+}
+
+// Feed reads the request of a reader. Codes: invalid.
+func (d *Desk) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
+	f := request.Faults(q.Unknown)
+	feed := &Feed{store: d.cfg.Tenants.Tenant(c.ID()), cfg: d.cfg, types: puntuale.AllEvents, limit: request.PageRows}
+	feed.after = int64(whole(&f, "after", q.After, 0, puntuale.MaxID, 0))
+	feed.limit = whole(&f, "limit", q.Limit, 1, request.MaxPageRows, request.PageRows)
+	feed.Wait = time.Duration(whole(&f, "wait", q.Wait, 0, maxWait, 0)) * time.Second
+	if q.Types != "" {
+		feed.types = 0
+		for _, name := range strings.Split(q.Types, ",") {
+			t, err := puntuale.ParseEventType(strings.TrimSpace(name))
+			if err != nil {
+				f.Add("query.types", faultNotType, name)
+			}
+			feed.types |= puntuale.EventsOf(t)
+		}
+	}
+	return feed, f.Err()
+}
+
+// whole reads a number of a query.
+func whole(f *request.Faults, name, text string, least, most, none int) int {
+	if text == "" {
+		return none
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
+		f.Add("query."+name, puntuale.FaultNotWholeInRange, text, strconv.Itoa(least), strconv.Itoa(most))
+		return none
+	}
+	return n
+}
+
+// Read returns what is there now, and the number to go on from.
+func (f *Feed) Read(ctx context.Context) ([]puntuale.Event, int64, error) {
+	all, next, err := f.store.Events(ctx, f.after, f.types, f.limit, f.cfg.Clock.Now())
+	if err != nil {
+		return nil, 0, fmt.Errorf("read a feed: %w", err)
+	}
+	f.after = max(f.after, next)
+	return all, f.after, nil
+}
+
+// Pause waits a little before the next look. It reports whether to look again.
+func (f *Feed) Pause(ctx context.Context) bool {
+	wait := min(waitEvery, f.Wait)
+	f.Wait -= wait
+	return wait > 0 && f.cfg.Clock.Sleep(ctx, wait) == nil
+}

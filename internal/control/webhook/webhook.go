@@ -1,0 +1,316 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/clock"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+)
+
+// Config is what [New] needs. All but Caller and Plain must be set.
+type Config struct {
+	Tenants puntuale.TenantStore
+	Vault   *auth.Vault
+	Clock   clock.Clock
+	Caller  puntuale.WebhookCaller // makes the attempt of a test; nil: nothing can be tested
+	Plain   bool                   // addresses may begin with http: the operator named networks for receivers
+}
+
+// Desk serves the webhooks of all clients and partners. It keeps no state. Many goroutines may use it at once.
+type Desk struct{ cfg Config }
+
+// New returns a desk.
+func New(cfg Config) *Desk { return &Desk{cfg} }
+
+// owner is the part of the store that belongs to one client or one partner.
+type owner interface {
+	puntuale.WebhookStore
+	puntuale.DeliveryStore
+	puntuale.IdempotencyStore
+}
+
+// Owner reaches the webhooks of one client or of one partner.
+type Owner struct {
+	cfg    Config
+	store  owner
+	client puntuale.ClientID // 0: a partner's
+	zone   *time.Location    // that days are reckoned in
+	key    string            // the caller's API key, under which answers with a secret are kept; "" in a dashboard
+}
+
+// Of returns the webhooks of the owner of a key. Codes: forbidden (a suspended client, or a key of another kind).
+func (d *Desk) Of(caller *control.Caller, plain string) (*Owner, error) {
+	if id, _, err := caller.Partner(); err == nil {
+		return d.OfPartner(id, plain), nil
+	}
+	c, err := caller.Client()
+	if err != nil {
+		return nil, err
+	}
+	return d.OfClient(c, plain)
+}
+
+// OfClient returns the webhooks of a client.
+func (d *Desk) OfClient(c *control.Client, plain string) (*Owner, error) {
+	zone, err := time.LoadLocation(c.Account().Zone)
+	if err != nil {
+		return nil, fmt.Errorf("load a client's zone: %w", err)
+	}
+	return &Owner{d.cfg, d.cfg.Tenants.Tenant(c.ID()), c.ID(), zone, plain}, nil
+}
+
+// OfPartner returns the webhooks of a partner, which get the events of all its clients.
+func (d *Desk) OfPartner(id puntuale.PartnerID, plain string) *Owner {
+	return &Owner{d.cfg, d.cfg.Tenants.Partner(id), 0, time.UTC, plain}
+}
+
+// New is a request to make or change a webhook. A nil member of a change leaves it as it is.
+type NewWebhook struct {
+	URL         *string
+	Types       []string // names; nil: all, or as it is
+	Session     *string  // id; "": all
+	Description *string
+	Active      *bool
+	Faults      []puntuale.Fault // found by the caller in the request itself
+}
+
+// Issued is a webhook with its secret, which is shown only once.
+type Issued struct {
+	puntuale.Webhook
+	Secret string
+}
+
+// Limits of a webhook, in characters.
+const (
+	maxURL         = 2048
+	maxDescription = 200
+)
+
+// secretPrefix marks a secret by Standard Webhooks.
+const secretPrefix = "whsec_"
+
+const secretBytes = 32
+
+// Faults of this file.
+const (
+	faultNotAddress     puntuale.ReasonCode = "webhook.not_address"
+	faultNotHTTPS       puntuale.ReasonCode = "webhook.not_https"
+	faultNotType        puntuale.ReasonCode = "webhook.not_type"
+	faultClientsSession puntuale.ReasonCode = "webhook.clients_session"
+)
+
+// Create makes a webhook. Codes: invalid, conflict (the idempotency key with another body), quota_reached.
+func (o *Owner) Create(ctx context.Context, r NewWebhook, once control.Once[Issued]) (Issued, error) {
+	f := request.Faults(r.Faults)
+	keyed, clash, err := once.BeginSealed(ctx, o.store, o.key, &f)
+	if err != nil {
+		return Issued{}, err
+	}
+	p := o.check(&f, r)
+	if r.URL == nil {
+		f.Add("body.url", puntuale.FaultRequired, nil)
+	}
+	if err := f.Err(); err != nil {
+		return Issued{}, err
+	}
+	if clash != nil {
+		return Issued{}, clash
+	}
+	w := puntuale.Webhook{Client: o.client, Types: puntuale.AllEvents, Active: true, Created: o.cfg.Clock.Now()}
+	w = w.Apply(p)
+	shown, sealed := o.secret(&w)
+	issued := func(stored any) Issued {
+		w.ID, _ = stored.(puntuale.WebhookID)
+		return Issued{w, shown}
+	}
+	id, err := o.store.CreateWebhook(ctx, w, sealed, w.Created, keyed.Keep(issued))
+	if err != nil {
+		return Issued{}, fmt.Errorf("create a webhook: %w", notOwnSession(keyed.Opened(err)))
+	}
+	return issued(id), nil
+}
+
+// secret makes a new secret: as its owner sees it once, and sealed.
+func (o *Owner) secret(w *puntuale.Webhook) (shown string, sealed []byte) {
+	plain := make([]byte, secretBytes)
+	_, _ = rand.Read(plain) // it never fails
+	return secretPrefix + base64.StdEncoding.EncodeToString(plain), o.cfg.Vault.Seal(puntuale.SealedWebhook, w.SealPlace(), plain)
+}
+
+// check reads the members of a request.
+func (o *Owner) check(f *request.Faults, r NewWebhook) (p puntuale.WebhookPatch) {
+	if r.URL != nil {
+		address := strings.TrimSpace(*r.URL)
+		o.checkURL(f, address)
+		p.URL = &address
+	}
+	if r.Types != nil {
+		var types puntuale.EventSet
+		if len(r.Types) == 0 {
+			f.Add("body.types", puntuale.FaultRequired, nil)
+		}
+		f.Entries("body.types", len(r.Types), len(puntuale.AllEvents.Types()))
+		for i, name := range r.Types {
+			t, err := puntuale.ParseEventType(name)
+			if err != nil {
+				f.Add(request.At("body.types", i), faultNotType, name)
+			}
+			types |= puntuale.EventsOf(t)
+		}
+		p.Types = &types
+	}
+	if r.Session != nil {
+		p.Session = new(o.session(f, *r.Session))
+	}
+	if r.Description != nil {
+		f.Text("body.description", *r.Description, maxDescription)
+		p.Description = r.Description
+	}
+	p.Active = r.Active
+	return p
+}
+
+func (o *Owner) session(f *request.Faults, text string) (id puntuale.SessionID) {
+	if text == "" {
+		return 0
+	}
+	if o.client == 0 {
+		f.Add("body.id_sessione", faultClientsSession, text)
+		return 0
+	}
+	id, err := puntuale.ParseID[puntuale.SessionID](text)
+	if err != nil {
+		f.Add("body.id_sessione", puntuale.FaultNotOwnSession, text)
+	}
+	return id
+}
+
+// checkURL refuses what cannot be an address of a receiver. Where it leads is checked at each attempt, because names change.
+// A fault never has the address, which may hold a secret.
+func (o *Owner) checkURL(f *request.Faults, address string) {
+	const at = "body.url"
+	u, err := url.Parse(address)
+	switch {
+	case address == "":
+		f.Add(at, puntuale.FaultRequired, nil)
+	case len(address) > maxURL:
+		f.Text(at, address, maxURL)
+	case err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
+		f.Add(at, faultNotAddress, nil)
+	case u.Scheme == "http" && !o.cfg.Plain:
+		f.Add(at, faultNotHTTPS, nil)
+	}
+}
+
+// notOwnSession says where a request names a session that is not there.
+func notOwnSession(err error) error {
+	e := &puntuale.Error{}
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound && errors.As(err, &e) && e.Reason.Code == puntuale.NoSession {
+		return puntuale.Invalid(puntuale.Fault{Location: "body.id_sessione", Code: puntuale.FaultNotOwnSession})
+	}
+	return err
+}
+
+// List returns all webhooks, by id. Secrets are not shown again.
+func (o *Owner) List(ctx context.Context) ([]puntuale.Webhook, error) {
+	all, err := o.store.Webhooks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list webhooks: %w", err)
+	}
+	return all, nil
+}
+
+// Webhook returns one. Codes: not_found.
+func (o *Owner) Webhook(ctx context.Context, id string) (puntuale.Webhook, error) {
+	n, err := webhookID(id)
+	if err != nil {
+		return puntuale.Webhook{}, err
+	}
+	w, err := o.store.Webhook(ctx, n)
+	if err != nil {
+		return w, fmt.Errorf("read webhook %d: %w", n, err)
+	}
+	return w, nil
+}
+
+// Update changes what the request has; active also enables a disabled webhook. Codes: not_found, invalid.
+func (o *Owner) Update(ctx context.Context, id string, r NewWebhook) (puntuale.Webhook, error) {
+	old, err := o.Webhook(ctx, id)
+	if err != nil {
+		return old, err
+	}
+	f := request.Faults(r.Faults)
+	p := o.check(&f, r)
+	if err := f.Err(); err != nil {
+		return old, err
+	}
+	changed, err := o.store.UpdateWebhook(ctx, old.ID, p, o.cfg.Clock.Now())
+	if err != nil {
+		return old, fmt.Errorf("change webhook %d: %w", old.ID, notOwnSession(err))
+	}
+	return changed, nil
+}
+
+// Delete removes a webhook and what waits for it. Codes: not_found.
+func (o *Owner) Delete(ctx context.Context, id string) error {
+	n, err := webhookID(id)
+	if err != nil {
+		return err
+	}
+	if err := o.store.DeleteWebhook(ctx, n); err != nil {
+		return fmt.Errorf("delete webhook %d: %w", n, err)
+	}
+	return nil
+}
+
+// Rotate replaces the secret. The one before signs too, for [puntuale.WebhookOverlap]. Codes: not_found.
+func (o *Owner) Rotate(ctx context.Context, id string) (Issued, time.Time, error) {
+	w, err := o.Webhook(ctx, id)
+	if err != nil {
+		return Issued{}, time.Time{}, err
+	}
+	shown, sealed := o.secret(&w)
+	until := o.cfg.Clock.Now().Add(puntuale.WebhookOverlap)
+	if err := o.store.RotateWebhook(ctx, w.ID, sealed, until); err != nil {
+		return Issued{}, time.Time{}, fmt.Errorf("rotate the secret of webhook %d: %w", w.ID, err)
+	}
+	return Issued{w, shown}, until, nil
+}
+
+// Test sends a test event now, once, and returns how it ended. It works on a webhook that is not active, too. Codes: not_found,
+// unavailable (this server sends no webhooks).
+func (o *Owner) Test(ctx context.Context, id string) (puntuale.DeliveryResult, error) {
+	w, err := o.Webhook(ctx, id)
+	if err != nil {
+		return puntuale.DeliveryResult{}, err
+	}
+	if o.cfg.Caller == nil {
+		return puntuale.DeliveryResult{}, &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(faultNoSender)}
+	}
+	secret, err := o.store.WebhookSecret(ctx, w.ID)
+	if err != nil {
+		return puntuale.DeliveryResult{}, fmt.Errorf("read the secret of webhook %d: %w", w.ID, err)
+	}
+	e := puntuale.Event{Client: o.client, Type: puntuale.EventWebhookTest, At: o.cfg.Clock.Now()}
+	return o.cfg.Caller.Call(ctx, puntuale.WebhookTarget{Webhook: w, Secret: secret}, e), nil
+}
+
+const faultNoSender puntuale.ReasonCode = "webhook.no_sender"
+
+func webhookID(text string) (puntuale.WebhookID, error) {
+	id, err := puntuale.ParseID[puntuale.WebhookID](text)
+	if err != nil {
+		return 0, puntuale.NotFound(puntuale.NoWebhook)
+	}
+	return id, nil
+}
