@@ -43,6 +43,7 @@ var Rules = []Rule{
 	{Package: "internal/roster", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/campaign", Module: []string{".", "internal/clock", "internal/plan"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/catalogue", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "os", "database"}},
+	{Package: "internal/event", Module: []string{".", "internal/catalogue"}, Never: []string{"net", "os", "database"}},
 	{Package: "internal/keyword", Library: []string{"golang.org/x/text"}, Never: []string{"net", "os", "database"}},
 	{Package: "internal/price", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "os", "database"}},
 	{Package: "internal/auth", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http"}},
@@ -69,7 +70,7 @@ var Rules = []Rule{
 	{Package: "internal/intake", Module: []string{".", "internal/clock", "internal/keyword"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/httpkit", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/httpkit/admission", Module: []string{"."}, Library: []string{"*"}, Never: []string{"database"}},
-	{Package: "internal/httpapi", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth", "internal/httpkit"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/httpapi", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth", "internal/event", "internal/httpkit"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/auth", "internal/httpkit", "internal/web"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/page", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/auth", "internal/httpkit", "internal/web/language", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/campaign", Module: []string{".", "internal/catalogue", "internal/clock", "internal/control", "internal/httpkit", "internal/web/language", "internal/web/page", "internal/web/static", "internal/web/view"}, Library: []string{"*"}, Never: []string{"database"}},
@@ -89,6 +90,7 @@ var Rules = []Rule{
 	{Package: "internal/terminal", Module: []string{"internal/clock"}, Library: []string{"golang.org/x/term"}, Never: []string{"net", "database"}},
 	{Package: "internal/demo", Module: []string{".", "internal/catalogue", "internal/control", "internal/terminal"}, Never: []string{"database"}},
 	{Package: "internal/campaignrun", Module: []string{".", "internal/campaignclient", "internal/clock", "internal/localfile", "internal/terminal"}, Never: []string{"database"}},
+	{Package: "internal/outbox", Module: []string{".", "internal/clock", "internal/event"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/push", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/campaignclient", Module: []string{"internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/deviceclient", Module: []string{"internal/clock"}, Never: []string{"database"}},
@@ -126,6 +128,7 @@ var Owners = map[string][]string{
 	"go.uber.org/goleak":                {},
 	"pgregory.net/rapid":                {},
 	"github.com/anishathalye/porcupine": {},
+	"github.com/standard-webhooks":      {},
 }
 
 // templateNever is what the code of a template must not import, even if its package may. A template only shows what a handler gives it.

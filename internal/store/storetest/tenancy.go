@@ -26,7 +26,7 @@ var foreignCalls = map[string]foreign{
 		return mine.LastStarted(context.Background(), 10)
 	},
 	"Stop": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		r, err := mine.Stop(context.Background(), other.Sequence, phone, Day, Begin)
+		r, err := mine.Stop(context.Background(), other.Sequence, phone, "", Day, Begin)
 		return r.IDs, err
 	},
 	"CancelPending": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {

@@ -1,0 +1,200 @@
+// Package event writes the JSON of events, in one place for webhooks, the feed and the page of deliveries. It is pure.
+package event
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/catalogue"
+)
+
+// layout is an instant as the API shows it: UTC, six digits of a second.
+const layout = "2006-01-02T15:04:05.000000Z"
+
+// ID returns the name of an event, the same in every attempt to deliver it. A test's event has no number, so its moment names it.
+func ID(e *puntuale.Event) string {
+	if e.Type == puntuale.EventWebhookTest {
+		return fmt.Sprintf("evt_%d_test_%d", e.Client, e.At.UnixMicro())
+	}
+	return fmt.Sprintf("evt_%d_%d", e.Client, e.Seq)
+}
+
+// Body returns what a webhook's receiver gets: type, timestamp and data, with the number in data. wide adds the client, for a webhook of a
+// partner. The body is never longer than [puntuale.MaxEvent]: the longest texts are cut, and data says so in text_truncated.
+func Body(e *puntuale.Event, wide bool) []byte {
+	data := dataOf(e, wide)
+	if e.Type != puntuale.EventWebhookTest {
+		data = append(data, pair{"seq", e.Seq})
+	}
+	return bounded(data, func(data object) object {
+		return object{{"type", e.Type.String()}, {"timestamp", stamp(e.At)}, {"data", data}}
+	})
+}
+
+// Entry returns the event as the feed has it: the number stands beside data.
+func Entry(e *puntuale.Event) []byte {
+	return bounded(dataOf(e, false), func(data object) object {
+		return object{{"seq", e.Seq}, {"type", e.Type.String()}, {"timestamp", stamp(e.At)}, {"data", data}}
+	})
+}
+
+func dataOf(e *puntuale.Event, wide bool) (data object) {
+	if wide {
+		data = append(data, pair{"id_client", e.Client.String()})
+	}
+	switch {
+	case messageStates[e.Type] != nil:
+		return append(data, messageOf(e)...)
+	case e.Type == puntuale.EventReplyReceived:
+		return append(data, replyOf(e)...)
+	case e.Type == puntuale.EventConsentChanged:
+		return append(data, consentOf(e)...)
+	}
+	if name := subjectNames[e.Type]; name != "" && e.Subject != 0 {
+		data = append(data, pair{name, strconv.FormatInt(e.Subject, 10)})
+	}
+	return append(data, detailOf(e, data)...)
+}
+
+// messageStates are the states that events of messages tell. The message may have gone on since.
+var messageStates = map[puntuale.EventType]*puntuale.State{
+	puntuale.EventMessageSent:        new(puntuale.Completed),
+	puntuale.EventMessageDelivered:   new(puntuale.Completed),
+	puntuale.EventMessageRead:        new(puntuale.Completed),
+	puntuale.EventMessageFailed:      new(puntuale.Failed),
+	puntuale.EventMessageUncertain:   new(puntuale.Pending),
+	puntuale.EventMessageCancelled:   new(puntuale.Cancelled),
+	puntuale.EventMessageBlacklisted: new(puntuale.Blacklisted),
+}
+
+// subjectNames are the members that name the subjects of other events.
+var subjectNames = map[puntuale.EventType]string{
+	puntuale.EventSessionOnline:     "id_sessione",
+	puntuale.EventSessionOffline:    "id_sessione",
+	puntuale.EventSessionUnlinked:   "id_sessione",
+	puntuale.EventSessionRestricted: "id_sessione",
+	puntuale.EventCampaignStarted:   "campaign",
+	puntuale.EventCampaignPaused:    "campaign",
+	puntuale.EventCampaignDone:      "campaign",
+	puntuale.EventAutomationFired:   "automation",
+	puntuale.EventTemplateChanged:   "template",
+	puntuale.EventWebhookDisabled:   "webhook",
+	puntuale.EventWebhookTest:       "webhook",
+}
+
+// messageOf tells of a message. Its members are always there. Of a message that is gone only the id is known.
+func messageOf(e *puntuale.Event) object {
+	state := *messageStates[e.Type]
+	m := e.Message
+	if m == nil {
+		m = &puntuale.MessageDetail{Message: puntuale.Message{State: state}}
+	}
+	return object{
+		{"message_id", e.Subject},
+		{"id_sessione", idOrNull(m.Session)},
+		{"phone", m.Phone},
+		{"sequence", idOrNull(m.Sequence)},
+		{"campaign", idOrNull(m.Campaign)},
+		{"tipologia", textOrNull(string(m.Origin))},
+		{"stato", state.String()},
+		{"reason", textOrNull(messageReason(e.Type, m))},
+		{"reference", textOrNull(m.Reference)},
+	}
+}
+
+// messageReason says why a message did not arrive. It is "" once the message is in another state than the event tells.
+func messageReason(t puntuale.EventType, m *puntuale.MessageDetail) string {
+	switch state := *messageStates[t]; {
+	case m.ID == 0 || state == puntuale.Completed || state != m.State:
+		return ""
+	case t != puntuale.EventMessageUncertain:
+		return catalogue.Italian.Say(m.Response())
+	case m.Detail.IsZero():
+		return catalogue.Italian.Say(puntuale.Because(puntuale.ReasonUncertain))
+	}
+	return catalogue.Italian.Say(m.Detail)
+}
+
+var effects = map[puntuale.ReplyEffect]string{puntuale.ReplyStopped: "stopped", puntuale.ReplyOptOut: "opt_out", puntuale.ReplyOptIn: "opt_in"}
+
+func replyOf(e *puntuale.Event) object {
+	y := e.Reply
+	if y == nil {
+		y = &puntuale.Reply{}
+	}
+	var file any
+	if m := y.Media; m != nil {
+		file = object{{"type", m.Type}, {"name", m.Name}, {"size", m.Size}, {"until", stampOrNull(m.Until)}}
+	}
+	var run any
+	if y.Run != 0 {
+		run = int64(y.Run)
+	}
+	return object{
+		{"reply", strconv.FormatInt(e.Subject, 10)},
+		{"id_sessione", idOrNull(y.Session)},
+		{"phone", y.Phone},
+		{"kind", textOrNull(string(y.Kind))},
+		{"text", y.Text},
+		{"media", file},
+		{"received_at", stampOrNull(y.At)},
+		{"run", run},
+		{"effect", textOrNull(effects[y.Effect])},
+	}
+}
+
+func consentOf(e *puntuale.Event) object {
+	c := e.Consent
+	if c == nil {
+		return object{{"phone", ""}, {"purpose", nil}, {"change", nil}, {"source", nil}, {"words", ""}, {"at", nil}, {"applied", nil}}
+	}
+	return object{
+		{"phone", c.Phone},
+		{"purpose", c.Purpose.String()},
+		{"change", textOrNull(c.Change.String())},
+		{"source", textOrNull(c.Source)},
+		{"words", c.Words},
+		{"at", stampOrNull(c.At)},
+		{"applied", c.Applied},
+	}
+}
+
+// detailOf adds the members that the event brought with it, by name. They replace none.
+func detailOf(e *puntuale.Event, known object) (all object) {
+	for _, m := range parse(e.Detail) {
+		if m.name == "seq" || m.name == truncated || slices.ContainsFunc(known, func(other pair) bool { return other.name == m.name }) {
+			continue
+		}
+		if text, ok := m.value.(string); ok && m.name == "reason" {
+			m.value = textOrNull(catalogue.Italian.Say(puntuale.ParseReason(text)))
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(layout) }
+
+func stampOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return stamp(t)
+}
+
+func textOrNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+func idOrNull[T ~int64](id T) any {
+	if id == 0 {
+		return nil
+	}
+	return strconv.FormatInt(int64(id), 10)
+}

@@ -1,0 +1,182 @@
+package event_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"puntuale"
+	"puntuale/internal/event"
+)
+
+var at = time.Date(2026, 11, 25, 9, 30, 0, 123456000, time.UTC)
+
+func message(state puntuale.State, reason puntuale.Reason) *puntuale.MessageDetail {
+	return &puntuale.MessageDetail{
+		Message:  puntuale.Message{Client: 7, ID: 123, Session: 4, Run: 123, Origin: puntuale.OriginSequence, Phone: "+393331234567", State: state, Reason: reason},
+		Sequence: 12, Reference: "pren-77/ò",
+	}
+}
+
+// one is an event of each type, as facts make them.
+func one(t puntuale.EventType) puntuale.Event {
+	e := puntuale.Event{Client: 7, Seq: 41, Type: t, At: at}
+	switch t {
+	case puntuale.EventMessageSent, puntuale.EventMessageDelivered, puntuale.EventMessageRead:
+		e.Subject, e.Message = 123, message(puntuale.Completed, puntuale.Reason{})
+	case puntuale.EventMessageFailed:
+		e.Subject, e.Message = 123, message(puntuale.Failed, puntuale.Because(puntuale.ReasonNotLinked))
+		e.Message.Sequence, e.Message.Campaign, e.Message.Origin, e.Message.Reference = 0, 9, puntuale.OriginMassive, ""
+	case puntuale.EventMessageUncertain:
+		e.Subject, e.Message = 123, message(puntuale.Pending, puntuale.Reason{})
+		e.Message.Intent = 5
+	case puntuale.EventMessageCancelled:
+		e.Subject, e.Message = 123, message(puntuale.Cancelled, puntuale.Reason{})
+	case puntuale.EventMessageBlacklisted:
+		e.Subject, e.Message = 123, message(puntuale.Blacklisted, puntuale.Reason{})
+	case puntuale.EventReplyReceived:
+		e.Subject, e.Reply = 130, &puntuale.Reply{ID: 130, Session: 4, Phone: "+393331234567", At: at, Kind: puntuale.ReplyImage, Text: "Sì, <grazie> & \"a domani\"",
+			Media: &puntuale.ReplyMedia{Type: "image/jpeg", Name: "foto.jpg", Size: 4711, Until: at, Ref: []byte("not for anybody")}, Run: 123, Effect: puntuale.ReplyStopped}
+	case puntuale.EventConsentChanged:
+		e.Subject, e.Consent = 3, &puntuale.Consent{ID: 3, Phone: "+393331234567", Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentWithdraw, Source: "reply", Words: "Basta!", At: at, Applied: true}
+	case puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted:
+		e.Subject, e.Detail = 4, `{"state":"banned","name":"negozio","until":"2026-11-26T00:00:00.000000Z","id_sessione":"99","seq":1}`
+	case puntuale.EventCampaignStarted, puntuale.EventCampaignDone:
+		e.Subject, e.Detail = 9, `{"name":"Natale"}`
+	case puntuale.EventCampaignPaused:
+		e.Subject, e.Detail = 9, `{"name":"Natale","reason":"[\"no_credit\"]"}`
+	case puntuale.EventAutomationFired:
+		e.Subject, e.Detail = 2, `{"message_id":140,"phone":"+393331234567"}`
+	case puntuale.EventCap80, puntuale.EventCapReached:
+		e.Detail = `{"daily_api_cap":1000,"daily_api_used":800}`
+	case puntuale.EventCreditLow, puntuale.EventCreditOut:
+		e.Detail = `{"credits":12}`
+	case puntuale.EventAccountExpiring, puntuale.EventAccountExpired:
+		e.Detail = `{"expires":"2026-12-09"}`
+	case puntuale.EventTemplateChanged:
+		e.Subject, e.Detail = 5, `{"name":"promo","status":"APPROVED"}`
+	case puntuale.EventWebhookDisabled:
+		e.Subject, e.Detail = 6, `{"reason":"[\"webhook.timeout\"]"}`
+	case puntuale.EventWebhookTest:
+		e.Subject, e.Seq = 6, 0
+	}
+	return e
+}
+
+// TestBodies writes an event of every type as a webhook, a partner's webhook and the feed have it.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for _, kind := range append(puntuale.AllEvents.Types(), puntuale.EventWebhookTest) {
+		e := one(kind)
+		for _, text := range [][]byte{event.Body(&e, false), event.Body(&e, true), event.Entry(&e)} {
+			if !json.Valid(text) {
+				t.Errorf("%s: %s is no JSON", kind, text)
+			}
+		}
+		all.WriteString(event.ID(&e) + "\n")
+		all.Write(event.Body(&e, false))
+		all.WriteString("\n")
+		if kind == puntuale.EventMessageSent || kind == puntuale.EventCap80 {
+			all.Write(event.Body(&e, true))
+			all.WriteString("\n")
+			all.Write(event.Entry(&e))
+			all.WriteString("\n")
+		}
+	}
+	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged} {
+		e := one(kind) // the subject is gone
+		e.Message, e.Reply, e.Consent = nil, nil, nil
+		all.Write(event.Body(&e, false))
+		all.WriteString("\n")
+	}
+	moved := one(puntuale.EventMessageFailed) // the message was sent again since
+	moved.Message.State, moved.Message.Reason = puntuale.Rescheduled, puntuale.Reason{}
+	all.Write(event.Body(&moved, false))
+	all.WriteString("\n")
+	golden(t, "bodies.golden", all.String())
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (UPDATE=1 writes it):\n%s", file, got)
+	}
+}
+
+// TestLongTexts: no text of any kind makes a body longer than its bound, and a cut is told, and leaves a text.
+func TestLongTexts(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"ascii": strings.Repeat("a", 100_000), "accents": strings.Repeat("òà", 50_000), "emoji": strings.Repeat("🎄", 20_000),
+		"control": strings.Repeat("\x01", 10_000), "quotes": strings.Repeat(`"\`, 20_000), "broken": strings.Repeat("\xff", 30_000),
+	} {
+		reply, consent, other, kept := one(puntuale.EventReplyReceived), one(puntuale.EventConsentChanged), one(puntuale.EventCampaignDone), one(puntuale.EventMessageFailed)
+		reply.Reply.Text, reply.Reply.Media.Name = text, text
+		consent.Consent.Words, consent.Consent.Source = text, text
+		detail, err := json.Marshal(map[string]any{"name": text, "more": []string{text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other.Detail = string(detail)
+		kept.Message.Reason, kept.Message.Reference = puntuale.Quoted(text), text
+		for _, e := range []puntuale.Event{reply, consent, other, kept} {
+			for _, body := range [][]byte{event.Body(&e, true), event.Entry(&e)} {
+				var read struct {
+					Data map[string]any
+				}
+				if err := json.Unmarshal(body, &read); err != nil {
+					t.Fatalf("%s, %s: %v", name, e.Type, err)
+				}
+				if len(body) > puntuale.MaxEvent || !utf8.Valid(body) {
+					t.Errorf("%s, %s: %d bytes", name, e.Type, len(body))
+				}
+				if read.Data["text_truncated"] != true || len(body) < puntuale.MaxEvent/4 {
+					t.Errorf("%s, %s: cut to %d bytes: %.200s", name, e.Type, len(body), body)
+				}
+			}
+		}
+	}
+	short := one(puntuale.EventReplyReceived)
+	short.Reply.Text = strings.Repeat("è", puntuale.MaxReply) // the longest that is kept
+	if body := event.Body(&short, true); strings.Contains(string(body), "text_truncated") {
+		t.Errorf("a reply of %d bytes was cut", len(body))
+	}
+}
+
+// FuzzDetail: whatever an event brought with it, the body is JSON and names the event's own number.
+func FuzzDetail(f *testing.F) {
+	f.Add(`{"name":"Natale","seq":1}`)
+	f.Add(`[1]`)
+	f.Add(`{"reason":"[\"no_credit\"]"}`)
+	f.Fuzz(func(t *testing.T, detail string) {
+		e := puntuale.Event{Client: 1, Seq: 8, Type: puntuale.EventCampaignDone, Subject: 3, At: at, Detail: detail}
+		body := event.Body(&e, false)
+		var read struct {
+			Data struct {
+				Seq      int64  `json:"seq"`
+				Campaign string `json:"campaign"`
+			}
+		}
+		if err := json.Unmarshal(body, &read); err != nil || len(body) > puntuale.MaxEvent {
+			t.Fatalf("%s: %v", body, err)
+		}
+		if read.Data.Seq != 8 || read.Data.Campaign != "3" {
+			t.Errorf("%s", body)
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"puntuale"
+)
+
+// object is a JSON object whose members keep their order.
+type object []pair
+
+type pair struct {
+	name  string
+	value any // a text, a number, nil, an object, or what a detail held
+}
+
+// truncated is the member that says that a text was cut.
+const truncated = "text_truncated"
+
+// MarshalJSON writes the members in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	write := json.NewEncoder(&b)
+	write.SetEscapeHTML(false)
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if err := write.Encode(m.name); err != nil {
+			return nil, err
+		}
+		b.WriteByte(':')
+		if err := write.Encode(m.value); err != nil {
+			return nil, err
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// parse reads the members of a JSON object, by name. What is no object has none.
+func parse(text string) (all object) {
+	if text == "" {
+		return nil
+	}
+	var members map[string]any
+	read := json.NewDecoder(bytes.NewReader([]byte(text)))
+	read.UseNumber() // a number stays as it was written
+	if read.Decode(&members) != nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		all = append(all, pair{name, members[name]})
+	}
+	return all
+}
+
+// bounded writes an object around data. It cuts data's longest texts until the whole is short enough.
+func bounded(data object, around func(object) object) []byte {
+	for cut := false; ; cut = true {
+		shown := data
+		if cut {
+			shown = append(slices.Clone(data), pair{truncated, true})
+		}
+		if text := encode(around(shown)); len(text) <= puntuale.MaxEvent {
+			return text
+		}
+		shorten(data)
+	}
+}
+
+func encode(o object) []byte {
+	var b bytes.Buffer
+	write := json.NewEncoder(&b)
+	write.SetEscapeHTML(false)
+	if err := write.Encode(o); err != nil {
+		panic("write an event: " + err.Error()) // texts and numbers cannot fail
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// shorten cuts the value that takes most bytes: a text by a quarter, anything else to null.
+func shorten(data object) {
+	longest, most := 0, 0
+	for i, m := range data {
+		if n := len(encode(object{m})); n > most {
+			longest, most = i, n
+		}
+	}
+	value := &data[longest].value
+	text, ok := (*value).(string)
+	if !ok {
+		*value = nil
+		return
+	}
+	end := len(text) * 3 / 4
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	*value = text[:end]
+}
