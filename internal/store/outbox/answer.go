@@ -18,8 +18,8 @@ where e.client_id = u.c and e.subject = u.s and k.id = u.c
 order by d.webhook_id, d.at, d.client_id, d.seq for update of d`
 
 // ForgetAnswers removes what receivers answered to events about messages, replies or entries of a client, since an answer may repeat what it
-// was told. The caller's transaction, or one before it, removed the texts themselves. Locks: the deliveries, also those without an answer:
-// the transaction that keeps an answer locks its delivery first, and then looks whether the subject was forgotten.
+// was told. The caller's transaction, or one before it, removed the texts themselves. Locks: the deliveries, also those without an answer.
+// A transaction that keeps an answer locks its delivery first, and then looks whether the subject was forgotten.
 func ForgetAnswers(ctx context.Context, a engine.Querier, client puntuale.ClientID, subjects []int64) error {
 	if len(subjects) == 0 {
 		return nil
