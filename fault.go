@@ -64,6 +64,7 @@ const (
 	NoCode       ReasonCode = "code.not_found"
 	NoCommand    ReasonCode = "command.not_found"
 	NoContact    ReasonCode = "contact.not_found"
+	NoDelivery   ReasonCode = "delivery.not_found"
 	NoDevice     ReasonCode = "device.not_found"
 	NoHost       ReasonCode = "host.not_found"
 	NoInvitation ReasonCode = "invitation.not_found"
@@ -78,4 +79,5 @@ const (
 	NoTemplate   ReasonCode = "template.not_found"
 	NoTicket     ReasonCode = "ticket.not_found"
 	NoUser       ReasonCode = "user.not_found"
+	NoWebhook    ReasonCode = "webhook.not_found"
 )

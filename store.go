@@ -41,6 +41,9 @@ type Tenant interface {
 	ReplyStore
 	ConsentStore
 	SettingStore
+	WebhookStore
+	DeliveryStore
+	EventStore
 }
 
 // RunStore starts and stops.
@@ -214,6 +217,8 @@ type PartnerTenant interface {
 	BrandStore
 	OverviewStore
 	IdempotencyStore // apart from those of clients
+	WebhookStore     // of the partner's own, for all its clients
+	DeliveryStore
 }
 
 // ClientStore keeps a partner's clients.
