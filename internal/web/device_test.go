@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestDevice: a device that signed in before has a count of its own, which attempts from elsewhere do not use up. A changed
-// password ends that.
+// TestDevice: a device that signed in before has its own count of attempts, which attempts from elsewhere do not use
+// up. A new password ends this.
 func TestDevice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -47,7 +47,7 @@ func TestDevice(t *testing.T) {
 		t.Fatalf("the owner's device: %d", r.status)
 	}
 
-	// The one who changes the password stays known, other devices do not.
+	// The device that changes the password stays known; other devices do not.
 	if r := known.post("/me/password", url.Values{"present": {password}, "password": {next}}); r.status != http.StatusSeeOther {
 		t.Fatal(r.status)
 	}
@@ -73,8 +73,9 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestSignInFlood: while strangers keep all hashing busy, a known device is served within a few turns. A request that finds
-// no room is refused with a time to wait. The test runs alone: the queue is the process's.
+// TestSignInFlood: while unknown callers keep the password queue full, a known device still signs in soon. A request
+// without room in the queue is refused, with a time to wait. The test runs alone, because the whole process has one
+// queue.
 func TestSignInFlood(t *testing.T) {
 	w := newWorld(t)
 	good := w.visitor(0)

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestMovedTwiceIsOneRow: a moved message is one row of the list. Its story tells where from, and nothing says that it was
-// sent.
+// TestMovedTwiceIsOneRow: a moved message is one row of the list. Its story shows the earlier moment, and no page says
+// that it was sent.
 func TestMovedTwiceIsOneRow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestMovedTwiceIsOneRow(t *testing.T) {
 	}
 }
 
-// TestSuspendedIsToldSo: the owner of a suspended client reads that it is suspended and who can help, and can go.
+// TestSuspendedIsToldSo: the owner of a suspended client reads that it is suspended and who can help, and can sign out.
 func TestSuspendedIsToldSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,7 +83,7 @@ func TestSuspendedIsToldSo(t *testing.T) {
 	}
 }
 
-// TestDoorIsThePartners: who came in at a partner's sign-in page is led back to it.
+// TestDoorIsThePartners: a person who signed in on a partner's sign-in page is led back to that page.
 func TestDoorIsThePartners(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,7 +113,8 @@ func TestDoorIsThePartners(t *testing.T) {
 	}
 }
 
-// TestTicketAgain: a link that let somebody in leads them on when it is opened again; elsewhere it leads to the sign-in.
+// TestTicketAgain: a person opens a used sign-in link again. In the same browser it leads on; in another one it leads
+// to the sign-in.
 func TestTicketAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

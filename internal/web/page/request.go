@@ -223,7 +223,7 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 			return err
 		}
 	}
-	v.Pass.Rest() // a slow reader needs no place
+	v.Pass.Rest() // a slow reader needs no seat
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")

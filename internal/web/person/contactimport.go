@@ -47,7 +47,7 @@ func importContacts(v *page.Request) error {
 	if err := admission.CheckLength(v.HTTP, mostFile); err != nil {
 		return importRefused(v, p, err)
 	}
-	v.Pass.Rest() // each of its transactions waits for its own place
+	v.Pass.Rest() // each of its transactions waits for a seat of its own
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
@@ -75,7 +75,7 @@ func importContacts(v *page.Request) error {
 		if part.FileName() == "" {
 			continue
 		}
-		ctx := puntuale.WithPatience(v.Ctx(), puntuale.NewPatience(nil, false)) // how long the file takes says nothing of who waits here
+		ctx := puntuale.WithPatience(v.Ctx(), puntuale.NewPatience(nil, false)) // the time that the file takes must not count as waiting for the server
 		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), control.ContactImport{Columns: columnsOf(p.Form), Source: p.Form.Value("source"), Check: !p.Done})
 		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 			err = back
@@ -141,7 +141,7 @@ func refusedFile(v *page.Request, lines []control.RefusedContact) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\ufeff") // by which spreadsheets know UTF-8
+	b.WriteString("\ufeff") // the mark by which spreadsheets recognise UTF-8
 	w := sheet(v, &b)
 	_ = w.Write([]string{v.T("blacklist.line"), v.T("contact.phone"), v.T("contact.why"), v.T("contact.value")})
 	for _, l := range lines {
@@ -199,12 +199,12 @@ func exportContacts(v *page.Request) error {
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.csv"`, v.T("contact.file"), v.Now().In(v.Frame.Zone).Format(time.DateOnly)))
-	_, _ = io.WriteString(v.Writer, "\ufeff") // by which spreadsheets know UTF-8
+	_, _ = io.WriteString(v.Writer, "\ufeff") // the mark by which spreadsheets recognise UTF-8
 	w := sheet(v, v.Writer)
 	_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest() // a slow reader needs no place
+		v.Pass.Rest() // a slow reader needs no seat
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
 		for _, c := range rows {
 			_ = w.Write(exportedContact(c, fields))

@@ -241,7 +241,7 @@ func everything(v *page.Request) error {
 		return err
 	}
 	v.Answered = true
-	v.Pass.Rest() // a slow reader needs no place
+	v.Pass.Rest() // a slow reader needs no seat
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("person.file")+`.json"`)

@@ -49,7 +49,7 @@ func exportSequence(v *page.Request) error {
 	if err := v.Memory.Take(2 * int64(len(text))); err != nil {
 		return err
 	}
-	v.Pass.Rest() // a slow reader needs no place
+	v.Pass.Rest() // a slow reader needs no seat
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="sequence-`+found.ID.String()+`.json"`)
