@@ -13,8 +13,8 @@ import (
 	"puntuale"
 )
 
-// TestAuditNames: the log names who did what to which thing, with the names of now, and keeps the identifiers. A deleted
-// thing has its identifier, or the name it had then.
+// TestAuditNames: the log says who changed which thing, with present names, and keeps the identifiers. A deleted thing
+// has its identifier, or the name it had then.
 func TestAuditNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +97,7 @@ func TestAuditNames(t *testing.T) {
 	}
 }
 
-// TestAuditOfDeleted: what a dashboard deletes keeps its name in the log.
+// TestAuditOfDeleted: a thing that was deleted in a dashboard keeps its name in the log.
 func TestAuditOfDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,8 +116,8 @@ func mailOf(w *world, user puntuale.LoginID) string {
 	return p.User().Email
 }
 
-// TestFailedSignIns: the log tells of failed attempts, and from which address, to the owners of that dashboard and to their
-// partner only. However many there are, they make a bounded number of entries.
+// TestFailedSignIns: the log shows failed attempts with their address, only to the dashboard's owners and their
+// partner. Any number of attempts makes a bounded number of entries.
 func TestFailedSignIns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

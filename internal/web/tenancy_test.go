@@ -13,8 +13,8 @@ import (
 
 var anyWildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
-// TestAnothers: an address may have an id of another client of the partner, or of another partner's. The answer is the one
-// for an id that nothing has, byte for byte. Nothing of another's has changed.
+// TestAnothers: an address names an id of another client of the partner, or of another partner's client. The answer is
+// byte for byte the answer for an unknown id. The other client's data do not change.
 func TestAnothers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,11 +63,11 @@ func TestAnothers(t *testing.T) {
 	}
 }
 
-// mixed is a path with one's own ids, but for the nth.
+// mixed is a path with the client's own ids, except the nth.
 func mixed(t *testing.T, path string, n int, own, other things) string {
 	t.Helper()
 	with := func(has things) []string {
-		if strings.HasPrefix(path, "/partner/users/") { // of the partner's own users there is another partner's at best
+		if strings.HasPrefix(path, "/partner/users/") { // for the partner's users, the foreign id can only be another partner's user
 			has = things{"partner-users": has["users"]}
 		}
 		return strings.Split(has.of(t, path), "/")
@@ -93,7 +93,7 @@ func nowhere(has things) things {
 	return none
 }
 
-// whole is what a client has, as its pages show it.
+// whole is all data of a client, as its pages show them.
 func (w *world) whole(client puntuale.ClientID, has things) string {
 	w.t.Helper()
 	v := w.visitor(w.ownerOf(client))
