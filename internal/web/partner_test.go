@@ -174,7 +174,7 @@ func TestExpiryInThePast(t *testing.T) {
 	typed["holidays"] = []string{"2026-12-24", "", "2026-12-31"}
 	for day, asks := range map[string]bool{"2026-11-19": true, "2026-11-20": false} { // today is the last day of service
 		typed.Set("expiration_date", day)
-		typed.Set("version", formOf(mainOf(v.get(edit).body)).Get("version")) // only one of the two days is saved
+		typed.Set("version", formOf(mainOf(v.get(edit).body)).Get("version")) // one of the days is saved, which changes the version
 		r := v.htmx(edit, typed)
 		if asked := r.status == http.StatusUnprocessableEntity && strings.Contains(r.body, `name="past"`); asked != asks {
 			t.Errorf("%s: asks %t, status %d", day, asked, r.status)

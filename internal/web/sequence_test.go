@@ -172,7 +172,7 @@ func TestSequenceRoundTrip(t *testing.T) {
 	}
 	after, err := w.Client().Sequence(context.Background(), id)
 	w.must(err)
-	// An offset of 0 means the anchor's day, whether the form sends the unit or not.
+	// All steps must be equal, also one on the anchor's own day.
 	want, _ := json.MarshalIndent(before.Steps, "", " ")
 	got, _ := json.MarshalIndent(after.Steps, "", " ")
 	if string(want) != string(got) || after.Name != before.Name || after.IfRunning != before.IfRunning || after.StopOnReply != before.StopOnReply {

@@ -37,7 +37,7 @@ func shownSecret(t *testing.T, page string) []byte {
 	return decode(t, strings.ReplaceAll(between(page, `class="secret-text">`, "<"), " ", ""))
 }
 
-// newPassword sets a new password for a user from another browser.
+// newPassword resets a user's password, as another person with that right does.
 func (w *world) newPassword(user puntuale.LoginID) {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)

@@ -41,10 +41,10 @@ type Request struct {
 	Pass    *admission.Permit
 	Memory  *admission.MemoryGrant // of what the request takes in memory
 
-	target   string // what was done it to, for the audit log
+	target   string // the object of the action, for the audit log
 	Quiet    bool   // nothing was done
 	Answered bool
-	bare     bool // nothing was read of the visit: it was turned away before
+	bare     bool // the request was refused before its visit was read
 }
 
 type requestKey struct{}
@@ -380,7 +380,7 @@ func (v *Request) settle() {
 		}
 	}
 	if v.Client != nil && !v.Partial() { // a part of a page has no menu
-		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // where that cannot be told the menu is without it
+		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // if that is not known, the menu leaves it out
 	}
 	f.Nav = v.Site.navigation(v)
 }

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// exportRoutes bring sequences out as files and in again.
+// exportRoutes export sequences to files, and import them again.
 var exportRoutes = []page.Route{
 	page.Get("/c/{client}/sequences/{id}/export", page.ClientSide, puntuale.Reader, exportSequence),
 	page.Get("/c/{client}/sequences/import", page.ClientSide, puntuale.Staff, importPage),
