@@ -13,8 +13,8 @@ import (
 // Connectors report failure with a [*SendError]. Any other error from Send means that nobody knows whether the network
 // took the message; any other error from Prepare is a [Transient] one.
 type Connector interface {
-	// Traits never change.
-	Traits() Capabilities
+	// Capabilities never change.
+	Capabilities() Capabilities
 
 	// Online reports whether the session could send at this moment. It answers from memory.
 	Online(session SessionID) bool

@@ -156,8 +156,8 @@ const PushEvery = time.Minute
 type PushOutcome int8
 
 const (
-	PushArrived PushOutcome = iota + 1
-	PushGone                // the device wants to be told no more
+	PushArrived      PushOutcome = iota + 1
+	PushUnsubscribed             // the device wants to be told no more
 	PushFailed
 )
 
@@ -167,7 +167,7 @@ type PushStore interface {
 	// picked device counts as told: no node picks it again within PushEvery.
 	ClaimPushes(ctx context.Context, now time.Time, most int) ([]Push, error)
 
-	// EndPush records how a claimed push ended. PushGone forgets the target, unless there is a new one. After PushFailed the
+	// EndPush records how a claimed push ended. PushUnsubscribed forgets the target, unless there is a new one. After PushFailed the
 	// device counts as not told, and is not claimed before again.
 	EndPush(ctx context.Context, p Push, end PushOutcome, again time.Time) error
 }

@@ -57,9 +57,9 @@ const (
 type TemplateUse int8
 
 const (
-	TemplateUsable TemplateUse = iota // also of states that nobody knows: the network decides
-	TemplateWaits                     // it may be usable again by itself: messages wait
-	TemplateGone                      // it will not: messages fail
+	TemplateUsable   TemplateUse = iota // also of states that nobody knows: the network decides
+	TemplateWaits                       // it may be usable again by itself: messages wait
+	TemplateUnusable                    // it will not: messages fail
 )
 
 // Use says what a status allows and, where it is not to be used, why.
@@ -74,11 +74,11 @@ func (s TemplateStatus) Use() (TemplateUse, Reason) {
 	case TemplateOverMost:
 		return TemplateWaits, Because(ReasonTemplatesOverMost)
 	case TemplateDisabled:
-		return TemplateGone, Because(ReasonTemplateDisabled)
+		return TemplateUnusable, Because(ReasonTemplateDisabled)
 	case TemplateRejected:
-		return TemplateGone, Because(ReasonTemplateRejected)
+		return TemplateUnusable, Because(ReasonTemplateRejected)
 	case TemplateDeleted, TemplateDeleting:
-		return TemplateGone, Because(ReasonTemplateDeleted)
+		return TemplateUnusable, Because(ReasonTemplateDeleted)
 	}
 	return TemplateUsable, Reason{}
 }
@@ -96,7 +96,7 @@ const (
 	ReasonTemplateValues    ReasonCode = "template.values"    // they do not fit
 )
 
-var templatePlace = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
+var templatePlaceholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
 
 // Part returns a part by its kind; the zero one where there is none.
 func (t NetworkTemplate) Part(kind string) TemplatePart {
@@ -108,14 +108,14 @@ func (t NetworkTemplate) Part(kind string) TemplatePart {
 	return TemplatePart{}
 }
 
-// Places are what has to be filled in, in their order and each once: "1", "2" or names.
-func (p TemplatePart) Places() (all []string) { return placesOf(p.Text) }
+// Placeholders are what has to be filled in, in their order and each once: "1", "2" or names.
+func (p TemplatePart) Placeholders() (all []string) { return placeholdersOf(p.Text) }
 
 // Open reports whether the sender fills in the end of the button's address, its code or its payload.
-func (b TemplateButton) Open() bool { return b.Kind == "COPY_CODE" || len(placesOf(b.URL)) > 0 }
+func (b TemplateButton) Open() bool { return b.Kind == "COPY_CODE" || len(placeholdersOf(b.URL)) > 0 }
 
-func placesOf(text string) (all []string) {
-	for _, found := range templatePlace.FindAllStringSubmatch(text, -1) {
+func placeholdersOf(text string) (all []string) {
+	for _, found := range templatePlaceholder.FindAllStringSubmatch(text, -1) {
 		if !strings.Contains(" "+strings.Join(all, " ")+" ", " "+found[1]+" ") {
 			all = append(all, found[1])
 		}

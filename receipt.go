@@ -143,8 +143,8 @@ type Alias struct {
 // InboundBatch is what the network told of one session at once.
 type InboundBatch struct {
 	Aliases     []Alias
-	Evidence    []DeliveryReceipt
-	Heard       []InboundMessage
+	Receipts    []DeliveryReceipt
+	Messages    []InboundMessage
 	Preferences []Preference
 	Templates   []TemplateEvent // of the business of the session
 }
@@ -184,13 +184,13 @@ const OptOutReason = "Disiscrizione: "
 type IntakeStore interface {
 	OptOutStore
 
-	// KeepEvidence notes receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It changes
+	// KeepReceipts notes receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It changes
 	// messages that are open or uncertain; a failure only by the token of the present attempt. It also changes
 	// COMPLETED ones that the network gave up, and FAILED ones that it delivered. Cancelled messages stay as they are.
 	// The charge that comes with a delivery is counted for the message's campaign, once a message. A credit is given
 	// back with a failure, and taken again with a delivery. Messages that are not there, or another session's, are
 	// passed over; it returns how many.
-	KeepEvidence(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
+	KeepReceipts(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
 
 	// KeepInbound opens windows for free text, and stops what was started before the person wrote by sequences that stop
 	// on a reply. It keeps the message once for its mark, as the client's settings say. It returns how many messages were

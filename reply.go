@@ -35,8 +35,8 @@ const (
 // MaxReply is the longest text of a reply that is kept, in characters. A longer one is cut.
 const MaxReply = 4096
 
-// PlaceText is the text of a location: its name, its address and its degrees, each on a line of its own.
-func PlaceText(name, address string, latitude, longitude float64) string {
+// LocationText is the text of a location: its name, its address and its degrees, each on a line of its own.
+func LocationText(name, address string, latitude, longitude float64) string {
 	degrees := strconv.FormatFloat(latitude, 'f', -1, 64) + "," + strconv.FormatFloat(longitude, 'f', -1, 64)
 	return strings.Join(slices.DeleteFunc([]string{name, address, degrees}, func(line string) bool { return line == "" }), "\n")
 }

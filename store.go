@@ -404,7 +404,7 @@ type ClaimItem struct {
 type ClaimAnswer int8
 
 const (
-	ClaimGone        ClaimAnswer = iota // no longer as the dispatcher saw it: cancelled, moved, taken, expired
+	ClaimStale       ClaimAnswer = iota // no longer as the dispatcher saw it: cancelled, moved, taken, expired
 	ClaimGranted                        // the intent is on disk: send
 	ClaimBlacklisted                    // closed as BLACKLISTED
 	ClaimHeld                           // the client may not send now (credit, expiry, suspension): still open, untouched

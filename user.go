@@ -206,8 +206,8 @@ type VisitStore interface {
 	Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error)
 	KeepVisit(ctx context.Context, v Visit) error
 	EndVisit(ctx context.Context, token string) error // nil where there is none
-	// PurgeDoor removes visits, tickets, invitations and counted attempts whose time is over.
-	PurgeDoor(ctx context.Context, now time.Time) error
+	// PurgeSignIns removes visits, tickets, invitations and counted attempts whose time is over.
+	PurgeSignIns(ctx context.Context, now time.Time) error
 }
 
 // TryStore counts attempts to sign in.

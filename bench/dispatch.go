@@ -177,7 +177,7 @@ const stopLimit = 30 * time.Second
 // noop accepts everything at once.
 type noop struct{}
 
-func (noop) Traits() puntuale.Capabilities {
+func (noop) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "noop", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID}
 }
 func (noop) Online(puntuale.SessionID) bool { return true }

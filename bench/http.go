@@ -95,12 +95,12 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 		defer done()
 		operator = o
 	}
-	what, calls, patience := v.what(connections, v.where), b.calls, time.Duration(0)
+	what, calls, deadline := v.what(connections, v.where), b.calls, time.Duration(0)
 	if v.over != nil && v.where != noStore {
 		calls /= 4 // slow, and not in a target
-		patience = 30 * time.Second
+		deadline = 30 * time.Second
 	}
-	address, stop, err := serve(operator, patience)
+	address, stop, err := serve(operator, deadline)
 	if err != nil {
 		return err
 	}
@@ -141,10 +141,10 @@ func (b *bench) storeCalls(ctx context.Context, engine string) error {
 }
 
 // serve answers the API's calls on its own port.
-func serve(operator puntuale.Operator, patience time.Duration) (address string, stop func(), err error) {
+func serve(operator puntuale.Operator, deadline time.Duration) (address string, stop func(), err error) {
 	api, err := httpapi.New(httpapi.Config{
 		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a server logs each call
-		Admit:   admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 256, Patience: patience, Now: clock.System().Now})},
+		Admit:   admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 256, Patience: deadline, Now: clock.System().Now})},
 		Control: control.New(control.Config{Tenants: operator, Devices: operator, Maintenance: operator, Clock: clock.System(), Sandbox: true}),
 	})
 	if err != nil {

@@ -169,7 +169,7 @@ func TestServe(t *testing.T) {
 	if _, body := call(t, "GET", base+"/api/sandbox/messages", key, ""); strings.Count(body, "message_id") != 1 {
 		t.Errorf("after a restart the sandbox shows %s", body)
 	}
-	strangersArePaced(t, base, key)
+	unknownCallersArePaced(t, base, key)
 }
 
 // besideServer runs commands on the same data with a line of input, and returns the key that they print.

@@ -135,7 +135,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		return nil, err
 	}
 	s.accounts = account.New(account.Config{
-		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Vault: vault,
+		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Vault: vault,
 		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
 	})
 	s.openOfficial(cfg, vault)
@@ -168,7 +168,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		return err
 	}
 	s.control = control.New(control.Config{
-		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
+		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Public: cfg.PublicURL,
 		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
@@ -202,7 +202,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 		Mark:  func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 		Clock: cfg.Clock, Meter: metrics.Dispatch{Meter: meter}, Logger: cfg.Logger,
 		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
-		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Hint, Departed: s.store.Departed,
+		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Notify, Departed: s.store.Departed,
 	})
 	s.sessions.Start()
 	meter.WatchSessions(func(tell func(metrics.SessionState, int)) {
@@ -213,7 +213,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 	if err := s.dispatch.Start(ctx); err != nil {
 		return fmt.Errorf("start the dispatcher: %w", err)
 	}
-	s.store.Listen(s.heard)
+	s.store.Listen(s.takeWakeup)
 	s.startFeeding(cfg)
 	return nil
 }

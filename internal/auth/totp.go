@@ -18,7 +18,7 @@ const (
 	totpSecret = 20 // bytes, as RFC 4226 recommends
 	totpStep   = 30 // seconds
 	totpDigits = 1_000_000
-	totpSkew   = 1 // steps before and after the present one that are taken, for clocks that differ
+	totpDrift  = 1 // steps before and after the present one that are taken, for clocks that differ
 )
 
 // NewSecret makes the secret of a second factor.
@@ -57,7 +57,7 @@ func code(secret []byte, step int64) string {
 // their codes were used, or somebody could have seen them.
 func CheckCode(secret []byte, digits string, at time.Time, last int64) (step int64, ok bool) {
 	now := at.Unix() / totpStep
-	for s := now - totpSkew; s <= now+totpSkew; s++ {
+	for s := now - totpDrift; s <= now+totpDrift; s++ {
 		if subtle.ConstantTimeCompare([]byte(code(secret, s)), []byte(digits)) == 1 && s > last {
 			step, ok = s, true
 		}

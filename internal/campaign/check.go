@@ -99,7 +99,7 @@ func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pace
 		}
 	}
 	var contacts map[string]puntuale.KnownPerson
-	if c.Limits.Official || c.Limits.strangers() {
+	if c.Limits.Official || c.Limits.pacesColdContacts() {
 		if contacts, err = c.Store.KnownPersons(ctx, c.Limits.Session.ID, phones); err != nil {
 			return nil, fmt.Errorf("look for contacts: %w", err)
 		}

@@ -18,11 +18,11 @@ type Config struct {
 		Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error)
 	}
 	Tenant func(puntuale.ClientID) Tenant
-	// Room returns how many rows the next chunk may have: one for each run and one for each message. While calls arrive the
+	// Bound returns how many rows the next chunk may have: one for each run and one for each message. While calls arrive the
 	// room is smaller, and the feeder rests after each chunk.
-	Room   func() (rows int, calls bool)
+	Bound  func() (rows int, calls bool)
 	Node   func() puntuale.NodeID // that owns the sessions here; 0: none
-	Hint   puntuale.Wakeup
+	Wakeup puntuale.Wakeup
 	Clock  clock.Clock
 	Logger *slog.Logger
 	Media  []string // nil: the planner's own list
@@ -52,7 +52,7 @@ type feedState struct {
 }
 
 const (
-	feedTurn   = 100 * time.Millisecond // of one campaign, before the others have theirs
+	feedWithin = 100 * time.Millisecond // of one campaign, before the others have theirs
 	feedEvery  = 200 * time.Millisecond // between two rounds while some campaign runs
 	idleEvery  = 500 * time.Millisecond // between two looks for campaigns
 	feedRest   = 4                      // times as long as a chunk took, while calls arrive
@@ -92,7 +92,7 @@ func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration 
 	for i := range all {
 		c := &all[i]
 		here[c.ID] = true
-		more, err := f.turn(ctx, node, c)
+		more, err := f.work(ctx, node, c)
 		if err != nil {
 			f.failed(ctx, c.ID, err)
 			continue
@@ -118,8 +118,8 @@ func (f *Feeder) failed(ctx context.Context, id puntuale.CampaignID, err error) 
 	f.Logger.Warn("feeding failed", "campaign_id", int64(id), "error", err)
 }
 
-// turn does a part of a campaign's work, and reports whether more work is ready.
-func (f *Feeder) turn(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign) (more bool, err error) {
+// work does a part of a campaign's work, and reports whether more work is ready.
+func (f *Feeder) work(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	x := f.plans[c.ID]
@@ -137,7 +137,7 @@ func (f *Feeder) turn(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 			return false, errors.Join(err, f.pause(ctx, c, reason))
 		}
 	}
-	end := f.Clock.Now().Add(feedTurn)
+	end := f.Clock.Now().Add(feedWithin)
 	if c.State == puntuale.CampaignRunning {
 		return f.feed(ctx, node, c, x, end)
 	}
@@ -158,7 +158,7 @@ func (f *Feeder) move(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 	}
 	if x.moved = next; done {
 		x.moved = 0
-		f.Hint(c.Session, time.Time{})
+		f.Wakeup(c.Session, time.Time{})
 	}
 	return !done, nil
 }
@@ -210,9 +210,9 @@ func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntua
 		return errMoved
 	}
 	if first := firstDue(chunk); !first.IsZero() {
-		f.Hint(session, first)
+		f.Wakeup(session, first)
 	}
-	if _, calls := f.Room(); calls {
+	if _, calls := f.Bound(); calls {
 		return f.Clock.Sleep(ctx, feedRest*took)
 	}
 	return nil
@@ -229,7 +229,7 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 	if err != nil {
 		return chunk, err
 	}
-	most, _ := f.Room()
+	most, _ := f.Bound()
 	room := min(puntuale.CampaignAhead-ahead-coming, max(1, most/(1+len(x.plan.frozen.Sequence.Steps))))
 	if n := c.Draft.CanarySize() - c.Feed.Fed; n > 0 && hasCanary(c) {
 		room = min(room, n)

@@ -46,8 +46,8 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	}
 	fake := clock.NewFake(now)
 	f := campaign.New(campaign.Config{
-		Store: w.Store, Queue: w.Store, Room: w.FeedRoom, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
-		Node: func() puntuale.NodeID { return node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
+		Store: w.Store, Queue: w.Store, Bound: w.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+		Node: func() puntuale.NodeID { return node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
 	})
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -105,8 +105,8 @@ func TestFeedsJustAhead(t *testing.T) {
 			}
 			rounds := &rounds{CampaignFeeder: w.Store}
 			f := campaign.New(campaign.Config{
-				Store: rounds, Queue: w.Store, Room: w.FeedRoom, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
-				Node: func() puntuale.NodeID { return node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
+				Store: rounds, Queue: w.Store, Bound: w.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+				Node: func() puntuale.NodeID { return node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
 			})
 			run, stop := context.WithCancel(ctx)
 			ended := make(chan struct{})
@@ -169,9 +169,9 @@ func TestFeederRestsBesideCalls(t *testing.T) {
 	fake := clock.NewFake(now)
 	const took = 7 * time.Millisecond
 	f := campaign.New(campaign.Config{
-		Store: &slow{w.Store, func() { fake.Advance(took) }}, Queue: w.Store, Room: func() (int, bool) { return 2, true },
+		Store: &slow{w.Store, func() { fake.Advance(took) }}, Queue: w.Store, Bound: func() (int, bool) { return 2, true },
 		Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) }, Node: func() puntuale.NodeID { return node },
-		Hint: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
+		Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
 	})
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -359,7 +359,7 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 	if err != nil {
 		return Moved{}, fmt.Errorf("move message %d: %w", wanted, untilMidnight(err, request.Midnight(r.Day, zone).Sub(now)))
 	}
-	c.control.hint(found[0].Session, m.Due)
+	c.control.wakeup(found[0].Session, m.Due)
 	return Moved{ID: resent.IDs[0], Due: m.Due, Before: found[0].Planned()}, nil
 }
 

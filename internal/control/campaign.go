@@ -530,7 +530,7 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 	if err != nil {
 		return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, untilMidnight(err, request.Midnight(day, zone).Sub(now)))
 	}
-	c.control.hint(session.ID, time.Time{})
+	c.control.wakeup(session.ID, time.Time{})
 	found, err := c.Campaign(ctx, id)
 	return found, usage, err
 }

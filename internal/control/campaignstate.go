@@ -46,7 +46,7 @@ func (c *Client) changeCampaign(ctx context.Context, id string, to puntuale.Camp
 		if err := c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: from, To: to, By: c.actor, Now: c.control.clock.Now()}); err != nil {
 			return Campaign{}, fmt.Errorf("change campaign %d: %w", stored.ID, err)
 		}
-		c.control.hint(stored.Session, time.Time{})
+		c.control.wakeup(stored.Session, time.Time{})
 	}
 	return c.Campaign(ctx, id)
 }

@@ -105,7 +105,7 @@ func (c *Client) give(ctx context.Context, session puntuale.SessionID, verb punt
 	if err != nil {
 		return 0, fmt.Errorf("give a command: %w", err)
 	}
-	c.control.hint(session, time.Time{})
+	c.control.wakeup(session, time.Time{})
 	return id, nil
 }
 

@@ -24,7 +24,7 @@ type Config struct {
 	Devices     puntuale.DeviceLogin
 	Maintenance puntuale.MaintenanceStore
 	Clock       clock.Clock
-	Hint        puntuale.Wakeup    // nil: nobody listens
+	Wakeup      puntuale.Wakeup    // nil: nobody listens
 	Sandbox     bool               // new sessions are sandboxes, unless the call says otherwise
 	Keep        puntuale.Retention // how long requests and contents are kept after all of a run ended
 	// Links reports whether this build can link a session; nil: none can.
@@ -54,10 +54,10 @@ type Control struct {
 	maintenance puntuale.MaintenanceStore
 	keep        puntuale.Retention
 
-	clock clock.Clock
-	hint  puntuale.Wakeup
-	vault *auth.Vault
-	zones request.Zones
+	clock  clock.Clock
+	wakeup puntuale.Wakeup
+	vault  *auth.Vault
+	zones  request.Zones
 
 	sessions sessionSettings
 	devices  deviceSettings
@@ -98,7 +98,7 @@ type listSettings struct {
 // New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.
 func New(cfg Config) *Control {
 	c := &Control{
-		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, hint: cfg.Hint, vault: cfg.Vault,
+		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, wakeup: cfg.Wakeup, vault: cfg.Vault,
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener,
@@ -110,8 +110,8 @@ func New(cfg Config) *Control {
 	if c.prices == nil {
 		c.prices = price.Embedded()
 	}
-	if c.hint == nil {
-		c.hint = func(puntuale.SessionID, time.Time) {}
+	if c.wakeup == nil {
+		c.wakeup = func(puntuale.SessionID, time.Time) {}
 	}
 	if c.sessions.links == nil {
 		c.sessions.links = func(puntuale.Session) bool { return false }

@@ -84,7 +84,7 @@ func (c *Client) UnlinkDevice(ctx context.Context, session, device string) error
 	if err := c.tenant.UnlinkDevices(ctx, s.ID, id, c.control.clock.Now()); err != nil {
 		return fmt.Errorf("unlink device %d: %w", id, err)
 	}
-	c.control.hint(s.ID, c.control.clock.Now())
+	c.control.wakeup(s.ID, c.control.clock.Now())
 	return nil
 }
 
@@ -121,7 +121,7 @@ func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device,
 	if err != nil {
 		return puntuale.Device{}, "", fmt.Errorf("link a device: %w", err)
 	}
-	c.hint(d.Session, time.Time{})
+	c.wakeup(d.Session, time.Time{})
 	return d, token, nil
 }
 
@@ -170,7 +170,7 @@ func (d *Device) Unlink(ctx context.Context) error {
 	if err := d.client.tenant.UnlinkDevices(ctx, d.Session, d.ID, now); err != nil {
 		return fmt.Errorf("unlink device %d: %w", d.ID, err)
 	}
-	d.client.control.hint(d.Session, now)
+	d.client.control.wakeup(d.Session, now)
 	return nil
 }
 
@@ -355,7 +355,7 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 			d.client.control.devices.reported(reports[k].Outcome.Verdict.String())
 		}
 	}
-	d.client.control.hint(d.Session, now)
+	d.client.control.wakeup(d.Session, now)
 	return results, nil
 }
 

@@ -94,7 +94,7 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 		if err := c.tenant.UnlinkDevices(ctx, found.ID, 0, c.control.clock.Now()); err != nil {
 			return Session{}, fmt.Errorf("unlink the devices of session %d: %w", found.ID, err)
 		}
-		c.control.hint(found.ID, c.control.clock.Now())
+		c.control.wakeup(found.ID, c.control.clock.Now())
 		return c.Session(ctx, id)
 	}
 	keyed := found.Type == puntuale.Official && !found.Sandbox // has keys to forget, good or not
@@ -154,7 +154,7 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	if c.control.sessions.public != "" && shown.WebhookPath != "" {
 		shown.Webhook = c.control.sessions.public + shown.WebhookPath
 	}
-	shown.Hint = puntuale.Because(shown.hint())
+	shown.Hint = puntuale.Because(shown.advice())
 	return shown
 }
 

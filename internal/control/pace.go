@@ -85,7 +85,7 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 		return Session{}, fmt.Errorf("change session %d: %w", found.ID, err)
 	}
 	if patch.Pace.Set {
-		c.control.hint(found.ID, time.Time{})
+		c.control.wakeup(found.ID, time.Time{})
 	}
 	return c.Session(ctx, id)
 }

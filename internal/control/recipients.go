@@ -545,7 +545,7 @@ func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (
 			return again, fmt.Errorf("change campaign %d: %w", stored.ID, err)
 		}
 	}
-	c.control.hint(stored.Session, time.Time{})
+	c.control.wakeup(stored.Session, time.Time{})
 	return again, nil
 }
 

@@ -75,7 +75,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendRe
 		return puntuale.ResendResult{}, fmt.Errorf("send messages again: %w", err)
 	}
 	for i, m := range r.Messages {
-		c.control.hint(found[i].Session, m.Due)
+		c.control.wakeup(found[i].Session, m.Due)
 	}
 	return resent, nil
 }

@@ -85,7 +85,7 @@ func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (Sandbox
 	h := puntuale.InboundMessage{
 		Client: c.account.ID, Session: s.ID, Phone: r.Phone, At: c.control.clock.Now(), ID: r.NetworkID, Kind: puntuale.ReplyText, Text: r.Text,
 	}
-	if err := c.control.take(ctx, s.ID, puntuale.InboundBatch{Heard: []puntuale.InboundMessage{h.Storable()}}); err != nil {
+	if err := c.control.take(ctx, s.ID, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{h.Storable()}}); err != nil {
 		return SandboxReply{}, fmt.Errorf("take a reply of the simulated network: %w", err)
 	}
 	return r, nil

@@ -109,7 +109,7 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	if err != nil {
 		return Session{}, fmt.Errorf("create a session: %w", err)
 	}
-	c.control.hint(id, time.Time{})
+	c.control.wakeup(id, time.Time{})
 	return result(id), nil
 }
 
@@ -198,7 +198,7 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	}
 	for _, changed := range []puntuale.SessionID{found.ID, target.ID} {
 		if changed != 0 {
-			c.control.hint(changed, time.Time{})
+			c.control.wakeup(changed, time.Time{})
 		}
 	}
 	return nil

@@ -248,7 +248,7 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[
 		return Started{}, fmt.Errorf("start %s, sequence %d: %w", p.origin, p.sequence.ID, untilMidnight(err, request.Midnight(day, zone).Sub(now)))
 	}
 	if len(started.IDs) > 0 && !first.IsZero() {
-		c.control.hint(p.session.ID, first)
+		c.control.wakeup(p.session.ID, first)
 	}
 	return Started{StartedRun: started}, nil
 }

@@ -12,7 +12,7 @@ import (
 
 // Workbooks take turns at the processors, of one partner one at a time. So a partner with many does not come first each time. CSV
 // lists wait for nothing. A workbook that waits too long is refused.
-func TestWorkbooksTakeTurns(t *testing.T) {
+func TestWorkbooksWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		u := newUploads(1)

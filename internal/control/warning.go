@@ -131,7 +131,7 @@ func fits(step puntuale.Step, t puntuale.NetworkTemplate) bool {
 			return false
 		}
 	}
-	return fills(a.Header, header.Places(), t.Named) && fills(a.Body, t.Part("BODY").Places(), t.Named) && pressed(a.Buttons, t.Part("BUTTONS").Buttons)
+	return fills(a.Header, header.Placeholders(), t.Named) && fills(a.Body, t.Part("BODY").Placeholders(), t.Named) && pressed(a.Buttons, t.Part("BUTTONS").Buttons)
 }
 
 // fills reports whether values fit the places: as many, or with all their names.
@@ -170,14 +170,14 @@ func optOutWarnings(purpose string, steps []puntuale.Step, known []puntuale.Netw
 		return nil
 	}
 	for i, step := range steps {
-		if !hintsOptOut(step, known) {
+		if !mentionsOptOut(step, known) {
 			all = append(all, puntuale.CampaignWarning{Code: puntuale.WarnsNoOptOut, Step: i})
 		}
 	}
 	return all
 }
 
-func hintsOptOut(step puntuale.Step, known []puntuale.NetworkTemplate) bool {
+func mentionsOptOut(step puntuale.Step, known []puntuale.NetworkTemplate) bool {
 	texts := []string{step.Text}
 	if step.Official != nil {
 		if t := templateOf(known, step.Official); len(t.Parts) > 0 {

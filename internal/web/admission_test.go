@@ -42,11 +42,11 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 	} {
 		var held []*admission.Permit
 		for _, who := range try.holds {
-			lane := admission.PriorityPrevent // which has places of its own, so that all of them are taken
+			priority := admission.PriorityPrevent // which has places of its own, so that all of them are taken
 			if len(held) == 0 {
-				lane = admission.PriorityRead
+				priority = admission.PriorityRead
 			}
-			pass, _, err := gate.Enter(context.Background(), who, lane)
+			pass, _, err := gate.Enter(context.Background(), who, priority)
 			w.must(err)
 			held = append(held, pass)
 		}
@@ -63,9 +63,9 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 	}
 }
 
-// TestPagesForStrangers: who has not signed in may ask for so many pages a second from one address (--anonymous-rate), and is told
+// TestPagesForUnknownCallers: who has not signed in may ask for so many pages a second from one address (--anonymous-rate), and is told
 // when to come again. Signed in, nobody is counted, nor is what a sign-in page loads.
-func TestPagesForStrangers(t *testing.T) {
+func TestPagesForUnknownCallers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	user := w.visitor(w.clients[puntuale.Staff])

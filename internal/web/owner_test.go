@@ -77,8 +77,8 @@ func (w *world) own(t *testing.T) *owner {
 	return o
 }
 
-// hint is told of what control hints at.
-func (w *world) hint(id puntuale.SessionID, due time.Time) {
+// wake is told of what control hints at.
+func (w *world) wake(id puntuale.SessionID, due time.Time) {
 	o := w.owner.Load()
 	if o == nil || !due.IsZero() {
 		return
@@ -88,7 +88,7 @@ func (w *world) hint(id puntuale.SessionID, due time.Time) {
 	if err := o.take(id); err != nil {
 		w.t.Errorf("own session %d: %v", id, err)
 	}
-	o.manager.Hint(id)
+	o.manager.Wake(id)
 }
 
 func (o *owner) take(id puntuale.SessionID) (err error) {

@@ -92,7 +92,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[
 	if err != nil {
 		return CreatedClient{}, fmt.Errorf("create a client: %w", once.Opened(err))
 	}
-	p.accounts.hint(ids.Session, time.Time{})
+	p.accounts.wakeup(ids.Session, time.Time{})
 	return result(ids), nil
 }
 

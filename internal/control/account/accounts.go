@@ -16,7 +16,7 @@ type Config struct {
 	Tenants  puntuale.TenantStore
 	Partners puntuale.PartnerStore
 	Clock    clock.Clock
-	Hint     puntuale.Wakeup // nil: nobody listens
+	Wakeup   puntuale.Wakeup // nil: nobody listens
 	Sandbox  bool            // a new client's first session is a sandbox, unless the call says otherwise
 	Vault    *auth.Vault     // nil: nobody signs in, and no host name is proven
 	SignIn   SignInStores    // needed where somebody signs in, with the vault
@@ -40,9 +40,9 @@ type Accounts struct {
 	control  *control.Control
 	tenants  puntuale.TenantStore
 	partners puntuale.PartnerStore
-	door     SignInStores
+	signIns  SignInStores
 	clock    clock.Clock
-	hint     puntuale.Wakeup
+	wakeup   puntuale.Wakeup
 	sandbox  bool
 	vault    *auth.Vault
 	zones    request.Zones
@@ -53,11 +53,11 @@ type Accounts struct {
 // New returns Accounts.
 func New(cfg Config) *Accounts {
 	c := &Accounts{
-		control: cfg.Control, tenants: cfg.Tenants, partners: cfg.Partners, door: cfg.SignIn, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox,
+		control: cfg.Control, tenants: cfg.Tenants, partners: cfg.Partners, signIns: cfg.SignIn, clock: cfg.Clock, wakeup: cfg.Wakeup, sandbox: cfg.Sandbox,
 		vault: cfg.Vault, ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
 	}
-	if c.hint == nil {
-		c.hint = func(puntuale.SessionID, time.Time) {}
+	if c.wakeup == nil {
+		c.wakeup = func(puntuale.SessionID, time.Time) {}
 	}
 	return c
 }

@@ -75,7 +75,7 @@ func importContacts(v *page.Request) error {
 		if part.FileName() == "" {
 			continue
 		}
-		ctx := puntuale.WithPatience(v.Ctx(), puntuale.NewPatience(nil, false)) // how long the file takes says nothing of who waits here
+		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // how long the file takes says nothing of who waits here
 		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), control.ContactImport{Columns: columnsOf(p.Form), Source: p.Form.Value("source"), Check: !p.Done})
 		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 			err = back
