@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// The store's promises, by role. A caller asks for the roles it needs; only a store implements them all. Unless a comment says otherwise,
-// these hold. A method that changes something returns after its commit is on disk, or with an error, and then nothing has changed.
-// CodeUnavailable means that the database could not be reached. Many goroutines may call all methods at once.
+// The store's promises, by role. A caller asks for the roles it needs; only a store implements them all. Unless a
+// comment says otherwise, these hold. A method that changes something returns after its commall its lines are on disk,
+// or with an error, and then nothing has changed. CodeUnavailable means that the database could not be reached. Many
+// goroutines may call all methods at once.
 
 // Tenant is all that a client's key can reach. Everything in it belongs to that client; what belongs to another is
 // CodeNotFound.

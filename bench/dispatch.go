@@ -23,7 +23,7 @@ const (
 )
 
 // dispatches measures the time from the first claim to the last outcome on disk. All messages are due, and the network
-// takes each at once.
+// accepts each at once.
 func (b *bench) dispatches(ctx context.Context) error {
 	var failed error
 	for _, engine := range b.engines() {

@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// Calls are measured on these, besides the two databases.
+// The calls are also measured with these stores.
 const (
 	noStore   = "without the store"
 	aloneText = "one transaction a request"
@@ -38,7 +38,7 @@ func wholeCall(connections int, engine string) string {
 const storeCall = "start calls of 3 messages, store only"
 
 // httpCalls measures complete start calls: edge, authentication, decoding, validation, planning, rendering, the commit
-// and the answer. Then it measures the same with a store that is a few fields in memory.
+// and the answer. Then it measures the same with a store in memory, which costs almost nothing.
 func (b *bench) httpCalls(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.storeCalls(ctx, engine))
@@ -97,7 +97,7 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 	}
 	what, calls, deadline := v.what(connections, v.where), b.calls, time.Duration(0)
 	if v.over != nil && v.where != noStore {
-		calls /= 4 // slow, and not in a target
+		calls /= 4 // this variant is slow, and no target needs it
 		deadline = 30 * time.Second
 	}
 	address, stop, err := serve(operator, deadline)
@@ -175,7 +175,7 @@ func dial(address string) (*caller, error) {
 	return &caller{Conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-// post sends a body as JSON and reads the answer. An error status is an error.
+// post sends a body as JSON and reads the answer. It returns an error for an error status.
 func (c *caller) post(path, key, once string, body []byte) error {
 	headers := "Authorization: Bearer " + key + "\r\n"
 	if once != "" {

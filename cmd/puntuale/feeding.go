@@ -28,7 +28,7 @@ func (s *server) startFeeding(cfg serverConfig) {
 
 var _ puntuale.CampaignFeeder = (*store.Store)(nil)
 
-// stop ends the feeding after the current transaction. On a nil feeding it does nothing.
+// stop ends the feeding after the current transaction. The receiver may be nil.
 func (f *feeding) stop() {
 	if f == nil {
 		return

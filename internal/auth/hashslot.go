@@ -27,7 +27,7 @@ func KnownAs(name string) HashCaller { return HashCaller{name, true} }
 // UnknownCallerAt is an unknown caller at an address. An IPv6 network of 64 bits, which one household has, counts as one address.
 func UnknownCallerAt(a netip.Addr) HashCaller { return HashCaller{Network(a), false} }
 
-// Network is what counts as one address: of IPv6 the first 64 bits.
+// Network is what counts as one address: of an IPv6 address the first 64 bits.
 func Network(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {
@@ -49,15 +49,15 @@ const (
 
 const faultSigninTooMany puntuale.ReasonCode = "signin.too_many"
 
-// errFull is the answer when the queue has no place left.
+// errFull is the answer when the queue is full.
 var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultSigninTooMany), RetryAfter: retryAfter}
 
 // Queue gives slots for hashing passwords. It is safe for concurrent use.
 type Queue struct {
 	mu     sync.Mutex
-	free   int // places where nobody hashes
+	free   int // slots that are free
 	queues [2]hashQueue
-	next   int // the lane that is served next where both wait
+	next   int // the queue that is served next if both have waiters
 }
 
 const (
@@ -80,7 +80,7 @@ func NewQueue(places int) *Queue {
 type hashQueue struct {
 	most, mostOfOne int
 	waiting         int
-	order           []string // askers with somebody waiting, the next one first
+	order           []string // callers with waiters, the next one first
 	of              map[string][]*waiter
 }
 

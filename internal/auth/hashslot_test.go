@@ -18,7 +18,7 @@ func unknownCaller(i int) auth.HashCaller {
 	return auth.UnknownCallerAt(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}))
 }
 
-// line is a queue with one place, which is taken, and what became of those who came after.
+// line is a queue with one slot, which is taken, and the results of all later callers.
 type line struct {
 	t     *testing.T
 	queue *auth.Queue
@@ -40,7 +40,7 @@ func newLine(t *testing.T) *line {
 	return l
 }
 
-// come lets somebody enter, and waits until it waits or is refused.
+// come lets a caller enter, and returns once the caller waits or is refused.
 func (l *line) come(ctx context.Context, name string, a auth.HashCaller) {
 	l.t.Helper()
 	go func() {
@@ -60,8 +60,8 @@ func (l *line) come(ctx context.Context, name string, a auth.HashCaller) {
 	synctest.Wait()
 }
 
-// TestHashSlots: askers take turns, so a flood from one address makes others wait for one turn, and people who are known
-// alternate with strangers.
+// TestHashSlots: callers are served in rotation, so a flood from one address delays others by one hash. Known callers
+// alternate with unknown ones.
 func TestHashSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,8 @@ func TestHashSlots(t *testing.T) {
 	})
 }
 
-// TestHashSlotsAreBounded: one address fills its share only, and gives way to others where all places are taken.
+// TestHashSlotsAreBounded: one address fills only its own part of the queue. It loses places to others when the queue
+// is full.
 func TestHashSlotsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestHashSlotsAreBounded(t *testing.T) {
 		if !slices.Equal(l.refused, []string{"a8"}) {
 			t.Fatalf("refused of one address: %v", l.refused)
 		}
-		for i := range 24 { // all places are taken
+		for i := range 24 { // the queue is full
 			l.come(t.Context(), fmt.Sprint("b", i), unknownCaller(2+i/8))
 		}
 		l.come(t.Context(), "late", unknownCaller(9))
@@ -103,7 +104,7 @@ func TestHashSlotsAreBounded(t *testing.T) {
 		if len(l.served) != 33 || !slices.Contains(l.served, "late") || !slices.Contains(l.served, "known") {
 			t.Errorf("served %d: %v", len(l.served), l.served)
 		}
-		leave, err := l.queue.Enter(t.Context(), unknownCaller(1)) // everything was given back
+		leave, err := l.queue.Enter(t.Context(), unknownCaller(1)) // all slots were given back
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,7 @@ func TestHashSlotsAreBounded(t *testing.T) {
 	})
 }
 
-// TestHashSlotGivenUp: a waiter that goes away frees its place.
+// TestHashSlotGivenUp: a waiter that gives up leaves the queue.
 func TestHashSlotGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

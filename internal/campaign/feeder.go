@@ -18,10 +18,10 @@ type Config struct {
 		Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error)
 	}
 	Tenant func(puntuale.ClientID) Tenant
-	// Bound returns how many rows the next chunk may have: one for each run and one for each message. While calls arrive the
-	// room is smaller, and the feeder rests after each chunk.
+	// Bound returns how many rows the next chunk may have: one for each run and one for each message. While calls
+	// arrive the bound is smaller, and the feeder rests after each chunk.
 	Bound  func() (rows int, calls bool)
-	Node   func() puntuale.NodeID // that owns the sessions here; 0: none
+	Node   func() puntuale.NodeID // returns this node's id; 0: the node owns no sessions
 	Wakeup puntuale.Wakeup
 	Clock  clock.Clock
 	Logger *slog.Logger
@@ -44,18 +44,18 @@ type Feeder struct {
 // feedState is what the feeder remembers of a campaign between two rounds. The store checks all of it again.
 type feedState struct {
 	plan     *Plan
-	begun    time.Time // the campaign's start: another one, another plan
-	moved    int64     // with resuming: the place to go on behind
-	finished time.Time // when it was last asked whether all ended
+	begun    time.Time // the campaign's start; after another start the plan is made anew
+	moved    int64     // while resuming: the last message that was moved
+	finished time.Time // when the feeder last asked whether all messages ended
 	canary   time.Time // when the first recipients were all fed
-	holds    bool      // the others wait for them
+	holds    bool      // the other recipients wait for the canary
 }
 
 const (
-	feedWithin = 100 * time.Millisecond // of one campaign, before the others have theirs
+	feedWithin = 100 * time.Millisecond // how long one campaign is worked on before the next one
 	feedEvery  = 200 * time.Millisecond // between two rounds while some campaign runs
 	idleEvery  = 500 * time.Millisecond // between two looks for campaigns
-	feedRest   = 4                      // times as long as a chunk took, while calls arrive
+	feedRest   = 4                      // while calls arrive, a rest is this many times as long as the chunk took
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
 )
@@ -198,7 +198,7 @@ func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 var errMoved = errors.New("the campaign was moved on, or paused")
 
 // store stores a chunk, and tells the session's dispatcher when its first message is due. While calls arrive it rests
-// afterwards: a call that finds a chunk at work waits for its end.
+// afterwards: a call that arrives during a chunk waits for the chunk's end.
 func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntuale.SessionID, chunk puntuale.FeedChunk) error {
 	begun := f.Clock.Now()
 	stored, err := f.Store.Feed(ctx, node, chunk)
@@ -247,7 +247,7 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 			return chunk, err
 		}
 	}
-	return f.plan(c, x, rows, contacts, now), nil // without rows when the next one's moment is too far ahead
+	return f.plan(c, x, rows, contacts, now), nil // the chunk has no rows when the next moment is too far ahead
 }
 
 // passed moves the campaign's cursor behind a chunk.
@@ -260,7 +260,7 @@ func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.F
 	}
 	c.Feed.Place, c.Feed.Next = chunk.To.Place, chunk.To.Next
 	c.Feed.Waiting, c.Feed.Fed, c.Feed.Refused = c.Feed.Waiting-planned, c.Feed.Fed+planned-refused, c.Feed.Refused+refused
-	x.holds = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // until somebody has looked at them
+	x.holds = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // until a person has looked at the canary
 }
 
 // firstDue is when the first message of a chunk is due; zero: it has none.
@@ -275,7 +275,7 @@ func firstDue(chunk puntuale.FeedChunk) (first time.Time) {
 	return first
 }
 
-// plan plans as many of the rows as have their moment soon.
+// plan plans the rows whose moment comes soon.
 func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Recipient, contacts map[string]puntuale.KnownPerson, now time.Time) puntuale.FeedChunk {
 	p := x.plan
 	pacer := NewPacer(c.Feed.Next, p.frozen.PerMinute, c.Draft.Window, p.zone)
@@ -286,7 +286,7 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Rec
 			break
 		}
 		r := puntuale.FedRecipient{Recipient: rows[i]}
-		built, reason, value := p.Build(&rows[i], at, rand.Uint64()|1) //nolint:gosec // spreads load, guards nothing
+		built, reason, value := p.Build(&rows[i], at, rand.Uint64()|1) //nolint:gosec // the random number only spreads load
 		switch {
 		case !opens:
 			r.Reason = puntuale.RefusedPast
@@ -360,7 +360,7 @@ func (f *Feeder) pause(ctx context.Context, c *puntuale.FedCampaign, reason stri
 	return err
 }
 
-// finish ends a campaign when all that it fed ended. It asks once a second.
+// finish ends a campaign when all its messages ended. It asks the store once a second.
 func (f *Feeder) finish(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState, now time.Time) error {
 	if now.Before(x.finished.Add(endsEvery)) && !now.Before(x.finished) {
 		return nil

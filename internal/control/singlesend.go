@@ -89,7 +89,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 	}
 	p.Plan, err = plan.Build(plan.Input{
 		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
-		Now: now, Seed: rand.Uint64() | 1, Media: c.control.media, //nolint:gosec // spreads load, guards nothing
+		Now: now, Seed: rand.Uint64() | 1, Media: c.control.media, //nolint:gosec // the random number only spreads load
 	})
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid && err != nil {
 		return planned{}, fmt.Errorf("plan a single send: %w", err)

@@ -82,7 +82,7 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 		return startedBefore(err)
 	}
 	now := c.control.clock.Now()
-	p, err := c.plan(ctx, sequence, call, now, rand.Uint64()|1) //nolint:gosec // spreads load, guards nothing
+	p, err := c.plan(ctx, sequence, call, now, rand.Uint64()|1) //nolint:gosec // the random number only spreads load
 	if err != nil {
 		return Started{}, err
 	}

@@ -20,7 +20,7 @@ const (
 	faultTemplateValueTooLong puntuale.ReasonCode = "template.value_too_long"
 )
 
-// Shapes that Meta gives to the names of templates, of their places and of languages.
+// These are the forms that Meta requires for the names of templates, placeholders and languages.
 var (
 	approvedName        = regexp.MustCompile(`^[a-z0-9_]{1,512}$`)
 	approvedPlaceholder = regexp.MustCompile(`^[a-z0-9_]{1,100}$`)

@@ -96,7 +96,7 @@ func CheckContent(location string, step puntuale.Step, extensions ...string) []p
 type checker struct {
 	extensions []string
 	where      string // the present step
-	alone      bool   // the content is no step's, and names no template
+	alone      bool   // the content belongs to no step, and names no template
 	faults     []puntuale.Fault
 }
 
@@ -132,7 +132,7 @@ func (c *checker) content(step *puntuale.Step) {
 	hasMedia, hasLocation := !isBlank(step.Media), step.Latitude != nil || step.Longitude != nil
 	fixedMedia := hasMedia && !strings.Contains(step.Media, "{{")
 	c.template("text", step.Text, textLimit(fixedMedia))
-	if fixedMedia { // its length is looked at with the address as a whole
+	if fixedMedia { // its length is checked with the whole address
 		c.template("media", step.Media, puntuale.MaxRawText)
 	} else {
 		c.template("media", step.Media, puntuale.MaxURL)
