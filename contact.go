@@ -124,7 +124,7 @@ type ContactPatch struct {
 type ContactFilter struct {
 	Tag    string
 	Phone  string   // a whole number; with "*" at its end, the beginning of one
-	Name   string   // words, each the beginning of a word of the name; case and accents do not matter
+	Name   string   // words; each must begin a word of the name; case and accents do not matter
 	Filled string   // a field that has a value
 	Any    []string // tags, of which one is enough
 }

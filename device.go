@@ -60,7 +60,7 @@ type HeldMessage struct {
 type DeviceTake struct {
 	Device  DeviceID
 	Session SessionID
-	ID      string    // the device's own id of the call; repeated, it gives the same messages as far as they are still held
+	ID      string    // the device's own id for this call; repeated, it gives the same messages as far as they are still held
 	Message MessageID // 0: the first that are due
 	Most    int
 	Until   time.Time // of the hold

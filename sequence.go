@@ -22,7 +22,7 @@ const (
 // Sequence is an ordered list of steps aimed at one recipient at a time. Its parametric fields are exactly the fields that its steps name.
 type Sequence struct {
 	ID          SequenceID
-	Name        string    // need not be unique
+	Name        string    // do not need to be unique
 	Session     SessionID // 0: the client's default session, looked up at start
 	IfRunning   IfRunning
 	StopOnReply bool

@@ -143,7 +143,7 @@ func (w *Window) Opened(t time.Time, loc *time.Location) Date {
 	from, _ := w.hours()
 	hour, minute, _ := t.Clock()
 	if int64(60*hour+minute)*microMinute < from {
-		return day.AddDays(-1) // the night of the day before
+		return day.AddDays(-1) // the window began on the day before
 	}
 	return day
 }

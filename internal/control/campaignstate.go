@@ -8,7 +8,8 @@ import (
 	"puntuale"
 )
 
-// PauseCampaign has nothing more of a campaign leave. It returns once nothing more is claimed. Codes: not_found, conflict.
+// PauseCampaign stops all messages of a campaign from leaving. It returns once no message can be claimed any more.
+// Codes: not_found, conflict.
 func (c *Client) PauseCampaign(ctx context.Context, id string) (Campaign, error) {
 	return c.changeCampaign(ctx, id, puntuale.CampaignPaused, puntuale.CampaignRunning, puntuale.CampaignResuming)
 }

@@ -1,6 +1,7 @@
-// Package control is what people and programs may ask of the service, a noun a file. It checks a request as a whole,
-// naming every fault at once, asks the planner and the store, and hints at the dispatcher. It knows nothing of HTTP;
-// the locations in its faults ("body.phone", "query.timezone", "path.id_sequenza") are names that its callers share.
+// Package control does what people and programs may ask of the service, with one file for each noun. It checks a
+// request as a whole, names every fault at once, asks the planner and the store, and wakes the dispatcher. It knows
+// nothing of HTTP; the locations in its faults ("body.phone", "query.timezone", "path.id_sequenza") are names that its
+// callers share.
 package control
 
 import (
@@ -30,8 +31,9 @@ type Config struct {
 	// Links reports whether this build can link a session; nil: none can.
 	Links func(puntuale.Session) bool
 	Media []string    // extensions a media URL may have, without dot; nil: the planner's own list
-	Vault *auth.Vault // nil: nothing that needs sealing may be asked
-	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
+	Vault *auth.Vault // nil: calls that need sealing are not possible
+	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": it
+	// is not set.
 	Public string
 	// UncertainAfter is after how long an uncertain attempt is given up, as in the dispatcher; 0: 24 hours.
 	UncertainAfter time.Duration
@@ -102,7 +104,7 @@ func New(cfg Config) *Control {
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener,
-		lists: listSettings{newUploads(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // calls and messages keep the other processors
+		lists: listSettings{newUploads(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors are left for calls and messages
 	}
 	if c.devices.reported == nil {
 		c.devices.reported = func(string) {}
@@ -120,7 +122,7 @@ func New(cfg Config) *Control {
 	return c
 }
 
-// Public is the address under which the internet reaches the service, without a slash at its end; "" where nobody said.
+// Public is the address under which the internet reaches the service, without a slash at its end; "" if it is not set.
 func (c *Control) Public() string { return c.sessions.public }
 
 // Now is the moment by the service's clock.

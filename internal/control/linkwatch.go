@@ -41,7 +41,7 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 		looked = w.looked
 		f.mu.Unlock()
 		if !there {
-			return c.Session(ctx, id) // it is gone, which this says
+			return c.Session(ctx, id) // the session is gone; this call returns that error
 		}
 		s = c.stateOf(row)
 	}

@@ -21,7 +21,7 @@ type SessionChange struct {
 	Faults []puntuale.Fault   // found by the caller in the request itself
 }
 
-// on returns a pace after the change.
+// on applies the change to a pace and returns the result.
 func (r *PaceChange) on(p puntuale.Pace, f *request.Faults) puntuale.Pace {
 	if r == nil {
 		return p

@@ -17,7 +17,7 @@ import (
 type Sequence struct {
 	puntuale.Sequence
 	Fields   []puntuale.Field
-	Warnings []Warning // of one sequence that was asked for, made or replaced; not in lists
+	Warnings []Warning // only for a single sequence: read, created or replaced; not in lists
 }
 
 // NewSequence is a request to create a sequence, or to replace one as a whole.
@@ -28,7 +28,7 @@ type NewSequence struct {
 	StopOnReply bool
 	Purpose     string // service or marketing; "" is service
 	Steps       []puntuale.Step
-	Known       []puntuale.Version // of a replacement: the stored one's version must be one of these; none: any
+	Known       []puntuale.Version // for a replacement: the stored version must be one of these; none: any
 	Faults      []puntuale.Fault   // found by the caller in the request itself
 }
 

@@ -14,11 +14,11 @@ type Session struct {
 	puntuale.Session
 	State  puntuale.LinkState    // never LinkAsCreated
 	Number string                // "+…", the linked one; "" when it is not known
-	Detail puntuale.Reason       // why it is in this state; mostly zero
+	Detail puntuale.Reason       // why it is in this state; often zero
 	Code   *puntuale.PairingCode // while pairing, and a code can be shown
 	Until  time.Time             // of Code, or of Condition
 	puntuale.Condition
-	Limited time.Time       // until then only those are written to who know the number; zero: everybody
+	Limited time.Time       // until then the session sends nothing to cold contacts; zero: no limit
 	Hint    puntuale.Reason // what to do
 	// WebhookPath is the path to which the network must report, below the service's address; "" for sessions without a webhook. Webhook is
 	// the whole address, "" if the service's address is not set.
@@ -188,9 +188,9 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	err = remove()
 	switch {
 	case puntuale.CodeOf(err) != puntuale.CodeBusy:
-	case found.ByDevice(): // no node sends for it: what looks so was left by devices
+	case found.ByDevice(): // no node sends for it; devices left these attempts in flight
 		err = c.removeQuiet(ctx, found.ID, remove)
-	case c.control.vault != nil: // something is just being sent
+	case c.control.vault != nil: // a message is in flight
 		err = c.drained(ctx, found.ID, func() error { return c.removeQuiet(ctx, found.ID, remove) })
 	}
 	if err != nil {

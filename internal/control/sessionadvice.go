@@ -24,7 +24,7 @@ const (
 	adviceOnline        puntuale.ReasonCode = "hint.online"
 )
 
-// wakeup gives the advice about a session, for every state. It is the same for programs and pages.
+// advice returns what a person can do about a session, for every state. It is the same for programs and pages.
 func (s Session) advice() puntuale.ReasonCode {
 	switch s.Condition {
 	case puntuale.Connecting:

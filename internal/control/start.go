@@ -23,9 +23,9 @@ type StartCall struct {
 	Timezone  string                     // from the query; "" for the body's
 	BodyZone  string                     // from the body; "" for the client's
 	IfRunning string                     // "" for the sequence's
-	Body      []byte                     // byte for byte, kept as richiesta
+	Body      []byte                     // the raw body, stored as "richiesta"
 
-	Faults []puntuale.Fault // found by the caller in the request itself, answered together with the others
+	Faults []puntuale.Fault // faults that the caller already found; they are answered together with the others
 
 	// Scope and Key identify repeats of the call, which get the first answer. Key "" is none. Scope is "POST /api/start/12".
 	Scope, Key string
@@ -86,7 +86,7 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	if clash != nil { // a conflict comes after all that is wrong with the request itself
+	if clash != nil { // faults of the request come before a conflict
 		return Started{}, clash
 	}
 	return c.start(ctx, p, call.Body, once, now)
@@ -209,7 +209,7 @@ func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time
 		return startInfo{}, err
 	}
 	info := startInfo{filled[0], session, purposes}
-	c.control.cache.keepStart(key, info, now) // it was read after the revision was, and that is what is proven
+	c.control.cache.keepStart(key, info, now) // the data were read after the revision, so they are at least as new
 	return info, nil
 }
 

@@ -19,7 +19,7 @@ import (
 // hostile workbook up to two minutes of one processor.
 const (
 	mostUploads        = 16
-	mostPartnerUploads = mostUploads / 2 // so that no partner's clients take all
+	mostPartnerUploads = mostUploads / 2 // so that the clients of one partner cannot take all
 	uploadWaits        = 5 * time.Minute // for a processor
 	uploadRetry        = 10 * time.Second
 )
@@ -106,8 +106,8 @@ func (u *upload) end() {
 	}
 }
 
-// uploadReader waits for a processor once a whole workbook has come: it is unpacked only then. A CSV list is read while it arrives, and
-// does not wait.
+// uploadReader waits for a processor once a whole workbook has arrived, because the workbook is unpacked only then. A
+// CSV list is read while it arrives, and does not wait.
 type uploadReader struct {
 	*upload
 	ctx   context.Context //nolint:containedctx // it lives as long as one call
@@ -128,7 +128,7 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 			return n, waited
 		}
 	}
-	return n, err //nolint:wrapcheck // it is the reader's own
+	return n, err //nolint:wrapcheck // the reader's own error
 }
 
 // mappingFault is a fault of the mapping that a caller gave.

@@ -51,9 +51,9 @@ var validityLimits = map[puntuale.Unit]int{
 
 const unitWords = "seconds, minutes, hours, days, weeks, months"
 
-// Check returns everything that is wrong with a sequence as written, independent of any start. Faults are located as in the body of the
-// request ("body.steps[2].timing.at"). Without faults, [Build] takes it. extensions are the allowed extensions of media files; none means
-// DefaultMediaExtensions.
+// Check returns everything that is wrong with a sequence as written, independent of any start. Faults are located as in
+// the body of the request ("body.steps[2].timing.at"). If there are no faults, [Build] accepts the sequence. extensions
+// are the allowed extensions of media files; none means DefaultMediaExtensions.
 //
 // Check is for sequences that are about to be stored, and may become stricter later. Build plans stored sequences without it. So a step
 // before the start, which was once allowed, still has its moment in the past.
@@ -198,7 +198,7 @@ func (c *checker) location(step *puntuale.Step) {
 		switch {
 		case value == nil:
 			c.at(part, faultSequenceLatitudeAndLongitude, nil)
-		case !(*value >= -limit && *value <= limit): // not a number fails too
+		case !(*value >= -limit && *value <= limit): // NaN fails, too
 			c.at(part, faultSequenceDegrees, *value, fmt.Sprint(-limit), fmt.Sprint(limit))
 		}
 	}

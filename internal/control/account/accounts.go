@@ -12,17 +12,18 @@ import (
 
 // Config is what [Accounts] need. Control, Tenants, Partners and Clock must be set.
 type Config struct {
-	Control  *control.Control // whose clients are reached
+	Control  *control.Control // reaches the clients
 	Tenants  puntuale.TenantStore
 	Partners puntuale.PartnerStore
 	Clock    clock.Clock
 	Wakeup   puntuale.Wakeup // nil: nobody listens
 	Sandbox  bool            // a new client's first session is a sandbox, unless the call says otherwise
-	Vault    *auth.Vault     // nil: nobody signs in, and no host name is proven
-	SignIn   SignInStores    // needed where somebody signs in, with the vault
-	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
+	Vault    *auth.Vault     // nil: there are no sign-ins and no proofs of host names
+	SignIn   SignInStores    // needed, like the vault, if people sign in
+	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": it
+	// is not set.
 	Public   string
-	Resolver Resolver // proves partners' host names; needed where somebody signs in
+	Resolver Resolver // proves partners' host names; needed if people sign in
 }
 
 // SignInStores are the parts of the store for signing in. All fields are set, or none.

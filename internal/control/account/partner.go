@@ -126,7 +126,7 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	return accounts, f.Err()
 }
 
-// number returns an id as a number, and any other text unchanged.
+// number returns a valid id as a number, and any other text unchanged.
 func number(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n

@@ -24,8 +24,8 @@ const (
 	triesOfHost    = 20 // questions to DNS
 )
 
-// Where the partner is not known, several of its logins may have the same e-mail. At most so many passwords are compared. At least
-// leastChecks are compared, so that the time of an answer does not show whether a login exists.
+// If the partner is not known, several logins may have the same e-mail. At most mostChecks passwords are compared. At
+// least leastChecks are compared, so that the time of an answer does not show whether a login exists.
 const (
 	mostChecks  = 8
 	leastChecks = 2
@@ -36,7 +36,7 @@ var ErrWeak = errors.New("the password is too easy to guess")
 
 // SignIn is an attempt to sign in.
 type SignIn struct {
-	Partner  puntuale.PartnerID // whose page it was; 0: not known
+	Partner  puntuale.PartnerID // the partner whose page was used; 0: not known
 	Email    string
 	Password string
 	Address  netip.Addr
@@ -47,8 +47,8 @@ type SignIn struct {
 type attempt struct {
 	asker    auth.HashCaller
 	tries    []puntuale.SignInAttempt
-	forget   []string // marks that a success ends
-	giveBack []string // marks that a success takes one attempt from
+	forget   []string // marks whose count a success ends
+	giveBack []string // marks whose count a success lowers by one
 }
 
 // attempt counts by account and address. If one of the users signed in at the browser before, it counts only by that user and browser.
@@ -69,9 +69,10 @@ const (
 	faultSigninWrong            puntuale.ReasonCode = "signin.wrong"
 )
 
-// SignIn returns the users who have this e-mail and password. That is usually one, or several if more than one partner has the e-mail, but
-// never none. It takes the same time for an e-mail that nobody has. Codes: unauthorized, the same for each reason. rate_limited, with the
-// time to wait, after too many attempts or while too many others sign in. forbidden, with [ErrWeak].
+// SignIn returns the users who have this e-mail and password. That is usually one, or several if more than one partner
+// has the e-mail, but never none. It takes the same time for an unknown e-mail. Codes: unauthorized, the same for each
+// reason. rate_limited, with the time to wait, after too many attempts or while too many others sign in. forbidden,
+// with [ErrWeak].
 func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	r.Email = strings.TrimSpace(r.Email)
 	var users []puntuale.User
@@ -117,7 +118,8 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 // kept reports whether every database can hold the text. PostgreSQL refuses a query with other texts.
 func kept(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// stillFitting reads the users whose password was right again. It leaves out users who were removed or changed the password meanwhile.
+// stillFitting reads again the users whose password was right. It leaves out users who were removed or changed the
+// password meanwhile.
 func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
 	for _, u := range compared {
 		user, host, err := c.signIns.Users.UserByID(ctx, u.ID)
@@ -158,7 +160,8 @@ func (c *Accounts) checks(partner puntuale.PartnerID) int {
 	return leastChecks
 }
 
-// nobodysHash is the hash of a random text that nobody knows, with the parameters of every other.
+// nobodysHash is the hash of an unknown random text, with the usual parameters. It makes a check without users take the
+// same time.
 const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$NlMdYPsXGbBxQJrqQKqCMA$7Ku8mXHqYVFGlKsUYmQ3bnRkLWuRgqJ0wzXv3LZ1l6Y"
 
 // clipped bounds the length of the text that is hashed.
@@ -185,7 +188,8 @@ func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.H
 	return c.signIns.Users.HostNamed(ctx, name)
 }
 
-// Logo returns a partner's logo and its media type, nil when there is none: everybody who opens the login page sees it.
+// Logo returns a partner's logo and its media type, nil when there is none: everybody who opens the sign-in page sees
+// it.
 func (c *Accounts) Logo(ctx context.Context, partner puntuale.PartnerID) ([]byte, string, error) {
 	return c.tenants.Partner(partner).Logo(ctx)
 }
@@ -195,7 +199,8 @@ func (c *Accounts) Brand(ctx context.Context, partner puntuale.PartnerID) (puntu
 	return c.tenants.Partner(partner).Host(ctx)
 }
 
-// sealedVisit is the purpose under which visits are sealed: a second factor's secret is in them while it is set up.
+// sealedVisit is the purpose under which visits are sealed: while a user sets up a second factor, the visit holds its
+// secret.
 const sealedVisit = "visit"
 
 // Visit returns the visit of a browser, by the hash of the browser's cookie. A visit that cannot be opened, for example after the
