@@ -24,7 +24,7 @@ type Key struct {
 	Prefix  string // its first characters, to recognise it by
 	Hash    KeyHash
 	Created time.Time
-	Expires time.Time // end of the grace period after a rotation; zero: none
+	Expires time.Time // the end of the grace period after a rotation; zero: none
 }
 
 // Principal is who a valid key belongs to. With ClientSide and DeviceSide, Client holds the account.

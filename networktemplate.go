@@ -15,18 +15,18 @@ type NetworkTemplate struct {
 	ID       string // the network's
 	Status   TemplateStatus
 	Category string // MARKETING, UTILITY, AUTHENTICATION
-	Quality  string // GREEN, YELLOW, RED, UNKNOWN; "" while nobody said
-	Reason   string // the network's word why it is in this state; mostly ""
-	Named    bool   // its places have names; else they are numbered
+	Quality  string // GREEN, YELLOW, RED, UNKNOWN; "": unknown
+	Reason   string // the network's code of why it is in this state; often ""
+	Named    bool   // its placeholders have names; otherwise numbers
 	Parts    []TemplatePart
-	Changed  time.Time // when the state was last heard of
+	Changed  time.Time // when the network last reported the state
 }
 
 // TemplatePart is one part of a template: HEADER, BODY, FOOTER or BUTTONS. The JSON form is what stores keep.
 type TemplatePart struct {
 	Kind    string           `json:"type"`
 	Format  string           `json:"format,omitempty"` // of a header: TEXT, IMAGE, VIDEO, DOCUMENT, LOCATION
-	Text    string           `json:"text,omitempty"`   // with its places as {{1}} or {{name}}
+	Text    string           `json:"text,omitempty"`   // with its placeholders as {{1}} or {{name}}
 	Buttons []TemplateButton `json:"buttons,omitempty"`
 }
 
@@ -34,10 +34,10 @@ type TemplatePart struct {
 type TemplateButton struct {
 	Kind string `json:"type"` // QUICK_REPLY, URL, PHONE_NUMBER, COPY_CODE and others
 	Text string `json:"text,omitempty"`
-	URL  string `json:"url,omitempty"` // with {{1}} where its end changes
+	URL  string `json:"url,omitempty"` // with {{1}} at its variable end
 }
 
-// TemplateStatus is how far a template is from being used, in the network's words.
+// TemplateStatus is the network's status of a template, in the network's words.
 type TemplateStatus string
 
 const (
@@ -50,19 +50,19 @@ const (
 	TemplateDeleted  TemplateStatus = "DELETED"
 	TemplateDeleting TemplateStatus = "PENDING_DELETION"
 	TemplateOverMost TemplateStatus = "LIMIT_EXCEEDED"
-	TemplateUnknown  TemplateStatus = "UNKNOWN" // ours: something was told of it, but not this
+	TemplateUnknown  TemplateStatus = "UNKNOWN" // our own word: the network reported the template, but not its status
 )
 
 // TemplateUse is what a template's status allows.
 type TemplateUse int8
 
 const (
-	TemplateUsable   TemplateUse = iota // also of states that nobody knows: the network decides
-	TemplateWaits                       // it may be usable again by itself: messages wait
-	TemplateUnusable                    // it will not: messages fail
+	TemplateUsable   TemplateUse = iota // also for unknown states: the network decides
+	TemplateWaits                       // it may become usable again without a change: messages wait
+	TemplateUnusable                    // it stays unusable: messages fail
 )
 
-// Use says what a status allows and, where it is not to be used, why.
+// Use says what a status allows, and why the template cannot be used.
 func (s TemplateStatus) Use() (TemplateUse, Reason) {
 	switch s {
 	case TemplatePaused:
@@ -108,7 +108,7 @@ func (t NetworkTemplate) Part(kind string) TemplatePart {
 	return TemplatePart{}
 }
 
-// Placeholders are what has to be filled in, in their order and each once: "1", "2" or names.
+// Placeholders returns what the sender must fill in, in order and each once: "1", "2" or names.
 func (p TemplatePart) Placeholders() (all []string) { return placeholdersOf(p.Text) }
 
 // Open reports whether the sender fills in the end of the button's address, its code or its payload.
@@ -140,9 +140,9 @@ type TemplateEvent struct {
 // NetworkTemplates is what is known of all templates of a session's business.
 type NetworkTemplates struct {
 	Number  string    // the network's id of the session's number; "" while it has no keys, or its node has not seen them
-	Account string    // "" while nobody said which business it is
+	Account string    // "": unknown which business it is
 	Synced  time.Time // when the list was last read; zero: never
-	Problem Reason    // why it could not be read last time; zero if it could
+	Problem Reason    // why the last reading failed; zero if it succeeded
 }
 
 // NetworkTemplateStore keeps what the network tells of templates. The connector notes a session's business. The store keeps a business's

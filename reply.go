@@ -41,7 +41,7 @@ func LocationText(name, address string, latitude, longitude float64) string {
 	return strings.Join(slices.DeleteFunc([]string{name, address, degrees}, func(line string) bool { return line == "" }), "\n")
 }
 
-// ReplyWindow is how far back a run counts as what a reply answers, and a person as written to.
+// ReplyWindow is how long after a run a reply counts as an answer to it, and the person counts as a recipient.
 const ReplyWindow = 30 * 24 * time.Hour
 
 // ReplyMedia is a file that came with a reply. The file stays with its network until somebody opens it. The JSON form is
@@ -62,8 +62,8 @@ type ReplyFile struct {
 
 // MediaOpener opens the files that came with replies.
 type MediaOpener interface {
-	// OpenMedia fetches the file from the network of the session. Codes: gone (the network has it no more, or never told how
-	// to fetch it), unavailable (for now), too_large, overloaded.
+	// OpenMedia fetches the file from the network of the session. Codes: gone (the network no longer has it, or never
+	// said how to fetch it), unavailable (for now), too_large, overloaded.
 	OpenMedia(ctx context.Context, s Session, m ReplyMedia) (*ReplyFile, error)
 }
 

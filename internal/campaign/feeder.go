@@ -45,7 +45,7 @@ type Feeder struct {
 type feedState struct {
 	plan     *Plan
 	begun    time.Time // the campaign's start; after another start the plan is made anew
-	moved    int64     // while resuming: the last message that was moved
+	moved    int64     // while resuming: the last recipient whose messages were moved
 	finished time.Time // when the feeder last asked whether all messages ended
 	canary   time.Time // when the first recipients were all fed
 	holds    bool      // the other recipients wait for the canary

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Person is a person about whom a client has data.
+// Person is a person whose data a client has.
 type Person struct {
 	c     *Client
 	phone string

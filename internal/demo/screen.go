@@ -34,7 +34,7 @@ func NewScreen(w io.Writer, color bool, zone *time.Location, now func() time.Tim
 // screenWidth is where texts break, in characters.
 const screenWidth = 92
 
-// quiet is the colour of less important text, strong that of important text.
+// quiet is the colour of less important text, strong is the colour of important text.
 const (
 	styleQuiet  = "2"
 	styleStrong = "1"

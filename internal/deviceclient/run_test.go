@@ -281,8 +281,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestStopped: a device that is told to stop lets its command end, and gives back all other messages, also those of a
-// take whose answer was lost.
+// TestStopped: a device that must stop lets its command end. It gives back all other messages, also those of a take
+// whose answer was lost.
 func TestStopped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
