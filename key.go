@@ -17,7 +17,7 @@ const MaxPartnerKeys = 20
 // KeyHash is the SHA-256 of an API key; the key itself is never stored.
 type KeyHash [32]byte
 
-// Key is what is kept of an API key.
+// Key is the stored data of an API key.
 type Key struct {
 	ID      KeyID
 	Name    string

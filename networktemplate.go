@@ -137,7 +137,7 @@ type TemplateEvent struct {
 	At       time.Time
 }
 
-// NetworkTemplates is what is known of all templates of a session's business.
+// NetworkTemplates has the known templates of a session's business.
 type NetworkTemplates struct {
 	Number  string    // the network's id of the session's number; "" while it has no keys, or its node has not seen them
 	Account string    // "": unknown which business it is

@@ -37,8 +37,8 @@ type KnownPersons interface {
 	// wrote. Only the first note counts.
 	Met(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
-	// MetSince returns the moments since one at which the session got to know somebody by its own message, latest first, at
-	// most so many.
+	// MetSince returns the moments since one at which the session first wrote to a person, latest first, at most so
+	// many.
 	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, most int) ([]time.Time, error)
 
 	// SessionsThere returns which of the sessions still exist.

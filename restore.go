@@ -9,7 +9,7 @@ import (
 type RestoreResult struct {
 	Since   time.Time // the copy's moment: what happened later is not in it
 	At      time.Time // when it was restored
-	Unknown int       // messages that may have left already, about which nobody decided yet
+	Unknown int       // messages that may have left already, about which nobody has decided yet
 	Held    time.Time // since this moment no message of the client leaves, until a person releases it; zero: it is not held
 }
 

@@ -125,7 +125,7 @@ type people struct {
 	wrote   int
 }
 
-// write delivers replies at a steady rate for a while. took gets how long each delivery waited; nil: nobody asks.
+// write delivers replies at a steady rate for a while. took gets how long each delivery waited; nil: not measured.
 func (p *people) write(ctx context.Context, d time.Duration, took *delays) error {
 	open := make([]*caller, replySenders)
 	for i := range open {

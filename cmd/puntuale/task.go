@@ -36,7 +36,7 @@ const (
 	readinessEvery = 5 * time.Second
 	rememberEvery  = 10 * time.Second
 	pushEvery      = 3 * time.Second
-	failsLong      = time.Hour // a task that fails for so long needs somebody
+	failsLong      = time.Hour // a person must look at a task that fails for so long
 )
 
 // backgroundTasks returns the tasks of this server.

@@ -352,7 +352,7 @@ func (f *Feeder) pause(ctx context.Context, c *puntuale.FedCampaign, reason stri
 		From: []puntuale.CampaignState{puntuale.CampaignRunning}, To: puntuale.CampaignPaused, Reason: reason, Now: f.Clock.Now(),
 	})
 	if puntuale.CodeOf(err) == puntuale.CodeConflict {
-		return nil // somebody else changed its state
+		return nil // another call changed its state
 	}
 	if err == nil {
 		f.Logger.Warn("a campaign paused by itself", "campaign_id", int64(c.ID), "reason", reason)

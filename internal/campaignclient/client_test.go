@@ -244,7 +244,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// The refused rows are written anew each time the answer breaks off.
+// Each time the answer breaks off, the client writes the refused rows again from the beginning.
 func TestRefusedRowsBreakOff(t *testing.T) {
 	t.Parallel()
 	get := "GET /api/campaigns/7/refused"

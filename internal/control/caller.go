@@ -126,7 +126,7 @@ func (c *Client) Confirm(ctx context.Context) error {
 	return err
 }
 
-// again reads the client of the same key anew.
+// again reads the client of the same key from the store.
 func (c *Client) again(ctx context.Context) (*Client, error) {
 	caller, err := c.control.Authenticate(ctx, c.plain)
 	if err != nil {

@@ -23,7 +23,7 @@ func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error
 	return c.changeCampaign(ctx, id, puntuale.CampaignResuming, puntuale.CampaignPaused)
 }
 
-// CancelCampaign cancels what is pending of a campaign, and feeds nothing more. Codes: not_found, conflict.
+// CancelCampaign cancels the pending messages of a campaign, and ends its feeding. Codes: not_found, conflict.
 func (c *Client) CancelCampaign(ctx context.Context, id string) (Campaign, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {

@@ -47,7 +47,7 @@ type ContactChange struct {
 	Faults                 []puntuale.Fault
 }
 
-// ContactQuery asks for contacts; what is blank chooses all.
+// ContactQuery asks for contacts. A blank member does not narrow the list.
 type ContactQuery struct {
 	Tag   string
 	Phone string // a number, or with "*" at the end the beginning of a number
@@ -412,8 +412,8 @@ func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, f
 	return c.replaceRecipients(ctx, stored, rows, strings.Join(mapping, ","))
 }
 
-// checkFrom checks the tags that choose contacts as recipients; nil chooses none. There are other recipients besides.
-// It normalizes the tags to the form of stores.
+// checkFrom checks the tags that choose contacts as recipients; nil chooses none. It notes a fault if the call has tags
+// and also other recipients.
 func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 	if tags == nil {
 		return

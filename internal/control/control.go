@@ -39,14 +39,14 @@ type Config struct {
 	UncertainAfter time.Duration
 	// Reported counts the reports of devices, by verdict. It may be nil.
 	Reported      func(verdict string)
-	PushKey       string               // the installation's public key for Web Push, base64url; "": no device is told of due messages
+	PushKey       string               // the installation's public key for Web Push, base64url; "": devices get no pushes
 	Scratch       string               // the folder of lists that are being read; "": the system's
 	PlainGateways bool                 // gateways may be reached by http: the operator named their networks
 	Prices        *price.Table         // what Meta takes for messages; nil: the embedded table
-	Files         puntuale.MediaSource // answers whether an address leads to a file; nil: nobody can
-	// Take stores what the simulated network tells, as what other networks tell is stored; nil: nobody does.
+	Files         puntuale.MediaSource // checks whether an address leads to a file; nil: such checks are not possible
+	// Take stores events of the simulated network in the same way as events of other networks; nil: they are dropped.
 	Take   func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	Opener puntuale.MediaOpener // opens the files of replies; nil: nobody does
+	Opener puntuale.MediaOpener // opens the files of replies; nil: they cannot be opened
 }
 
 // Control does what clients ask. It keeps only caches, which it checks before use. Many goroutines may use it at once. What a client may
@@ -128,7 +128,8 @@ func (c *Control) Public() string { return c.sessions.public }
 // Now is the moment by the service's clock.
 func (c *Control) Now() time.Time { return c.clock.Now() }
 
-// Maintain does the work that no call does: it ends, removes and blanks what is old enough. Any number of nodes may call it, at any time.
+// Maintain does the work that belongs to no call: it ends, removes and blanks old data. Any number of nodes may call it
+// at any time.
 func (c *Control) Maintain(ctx context.Context) error {
 	now := c.clock.Now()
 	if err := c.maintenance.Maintain(ctx, now, c.keep.Before(now)); err != nil {

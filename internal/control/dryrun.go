@@ -19,7 +19,7 @@ import (
 // RehearsalCall is a request to try an unsaved sequence for a person.
 type RehearsalCall struct {
 	Sequence NewSequence
-	Phone    string            // "" for nobody in particular
+	Phone    string            // "" for no particular person
 	Fields   map[string]string // the values that a start would pass
 }
 

@@ -114,7 +114,7 @@ func (f *follows) end() chan struct{} {
 	return f.ended
 }
 
-// Stopping returns a channel that is closed when the server stops: then nobody may wait any more.
+// Stopping returns a channel that is closed when the server stops: then all waiting must end.
 func (c *Control) Stopping() <-chan struct{} {
 	f := &c.follows
 	f.mu.Lock()
@@ -133,7 +133,7 @@ func (c *Control) EndFollowing() {
 	}
 }
 
-// poll reads the version again and again, until nobody follows. While the store cannot be read, it reports no change.
+// poll reads the version repeatedly while somebody follows. While the store cannot be read, it reports no change.
 func (c *Client) poll(ctx context.Context, own *followed) {
 	f := &c.control.follows
 	for ctx.Err() == nil {

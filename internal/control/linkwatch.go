@@ -82,7 +82,8 @@ func (c *Client) leaveLinks(w *linkWatch) {
 	}
 }
 
-// pollLinks reads the client's sessions each linkEvery, until nobody waits. While the store cannot be read, it reports no change.
+// pollLinks reads the client's sessions each linkEvery while callers wait. While the store cannot be read, it reports
+// no change.
 func (c *Client) pollLinks(ctx context.Context, w *linkWatch) {
 	for c.control.clock.Sleep(ctx, linkEvery) == nil {
 		found, err := c.allSessions(ctx)

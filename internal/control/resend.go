@@ -221,7 +221,8 @@ func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (fo
 	return found, places, nil
 }
 
-// placed turns places in a list without repetitions, which the store names, into places in the request.
+// placed translates an error of the store. The store numbers a list without repetitions; the result has the positions
+// in the request.
 func placed(err error, places []int) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(e.Faults) == 0 {

@@ -204,8 +204,9 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	return nil
 }
 
-// removeQuiet removes a session of which nothing is in flight. After a server stopped or a failover, some attempts still look as if they
-// were in flight. removeQuiet gives them up, because a session that cannot send would keep them for a day.
+// removeQuiet removes a session without messages in flight. After a server stopped or a failover, some attempts still
+// look as if they were in flight. removeQuiet gives them up, because a session that cannot send would keep them for a
+// day.
 func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove func() error) error {
 	err := remove()
 	if puntuale.CodeOf(err) != puntuale.CodeBusy {

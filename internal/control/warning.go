@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Warning is what will go wrong with a step of a sequence at present. The sequence may be stored all the same.
+// Warning is a present problem of a step: its message would fail. It does not prevent that the sequence is stored.
 type Warning struct {
 	Step   int // from 0
 	Reason puntuale.Reason

@@ -56,8 +56,8 @@ func TestJournalIsRead(t *testing.T) {
 	}
 }
 
-// TestJournalStaysSmall: the journal is written anew without entries that are over. Outcomes are known for a week after
-// their report.
+// TestJournalStaysSmall: the journal is rewritten without old entries. Outcomes are known for a week after their
+// report.
 func TestJournalStaysSmall(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFake(time.Unix(1_800_000_000, 0))

@@ -58,7 +58,7 @@ func (o *Outage) Stopped() {
 }
 
 func (o *Outage) end(now time.Time, what string) {
-	o.logger.Warn(what, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // what is one of two constants
+	o.logger.Warn(what, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // the variable "what" has one of two constants
 	o.began, o.last, o.refused = time.Time{}, time.Time{}, 0
 }
 
