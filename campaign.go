@@ -351,7 +351,7 @@ type CampaignFeeder interface {
 	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false unless the campaign
 	// runs and its cursor is still where the chunk was read. It leaves out recipients that changed since. [ErrFenced]: the lease is gone.
 	Feed(ctx context.Context, node NodeID, c FeedChunk) (bool, error)
-	// Canary counts the messages of a campaign's canary by their result.
+	// Canary counts the first messages of all fed recipients of a campaign, by their state.
 	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
 	// MoveChunk moves the messages of some recipients after a cursor by the length of the pause, and returns the next cursor. At the end it
 	// returns done, and the campaign runs.
