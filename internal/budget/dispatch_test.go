@@ -16,7 +16,7 @@ import (
 // noop is a network that takes everything at once.
 type noop struct{}
 
-func (noop) Traits() puntuale.Capabilities {
+func (noop) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "noop", Slots: 1000, SendTimeout: time.Minute, Recovery: puntuale.RecoverSameID}
 }
 func (noop) Online(puntuale.SessionID) bool { return true }

@@ -20,7 +20,7 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, found ...punt
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
 	if err := f.Err(); err != nil {
-		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // which comes before what is wrong with the body
+		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // a missing sequence comes before faults of the body
 			return puntuale.StopResult{}, fmt.Errorf("read sequence %d to stop: %w", id, missing)
 		}
 		return puntuale.StopResult{}, err
@@ -47,7 +47,7 @@ func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err err
 	}
 	id, err := puntuale.ParseID[puntuale.RunID](run)
 	if err != nil {
-		return 0, nil // what is no id names no run, of which nothing is pending
+		return 0, nil // a text that is no id names no run, so nothing is pending
 	}
 	var ids []string
 	for cursor := ""; ; {
@@ -75,10 +75,10 @@ func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err err
 
 // CancelCall is a request to cancel the messages to some recipients, or all of the client's.
 type CancelCall struct {
-	Phones   []string         // none of them: nothing is cancelled, unless All
+	Phones   []string         // without phones nothing is cancelled, unless All is set
 	All      bool             // all of the client's
 	Location string           // of the list: "body.phones", "query.phones"
-	Faults   []puntuale.Fault // found by the caller in the request itself, answered together with the others
+	Faults   []puntuale.Fault // faults that the caller already found; they are answered together with the others
 }
 
 // CancelPending cancels the unsent messages, and returns their number. It passes them to took in parts of at most 1,000. It counts one call

@@ -19,7 +19,7 @@ import (
 // noop accepts everything at once.
 type noop struct{ sent atomic.Int64 }
 
-func (*noop) Traits() puntuale.Capabilities {
+func (*noop) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "noop", Slots: 1000, SendTimeout: time.Minute, Recovery: puntuale.RecoverSameID}
 }
 func (*noop) Online(puntuale.SessionID) bool { return true }

@@ -16,8 +16,8 @@ const (
 	campaignMemory = memory / 4
 )
 
-// campaignRoom is how many messages of one campaign queue may be in memory.
-func (s *scheduler) campaignRoom() int {
+// campaignMost is how many messages of one campaign queue may be in memory.
+func (s *scheduler) campaignMost() int {
 	return min(max(campaignMemory/max(1, len(s.queues)), queueLeast), campaignMost)
 }
 
@@ -67,7 +67,7 @@ func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.Que
 		}
 	}
 	if len(queues) == 1 {
-		limit = s.campaignRoom() + queues[0].campaign.inMemory
+		limit = s.campaignMost() + queues[0].campaign.inMemory
 	}
 	return from, limit
 }
@@ -83,7 +83,7 @@ func (s *scheduler) gotCampaigns(r *readResult) {
 			continue
 		}
 		count[row.Session]++
-		if q.campaign.inMemory < s.campaignRoom() || row.Intent != 0 || !q.canSend() {
+		if q.campaign.inMemory < s.campaignMost() || row.Intent != 0 || !q.canSend() {
 			s.takeRow(q, row, now)
 		}
 	}

@@ -73,7 +73,7 @@ func TestNetworksRate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			setup := func(_ *dispatch.Config, m *memory, n *network) {
-				n.traits.PerSecond = test.perSecond
+				n.capabilities.PerSecond = test.perSecond
 				m.session(7, 3, test.perMin)
 				for i := range 20 {
 					m.add(7, fmt.Sprintf("+39%d", i), time.Now())

@@ -20,7 +20,7 @@ type Config struct {
 	// and the same for as long as the session exists.
 	Connector func(puntuale.Session) puntuale.Connector
 
-	// Elsewhere gets the wakeups for sessions of other nodes, so that their [Dispatcher.Heard] gets them. It must not block. nil: no other
+	// Elsewhere gets the wakeups for sessions of other nodes, so that their [Dispatcher.TakeWakeup] gets them. It must not block. nil: no other
 	// node is told.
 	Elsewhere puntuale.Wakeup
 
@@ -231,9 +231,11 @@ func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 // at once count as one. A wakeup for a session that another node may own is passed on.
 func (d *Dispatcher) Wake(session puntuale.SessionID, due time.Time) { d.wake(session, due, true) }
 
-// Heard is Wake for a wakeup of another node. It does not pass the wakeup on. If no node has the session yet, only the node that should
+// TakeWakeup is Wake for a wakeup of another node. It does not pass the wakeup on. If no node has the session yet, only the node that should
 // have it acts. Session 0: any session may be free.
-func (d *Dispatcher) Heard(session puntuale.SessionID, due time.Time) { d.wake(session, due, false) }
+func (d *Dispatcher) TakeWakeup(session puntuale.SessionID, due time.Time) {
+	d.wake(session, due, false)
+}
 
 func (d *Dispatcher) wake(session puntuale.SessionID, due time.Time, here bool) {
 	if !due.After(d.cfg.Clock.Now().Add(d.cfg.Horizon)) { // else the poll finds it in time

@@ -397,14 +397,14 @@ func (m *memory) owner(id puntuale.SessionID) puntuale.NodeID {
 
 // network is a connector that does what the test says.
 type network struct {
-	traits  puntuale.Capabilities
-	prepare func(context.Context, puntuale.Envelope) error // nil: at once
-	send    func(context.Context, puntuale.Prepared) error // nil: accepted at once
-	online  func(puntuale.SessionID) bool                  // nil: always
-	mu      sync.Mutex
-	seen    []sighting
-	flying  map[puntuale.SessionID]int
-	highest map[puntuale.SessionID]int
+	capabilities puntuale.Capabilities
+	prepare      func(context.Context, puntuale.Envelope) error // nil: at once
+	send         func(context.Context, puntuale.Prepared) error // nil: accepted at once
+	online       func(puntuale.SessionID) bool                  // nil: always
+	mu           sync.Mutex
+	seen         []sighting
+	flying       map[puntuale.SessionID]int
+	highest      map[puntuale.SessionID]int
 }
 
 type sighting struct {
@@ -414,12 +414,12 @@ type sighting struct {
 
 func newNetwork() *network {
 	return &network{
-		traits: puntuale.Capabilities{Name: "test", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID},
-		flying: map[puntuale.SessionID]int{}, highest: map[puntuale.SessionID]int{},
+		capabilities: puntuale.Capabilities{Name: "test", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID},
+		flying:       map[puntuale.SessionID]int{}, highest: map[puntuale.SessionID]int{},
 	}
 }
 
-func (n *network) Traits() puntuale.Capabilities { return n.traits }
+func (n *network) Capabilities() puntuale.Capabilities { return n.capabilities }
 
 func (n *network) Online(s puntuale.SessionID) bool { return n.online == nil || n.online(s) }
 

@@ -45,7 +45,7 @@ func TestOrphanWithoutRepeats(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {
 		aDay(cfg)
-		n.traits.Recovery = puntuale.RecoverNone
+		n.capabilities.Recovery = puntuale.RecoverNone
 		orphaned(m, "+391")
 	}
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -119,7 +119,7 @@ func TestRepeatsEndWithValidity(t *testing.T) {
 func TestSilentConnector(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
-		n.traits.Slots, n.traits.Recovery = 1, puntuale.RecoverNone
+		n.capabilities.Slots, n.capabilities.Recovery = 1, puntuale.RecoverNone
 		n.send = func(_ context.Context, p puntuale.Prepared) error {
 			if p.To == "+391" {
 				time.Sleep(time.Minute)
@@ -469,7 +469,7 @@ func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, n := newMemory(), newNetwork()
 		m.session(1, 1, 0)
-		n.traits.Slots = 5
+		n.capabilities.Slots = 5
 		n.send = func(context.Context, puntuale.Prepared) error { time.Sleep(3 * time.Second); return nil }
 		for i := range 20 {
 			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
@@ -511,7 +511,7 @@ func TestStopIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, n := newMemory(), newNetwork()
 		m.session(1, 1, 0)
-		n.traits.SendTimeout = time.Hour
+		n.capabilities.SendTimeout = time.Hour
 		n.send = func(ctx context.Context, _ puntuale.Prepared) error { <-ctx.Done(); return ctx.Err() }
 		m.add(1, "+391", time.Now())
 		d := dispatch.New(config(m, n))

@@ -77,7 +77,7 @@ func (s *scheduler) refill(q *sessionQueue) {
 		return
 	}
 	low := q.lookahead.More() && q.withoutCampaigns() < s.capacity()/4
-	campaignsLow := q.lookahead.MoreOfCampaigns() && q.campaign.inMemory < s.campaignRoom()/4
+	campaignsLow := q.lookahead.MoreOfCampaigns() && q.campaign.inMemory < s.campaignMost()/4
 	if low || campaignsLow {
 		s.act(q, q.lookahead.Refill(low, campaignsLow, s.cfg.Clock.Now()))
 	}

@@ -35,7 +35,7 @@ func TestSentAgainWhereAsked(t *testing.T) {
 			var id puntuale.MessageID
 			var repeats []bool
 			setup := func(_ *dispatch.Config, m *memory, n *network) {
-				n.traits.Recovery = puntuale.RecoverNone
+				n.capabilities.Recovery = puntuale.RecoverNone
 				n.send = func(_ context.Context, p puntuale.Prepared) error {
 					answer := test.answers[min(len(repeats), len(test.answers)-1)]
 					repeats = append(repeats, p.Repeat)

@@ -290,7 +290,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {
 		open = make(chan struct{}) // it belongs to the bubble
 		cfg.Meter = &queued
-		n.traits.Slots, n.traits.SendTimeout = 100, time.Hour
+		n.capabilities.Slots, n.capabilities.SendTimeout = 100, time.Hour
 		n.send = func(context.Context, puntuale.Prepared) error { <-open; return nil }
 		for i := range messages {
 			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
@@ -315,7 +315,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // backlog is 60,000 overdue messages that leave at about 20,000 a second. send is the network's answer to each.
 func backlog(send func(puntuale.Prepared) error) func(*dispatch.Config, *memory, *network) {
 	return func(_ *dispatch.Config, m *memory, n *network) {
-		n.traits.Slots = 1000
+		n.capabilities.Slots = 1000
 		m.commit = 50 * time.Millisecond
 		n.send = func(_ context.Context, p puntuale.Prepared) error { return send(p) }
 		for i := range backlogMessages {
@@ -392,7 +392,7 @@ func (q *queueMeter) Queue(messages, _ int) { q.most.Store(max(q.most.Load(), in
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
-		n.traits.Slots = 3
+		n.capabilities.Slots = 3
 		n.send = func(context.Context, puntuale.Prepared) error { time.Sleep(100 * time.Millisecond); return nil }
 		for i := range 30 {
 			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
@@ -546,7 +546,7 @@ func TestPrepareFails(t *testing.T) {
 			}
 			return nil
 		}
-		n.traits.Slots = 1000
+		n.capabilities.Slots = 1000
 		for _, phone := range []string{"+391", "+392", "+393"} {
 			m.add(1, phone, time.Now())
 		}
@@ -725,7 +725,7 @@ func TestQuiet(t *testing.T) {
 	var until time.Time
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
 		until = time.Now().Add(30 * time.Second)
-		n.traits.Slots = 1
+		n.capabilities.Slots = 1
 		n.send = func(context.Context, puntuale.Prepared) error {
 			if time.Now().Before(until) {
 				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Quoted("Troppi messaggi"), After: 10 * time.Second}

@@ -43,7 +43,7 @@ func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Con
 	q.timer.queue, q.readTimer.reading = q, q
 	q.campaign.open = session.Campaigns
 	if conn != nil {
-		q.capabilities = conn.Traits()
+		q.capabilities = conn.Capabilities()
 		q.capabilities.Slots = max(1, q.capabilities.Slots)
 	}
 	q.pace.network, q.pace.unknown = q.capabilities.PerSecond, true

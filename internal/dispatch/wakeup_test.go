@@ -32,9 +32,9 @@ func newPair(t *testing.T, poll time.Duration) *pair {
 	p.second = openWorld(t, address)
 	node := func(w *world) *dispatch.Dispatcher {
 		cfg := w.config()
-		cfg.Poll, cfg.Elsewhere = poll, w.store.Hint
+		cfg.Poll, cfg.Elsewhere = poll, w.store.Notify
 		d := w.dispatch(t, cfg)
-		w.store.Listen(d.Heard)
+		w.store.Listen(d.TakeWakeup)
 		return d
 	}
 	p.waker = node(p.first)
@@ -169,7 +169,7 @@ func TestWakeupsGivenAway(t *testing.T) {
 		d.Wake(mine, time.Now())
 		d.Wake(theirs, time.Now())
 		d.Wake(theirs, time.Now().Add(3*time.Second))
-		d.Heard(theirs, time.Now())
+		d.TakeWakeup(theirs, time.Now())
 		synctest.Wait()
 		if given.due[mine] != 0 || given.due[theirs] != 1 || len(given.changed) != 0 {
 			t.Errorf("given away: %+v", given)
@@ -181,7 +181,7 @@ func TestWakeupsGivenAway(t *testing.T) {
 		looks = 0
 		taken := map[puntuale.SessionID]bool{}
 		for id := puntuale.SessionID(10); id < 40; id++ {
-			d.Heard(id, time.Time{})
+			d.TakeWakeup(id, time.Time{})
 			synctest.Wait()
 			if m.owner(id) != 0 {
 				taken[id] = true

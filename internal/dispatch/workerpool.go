@@ -52,8 +52,8 @@ func (j *sessionJobs) pop() *queuedMessage {
 	return j.campaigns.pop()
 }
 
-func newWorkerPool(s *scheduler, most, atLane int) *workerPool {
-	return &workerPool{s: s, most: most, perSession: atLane, jobs: map[*sessionQueue]*sessionJobs{}}
+func newWorkerPool(s *scheduler, most, atPriority int) *workerPool {
+	return &workerPool{s: s, most: most, perSession: atPriority, jobs: map[*sessionQueue]*sessionJobs{}}
 }
 
 func (p *workerPool) submit(m *queuedMessage) {

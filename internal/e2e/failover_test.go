@@ -31,7 +31,7 @@ type peer struct {
 	given    map[puntuale.MessageID]map[string]int // how often under each connector id
 }
 
-func (n *peer) Traits() puntuale.Capabilities {
+func (n *peer) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "peer", Slots: 4, SendTimeout: 5 * time.Second, Recovery: n.recovery}
 }
 

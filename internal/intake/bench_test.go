@@ -35,7 +35,7 @@ func BenchmarkReplies(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					i := next.Add(1)
-					told := puntuale.InboundBatch{Heard: []puntuale.InboundMessage{{
+					told := puntuale.InboundBatch{Messages: []puntuale.InboundMessage{{
 						Client: c.ID, Session: c.Session, Phone: fmt.Sprintf("+39333%07d", i%1000), At: storetest.Begin, ID: fmt.Sprint("m", i),
 						Kind: puntuale.ReplyText, Text: "Grazie, a domani!",
 					}}}

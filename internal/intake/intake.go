@@ -56,18 +56,18 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 			return fmt.Errorf("keep other names of people: %w", err)
 		}
 	}
-	if len(told.Heard) > 0 { // before receipts: a window that opens is waited for
-		if err := in.heard(ctx, now, log, told.Heard); err != nil {
+	if len(told.Messages) > 0 { // before receipts: a window that opens is waited for
+		if err := in.takeMessages(ctx, now, log, told.Messages); err != nil {
 			return err
 		}
 	}
-	if len(told.Evidence) > 0 {
-		for i := range told.Evidence {
-			if c := &told.Evidence[i].Charge; c.Category != "" {
+	if len(told.Receipts) > 0 {
+		for i := range told.Receipts {
+			if c := &told.Receipts[i].Charge; c.Category != "" {
 				c.Country = in.cfg.Country(c.Phone)
 			}
 		}
-		unknown, err := in.cfg.Store.KeepEvidence(ctx, now, told.Evidence)
+		unknown, err := in.cfg.Store.KeepReceipts(ctx, now, told.Receipts)
 		if err != nil {
 			return fmt.Errorf("keep evidence: %w", err)
 		}

@@ -28,10 +28,10 @@ const (
 	sourcePreference = "whatsapp preference"
 )
 
-// heard takes what people wrote. A message that was taken wholly before is passed over. The ledger of consent and the
+// takeMessages takes what people wrote. A message that was taken wholly before is passed over. The ledger of consent and the
 // blacklist change first. Then pending marketing is cancelled, and the answer sent. The mark of a taken message
 // comes last. So a crash in between repeats the rest, and each part has its effect once.
-func (in *Intake) heard(ctx context.Context, now time.Time, log *slog.Logger, all []puntuale.InboundMessage) error {
+func (in *Intake) takeMessages(ctx context.Context, now time.Time, log *slog.Logger, all []puntuale.InboundMessage) error {
 	settings := map[puntuale.ClientID]puntuale.ClientSettings{}
 	taken := make([]puntuale.TakenMessage, 0, len(all))
 	for _, m := range all {

@@ -111,7 +111,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 			phone := fmt.Sprintf("+39333000100%d", i)
 			ids := w.c.MustStart(phone, storetest.Begin.Add(time.Hour), 2)
 			w.Exec("update message set purpose = 1 where client_id = $1 and id = $2", w.c.ID, int64(ids[0]))
-			told := puntuale.InboundBatch{Heard: []puntuale.InboundMessage{w.message("m", phone, " Basta! ")}}
+			told := puntuale.InboundBatch{Messages: []puntuale.InboundMessage{w.message("m", phone, " Basta! ")}}
 			w.store.at = at
 			if err := w.in.Take(ctx, w.c.Session, told); (err != nil) != (at != "") {
 				t.Fatalf("%s: %v", at, err)
@@ -165,7 +165,7 @@ func TestOnlyWholeMessagesOptOut(t *testing.T) {
 			m.ID = fmt.Sprint("n", n)
 			w.DB.Clock.Advance(time.Second)
 			m.At = w.DB.Clock.Now()
-			if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Heard: []puntuale.InboundMessage{m}}); err != nil {
+			if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{m}}); err != nil {
 				t.Fatal(err)
 			}
 			all, _, err := w.c.Replies(ctx, puntuale.ReplyFilter{Own: true}, puntuale.Page{Limit: 1})
@@ -198,7 +198,7 @@ func TestOnlyWholeMessagesOptOut(t *testing.T) {
 		if e := wrote(w.message("", phone, "stop")); e != puntuale.ReplyNoEffect {
 			t.Errorf("a word that the client removed has the effect %v", e)
 		}
-		if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Heard: []puntuale.InboundMessage{group}}); err != nil {
+		if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{group}}); err != nil {
 			t.Fatal(err)
 		}
 		if all, _, err := w.c.Consents(ctx, "", "", puntuale.Page{}); err != nil || len(all) != 4 {

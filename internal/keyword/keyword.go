@@ -1,4 +1,4 @@
-// Package keyword compares what people write with words, whatever the case of letters, accents and punctuation.
+// Package keyword compares texts of people with words. It ignores case, accents and punctuation.
 package keyword
 
 import (
@@ -13,8 +13,8 @@ import (
 // most bounds what [Fold] reads, in bytes: no word is longer.
 const most = 4096
 
-// Fold returns a text without accents, punctuation and signs, in folded case, with single spaces between its words. Texts
-// that differ in nothing else are the same afterwards. It may be called by many goroutines at once.
+// Fold returns a text without accents, punctuation and signs, in folded case, with single spaces between its words.
+// Texts that differ only in these become equal. Many goroutines may call it at once.
 func Fold(text string) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "")

@@ -14,7 +14,7 @@ import (
 const (
 	opensAtOnce    = 16
 	opensPerClient = 4
-	openPatience   = 10 * time.Second // for a place
+	openWithin     = 10 * time.Second // for a place
 	openTakes      = 2 * time.Minute  // for all of a file
 )
 
@@ -55,7 +55,7 @@ func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.R
 
 // enter waits for a place among all open files.
 func (o *Opener) enter(ctx context.Context, client puntuale.ClientID) (leave func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	leaveClient, err := o.clients.enter(ctx, client)
 	if err == nil {
@@ -65,7 +65,7 @@ func (o *Opener) enter(ctx context.Context, client puntuale.ClientID) (leave fun
 		}
 		leaveClient()
 	}
-	return nil, &puntuale.Error{Code: puntuale.CodeOverloaded, Reason: puntuale.Because(puntuale.FaultMediaUnavailable), RetryAfter: openPatience, Err: err}
+	return nil, &puntuale.Error{Code: puntuale.CodeOverloaded, Reason: puntuale.Because(puntuale.FaultMediaUnavailable), RetryAfter: openWithin, Err: err}
 }
 
 // openFile gives its place back when it is closed.

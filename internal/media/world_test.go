@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what must happen soon.
-const patience = 30 * time.Second
+// waitMost bounds what must happen soon.
+const waitMost = 30 * time.Second
 
 // host is a server on loopback that a fetcher is allowed to reach.
 type host struct {
@@ -99,7 +99,7 @@ func request(url string) puntuale.MediaRequest {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitMost)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -151,9 +151,9 @@ func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.Send
 // eventually polls until the condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); {
+	for deadline := time.Now().Add(waitMost); !holds(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("not within %v: %s", waitMost, what)
 		}
 		<-time.After(time.Millisecond)
 	}

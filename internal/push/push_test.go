@@ -158,8 +158,8 @@ func TestPushIsRefused(t *testing.T) {
 		end      puntuale.PushOutcome
 		again    time.Duration // after a failure
 	}{
-		{http.StatusNotFound, "", 0, puntuale.PushGone, 0},
-		{http.StatusGone, "", 3, puntuale.PushGone, 0},
+		{http.StatusNotFound, "", 0, puntuale.PushUnsubscribed, 0},
+		{http.StatusGone, "", 3, puntuale.PushUnsubscribed, 0},
 		{http.StatusTooManyRequests, "", 0, puntuale.PushFailed, time.Minute},
 		{http.StatusTooManyRequests, "600", 0, puntuale.PushFailed, 10 * time.Minute},
 		{http.StatusTooManyRequests, "-5", 1, puntuale.PushFailed, 2 * time.Minute},
@@ -193,7 +193,7 @@ func TestHostileTargets(t *testing.T) {
 	w.due = append(w.due, puntuale.Push{Device: 5, Session: 31, Target: []byte("not sealed")})
 	w.round(t)
 	for id, want := range map[puntuale.DeviceID]puntuale.PushOutcome{
-		1: puntuale.PushFailed, 2: puntuale.PushFailed, 3: puntuale.PushFailed, 4: puntuale.PushFailed, 5: puntuale.PushGone,
+		1: puntuale.PushFailed, 2: puntuale.PushFailed, 3: puntuale.PushFailed, 4: puntuale.PushFailed, 5: puntuale.PushUnsubscribed,
 	} {
 		if w.ended[id] != want {
 			t.Errorf("device %d: %v, want %v", id, w.ended[id], want)

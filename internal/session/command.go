@@ -28,9 +28,9 @@ func (m *Manager) keepCommands() {
 // look carries out the open commands of the node's sessions.
 func (m *Manager) look() {
 	m.mu.Lock()
-	node, places := m.node, len(m.places)
+	node, sessions := m.node, len(m.sessions)
 	m.mu.Unlock()
-	if node == 0 || places == 0 {
+	if node == 0 || sessions == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, callWait)
@@ -47,7 +47,7 @@ func (m *Manager) look() {
 	seen := make(map[puntuale.CommandID]bool, len(open))
 	for _, c := range open {
 		seen[c.ID] = true
-		p := m.places[c.Session]
+		p := m.sessions[c.Session]
 		if _, begun := m.running[c.ID]; begun || p == nil || !p.owned || m.node != node {
 			continue // already, not yet, or not any more
 		}

@@ -28,10 +28,10 @@ type managedSession struct {
 // take makes the node the owner of a session. If fresh is true, the caller must open the session and then begin its work. Otherwise this
 // happens after the work that is still under way. The caller holds the lock.
 func (m *Manager) take(s *puntuale.Session) (fresh bool) {
-	p := m.places[s.ID]
+	p := m.sessions[s.ID]
 	if p == nil {
 		p = &managedSession{changed: make(chan struct{})}
-		m.places[s.ID] = p
+		m.sessions[s.ID] = p
 	}
 	if p.owned {
 		return false
@@ -56,7 +56,7 @@ func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 
 // paced gives a session's connector another pace. The caller holds the lock.
 func (m *Manager) paced(s *puntuale.Session) {
-	p := m.places[s.ID]
+	p := m.sessions[s.ID]
 	if p == nil || !p.owned || p.session.Pace == s.Pace {
 		return
 	}
@@ -163,7 +163,7 @@ func (m *Manager) end(p *managedSession) {
 	p.work, p.working = nil, false
 	m.busy--
 	if !p.owned {
-		delete(m.places, p.session.ID)
+		delete(m.sessions, p.session.ID)
 	}
 	m.rested()
 }

@@ -50,13 +50,13 @@ type Manager struct {
 	wake  chan struct{} // look for commands
 	dirty chan struct{} // something is to be stored
 
-	mu      sync.Mutex
-	node    puntuale.NodeID // 0: none, nothing is the node's
-	places  map[puntuale.SessionID]*managedSession
-	unsaved map[puntuale.SessionID]*managedSession // with reports that are not on disk
-	running map[puntuale.CommandID]bool            // those begun: true while carried out, false if the answer could not be stored
-	idle    chan struct{}                          // closed once no place has work; nil while nobody waits
-	busy    int                                    // places with work
+	mu       sync.Mutex
+	node     puntuale.NodeID // 0: none, nothing is the node's
+	sessions map[puntuale.SessionID]*managedSession
+	unsaved  map[puntuale.SessionID]*managedSession // with reports that are not on disk
+	running  map[puntuale.CommandID]bool            // those begun: true while carried out, false if the answer could not be stored
+	idle     chan struct{}                          // closed once no place has work; nil while nobody waits
+	busy     int                                    // sessions with work
 
 	ctx    context.Context // of everything
 	cancel context.CancelFunc
@@ -82,7 +82,7 @@ func New(cfg Config) *Manager {
 	}
 	m := &Manager{
 		cfg: cfg, wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
-		places: map[puntuale.SessionID]*managedSession{}, unsaved: map[puntuale.SessionID]*managedSession{}, running: map[puntuale.CommandID]bool{},
+		sessions: map[puntuale.SessionID]*managedSession{}, unsaved: map[puntuale.SessionID]*managedSession{}, running: map[puntuale.CommandID]bool{},
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
@@ -116,7 +116,7 @@ func (m *Manager) States() map[State]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := map[State]int{}
-	for _, p := range m.places {
+	for _, p := range m.sessions {
 		if p.owned {
 			l := puntuale.Link{State: p.session.LinkOf(), Condition: p.session.Link.Condition}
 			if p.told > 0 {
@@ -128,8 +128,8 @@ func (m *Manager) States() map[State]int {
 	return all
 }
 
-// Hint says that a command may have been given. It never blocks.
-func (m *Manager) Hint(puntuale.SessionID) { ring(m.wake) }
+// Wake says that a command may have been given. It never blocks.
+func (m *Manager) Wake(puntuale.SessionID) { ring(m.wake) }
 
 // Own says that the node owns exactly these sessions from now on. It opens new ones and closes others. Sessions in
 // leaving stay as they are. Node 0 owns nothing. It never blocks. When it returns, the sessions are open, except those
@@ -153,12 +153,12 @@ func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 		s := &sessions[i]
 		owned[s.ID] = true
 		if !leaving[s.ID] && m.take(s) {
-			fresh = append(fresh, m.places[s.ID])
+			fresh = append(fresh, m.sessions[s.ID])
 		} else {
 			m.paced(s)
 		}
 	}
-	for id, p := range m.places {
+	for id, p := range m.sessions {
 		if p.owned && !owned[id] {
 			m.letGo(p, nil)
 		}
@@ -169,7 +169,7 @@ func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 // Release closes a session, and calls done once another node may open it. It never blocks.
 func (m *Manager) Release(session puntuale.SessionID, done func()) {
 	m.mu.Lock()
-	p := m.places[session]
+	p := m.sessions[session]
 	if p == nil {
 		m.mu.Unlock()
 		done()
@@ -182,7 +182,7 @@ func (m *Manager) Release(session puntuale.SessionID, done func()) {
 // ReleaseAll closes all sessions. It returns once they are closed, or ctx ends; then calls to connectors are cut off.
 func (m *Manager) ReleaseAll(ctx context.Context) {
 	m.mu.Lock()
-	for _, p := range m.places {
+	for _, p := range m.sessions {
 		if p.owned {
 			m.letGo(p, nil)
 		}

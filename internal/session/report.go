@@ -16,7 +16,7 @@ func (m *Manager) Report(r puntuale.LinkReport) {
 		return
 	}
 	m.mu.Lock()
-	p := m.places[r.Session]
+	p := m.sessions[r.Session]
 	if p == nil || !p.open || !p.owned {
 		m.mu.Unlock()
 		return
@@ -69,9 +69,9 @@ func (m *Manager) keepLinks() {
 
 // pendingReport is one report on its way to disk.
 type pendingReport struct {
-	id    puntuale.SessionID
-	place *managedSession
-	count int
+	id      puntuale.SessionID
+	managed *managedSession
+	count   int
 }
 
 // storeLinks stores the latest report of each session that has one, and returns how many it was.
@@ -99,14 +99,14 @@ func (m *Manager) storeLinks() (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, u := range batch {
-		if m.unsaved[u.id] != u.place {
+		if m.unsaved[u.id] != u.managed {
 			continue // it was let go meanwhile
 		}
-		if u.place.told == u.count {
+		if u.managed.told == u.count {
 			delete(m.unsaved, u.id)
 		}
-		u.place.stored = max(u.place.stored, u.count)
-		m.tell(u.place)
+		u.managed.stored = max(u.managed.stored, u.count)
+		m.tell(u.managed)
 	}
 	return len(batch), nil
 }

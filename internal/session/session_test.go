@@ -214,7 +214,7 @@ func TestDrain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.Hint(w.client.Session)
+		n.Wake(w.client.Session)
 		if err := w.answer(id); err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestOwnerDies(t *testing.T) {
 					t.Fatal(err)
 				}
 				b.owns(0)
-				b.Hint(w.client.Session)
+				b.Wake(w.client.Session)
 				wantCode(t, w.answer(id), want)
 				if want == "" {
 					b.did("open unlinked", call)

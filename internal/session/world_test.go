@@ -231,7 +231,7 @@ func (w *world) give(n *node, verb puntuale.CommandVerb, detail []byte) puntuale
 		w.t.Fatal(err)
 	}
 	if n != nil {
-		n.Hint(w.client.Session)
+		n.Wake(w.client.Session)
 	}
 	return id
 }

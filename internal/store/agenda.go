@@ -59,7 +59,7 @@ func (t tenant) agenda(ctx context.Context, text string, from, to time.Time, lim
 		return nil, engine.PublicError(fmt.Errorf("list messages of a day: %w", err))
 	}
 	n, bytes := d.fit()
-	if err := engine.TakeRoom(ctx, n, bytes); err != nil {
+	if err := engine.TakeMemory(ctx, n, bytes); err != nil {
 		return nil, err
 	}
 	all := d.all[:n]

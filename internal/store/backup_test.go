@@ -126,7 +126,7 @@ func TestRestoreSetsAside(t *testing.T) {
 			}
 			granted, err := s.Claim(ctx, puntuale.Claim{Node: next, Token: storetest.Token(next), Now: storetest.Begin.Add(26 * time.Hour),
 				Messages: []puntuale.ClaimItem{{MessageRef: puntuale.MessageRef{Client: free.ID, ID: m.ID}, Session: m.Session, Phone: m.Phone, Intent: m.Intent}}})
-			if err != nil || granted[0] != puntuale.ClaimGone {
+			if err != nil || granted[0] != puntuale.ClaimStale {
 				t.Errorf("a claim to repeat it: %v, %v", granted, err)
 			}
 		}

@@ -47,7 +47,7 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 		if err := t.sessionThere(ctx, a, c.Session); err != nil {
 			return nil, err
 		}
-		if err := t.campaignRoom(ctx, a); err != nil {
+		if err := t.checkCampaigns(ctx, a); err != nil {
 			return nil, err
 		}
 		n, err := engine.NextNumber(ctx, a, "campaign")
@@ -69,8 +69,8 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 
 const faultCampaignTooMany puntuale.ReasonCode = "campaign.too_many"
 
-// campaignRoom locks the client and refuses a new campaign if there are too many.
-func (t tenant) campaignRoom(ctx context.Context, a engine.Querier) error {
+// checkCampaigns locks the client and refuses a new campaign if there are too many.
+func (t tenant) checkCampaigns(ctx context.Context, a engine.Querier) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
 	if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {

@@ -79,10 +79,10 @@ const (
 	callsLast           = 250 * time.Millisecond // a call this long ago: another one may come
 )
 
-// FeedRoom returns how many rows the next chunk may have: one for each run, and one for each message. While calls arrive
+// ChunkBound returns how many rows the next chunk may have: one for each run, and one for each message. While calls arrive
 // the room is smaller, and the feeder must rest after each chunk. Calls may come from many
 // goroutines at once.
-func (s *Store) FeedRoom() (rows int, calls bool) {
+func (s *Store) ChunkBound() (rows int, calls bool) {
 	if last := s.LastCall.Load(); last != nil {
 		calls = s.LocalClock.Now().Sub(*last) < callsLast
 	}

@@ -77,23 +77,23 @@ func TestLogWaitsForReader(t *testing.T) {
 }
 
 // While calls arrive, a chunk of a campaign is small. When they end, it is as large as before.
-func TestFeedRoom(t *testing.T) {
+func TestChunkBound(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		fake := clock.NewFake(time.Now())
 		store.OnMachine(w.Store, fake)
 		c := w.Client(puntuale.AccountFull)
 		fake.Advance(time.Minute)
-		most, calls := w.FeedRoom()
+		most, calls := w.ChunkBound()
 		if calls {
 			t.Error("calls arrive, although none does")
 		}
 		c.MustStart(someone, storetest.Begin, 1)
-		if rows, calls := w.FeedRoom(); !calls || rows >= most {
+		if rows, calls := w.ChunkBound(); !calls || rows >= most {
 			t.Errorf("beside a call there is room for %d rows of %d; calls arrive: %v", rows, most, calls)
 		}
 		fake.Advance(time.Minute)
-		if rows, calls := w.FeedRoom(); calls || rows != most {
+		if rows, calls := w.ChunkBound(); calls || rows != most {
 			t.Errorf("after the calls there is room for %d rows of %d; calls arrive: %v", rows, most, calls)
 		}
 	})

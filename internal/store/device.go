@@ -25,7 +25,7 @@ func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sea
 			err = puntuale.NotFound(puntuale.NoSession)
 		}
 		if err == nil {
-			err = t.roomForDevice(ctx, a, session)
+			err = t.checkDeviceQuota(ctx, a, session)
 		}
 		if err != nil {
 			return err
@@ -45,8 +45,8 @@ const (
 	faultDeviceTooMany      puntuale.ReasonCode = "device.too_many"
 )
 
-// roomForDevice refuses a device if the session has as many as it may. The session is locked.
-func (t tenant) roomForDevice(ctx context.Context, a engine.Querier, session puntuale.SessionID) error {
+// checkDeviceQuota refuses a device if the session has as many as it may. The session is locked.
+func (t tenant) checkDeviceQuota(ctx context.Context, a engine.Querier, session puntuale.SessionID) error {
 	var n int
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from device where client_id = $1 and session_id = $2`, []any{t.id, session}, &n); err != nil {
 		return fmt.Errorf("count devices: %w", err)
@@ -91,7 +91,7 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 		if err := engine.ThereOr(found, err, puntuale.NoCode); err != nil {
 			return err
 		}
-		if err := t.roomForDevice(ctx, a, d.Session); err != nil {
+		if err := t.checkDeviceQuota(ctx, a, d.Session); err != nil {
 			return err
 		}
 		id, err := engine.NextNumber(ctx, a, "device")

@@ -84,25 +84,25 @@ func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.T
 	return cancelled, err
 }
 
-// gatherFor is how long what networks tell may wait for more of it. Under load ten milliseconds hold several replies. One transaction for
+// collectFor is how long what networks tell may wait for more of it. Under load ten milliseconds hold several replies. One transaction for
 // each of them would cost calls more than all the rest.
-const gatherFor = 10 * time.Millisecond
+const collectFor = 10 * time.Millisecond
 
-// gatherTimer lets what comes within a short time be written together. What comes alone does not wait.
-type gatherTimer struct {
+// collectTimer lets what comes within a short time be written together. What comes alone does not wait.
+type collectTimer struct {
 	mu   sync.Mutex
 	next time.Time // when those who wait go on, or the last went on
 }
 
 // wait returns how long to wait from now.
-func (g *gatherTimer) wait(now time.Time) time.Duration {
+func (g *collectTimer) wait(now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch late := now.Sub(g.next); {
-	case late >= gatherFor || late < -gatherFor: // nobody came for a while, or the clock was set
+	case late >= collectFor || late < -collectFor: // nobody came for a while, or the clock was set
 		g.next = now
 	case late >= 0:
-		g.next = g.next.Add(gatherFor)
+		g.next = g.next.Add(collectFor)
 	}
 	return g.next.Sub(now)
 }
@@ -112,7 +112,7 @@ func (g *gatherTimer) wait(now time.Time) time.Duration {
 // cancelled before, a chunk a transaction. One that is told again after a failure finds its effects still to be done.
 func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound) error {
 	for {
-		if err := s.LocalClock.Sleep(ctx, s.gather.wait(s.LocalClock.Now())); err != nil {
+		if err := s.LocalClock.Sleep(ctx, s.collect.wait(s.LocalClock.Now())); err != nil {
 			return engine.PublicError(err)
 		}
 		call := &inboundCall{now: now, all: rows}

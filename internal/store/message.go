@@ -84,7 +84,7 @@ func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntua
 		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.message_ids",
 			Code: faultMessageRequestsTooLong, Args: []string{strconv.Itoa(n)}})
 	}
-	if err := engine.TakeRoom(ctx, n, bytes); err != nil {
+	if err := engine.TakeMemory(ctx, n, bytes); err != nil {
 		return nil, err
 	}
 	all := inOrder(d.all, ids)

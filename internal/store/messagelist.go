@@ -29,7 +29,7 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 		return nil, "", engine.PublicError(fmt.Errorf("list messages: %w", err))
 	}
 	fit, bytes := d.fit()
-	if err := engine.TakeRoom(ctx, min(limit, fit), bytes); err != nil {
+	if err := engine.TakeMemory(ctx, min(limit, fit), bytes); err != nil {
 		return nil, "", err
 	}
 	all, next := engine.CutPage(d.all, min(limit, fit), "message", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })

@@ -79,7 +79,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	}}}))
 	must(in.EnterConsent(ctx, puntuale.ConsentEntry{Client: limited.ID, Consent: puntuale.Consent{Phone: patient, Change: puntuale.ConsentGrant, At: storetest.Begin, Entered: storetest.Begin}}))
 	must(in.Tenant(c.ID).MergeContacts(ctx, puntuale.ContactBatch{All: []puntuale.Contact{{Phone: patient, Name: "Anna", Tags: []string{"cliente"}}}, Now: storetest.Begin}))
-	must(in.KeepEvidence(ctx, storetest.Begin, []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
+	must(in.KeepReceipts(ctx, storetest.Begin, []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
 		Kind: puntuale.ReceiptRead, At: storetest.Begin}}))
 	limited.MustKnow(patient)
 	must(nil, in.Store.Partner(in.Partner).AddAudit(ctx, puntuale.AuditEntry{Client: c.ID, User: 1, Who: "a@b", Action: "client.enter", At: storetest.Begin}))

@@ -61,7 +61,7 @@ func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushO
 		if p.Failures == 0 {
 			return nil
 		}
-	case puntuale.PushGone:
+	case puntuale.PushUnsubscribed:
 		text = `update device set push = null, push_failures = 0 where client_id = $1 and id = $2 and push = $3`
 	case puntuale.PushFailed:
 		text = `update device set pushed_at = 0, push_after = $4, push_failures = push_failures + 1 where client_id = $1 and id = $2 and push = $3`

@@ -282,7 +282,7 @@ func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 	if before.IsZero() {
 		return nil
 	}
-	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID
 		var list, campaign int64
 		found, err := engine.QueryOne(ctx, a, `select l.client_id, l.id, l.campaign_id from campaign_list l join campaign c on c.client_id = l.client_id and c.id = l.campaign_id
@@ -308,7 +308,7 @@ const listKept = time.Hour
 
 // forgetLists removes some rows of unused lists, and the lists once they are empty.
 func (s *Store) forgetLists(ctx context.Context, now time.Time) error {
-	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID
 		var id int64
 		found, err := engine.QueryOne(ctx, a, `select l.client_id, l.id from campaign_list l where l.written_at < $1 and not exists (

@@ -30,7 +30,7 @@ func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *punt
 		if err := t.namedThere(ctx, a, q); err != nil {
 			return nil, err
 		}
-		if err := t.roomFor(ctx, a, puntuale.QuotaSequences); err != nil {
+		if err := t.checkQuota(ctx, a, puntuale.QuotaSequences); err != nil {
 			return nil, err
 		}
 		if id, err = engine.NextNumber(ctx, a, "sequence"); err != nil {
@@ -87,7 +87,7 @@ func (t tenant) Sequence(ctx context.Context, id puntuale.SequenceID) (puntuale.
 	if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
 		return q, err
 	}
-	return q, engine.TakeRoom(ctx, 0, lengthOf(q.Steps))
+	return q, engine.TakeMemory(ctx, 0, lengthOf(q.Steps))
 }
 
 // lengthOf is the approximate length of steps, in bytes.
@@ -170,7 +170,7 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
 	if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
 		return q, s, err
 	}
-	return q, s, engine.TakeRoom(ctx, 0, lengthOf(q.Steps))
+	return q, s, engine.TakeMemory(ctx, 0, lengthOf(q.Steps))
 }
 
 // DeleteSequence cancels pending messages, a chunk a transaction, and deletes the sequence with the last chunk.
@@ -227,7 +227,7 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 		if err := t.namedThere(ctx, a, q); err != nil {
 			return err
 		}
-		if err := t.roomFor(ctx, a, puntuale.QuotaSequences); err != nil {
+		if err := t.checkQuota(ctx, a, puntuale.QuotaSequences); err != nil {
 			return err
 		}
 		if _, err := a.Exec(ctx, `update sequence set deleted_at = 0 where client_id = $1 and id = $2`, t.id, id); err != nil {

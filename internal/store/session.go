@@ -30,7 +30,7 @@ func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func
 
 // insertSession is createSession inside a transaction.
 func (t tenant) insertSession(ctx context.Context, a engine.Querier, s puntuale.Session, seal func(puntuale.SessionID) []byte) (puntuale.SessionID, error) {
-	if err := t.roomFor(ctx, a, puntuale.QuotaSessions); err != nil {
+	if err := t.checkQuota(ctx, a, puntuale.QuotaSessions); err != nil {
 		return 0, err
 	}
 	id, err := fleet.InsertSession(ctx, a, t.id, s)

@@ -34,7 +34,7 @@ type Store struct {
 	lastAlias   atomic.Pointer[aliasKey]   // likewise
 
 	kinds   kinds
-	gather  gatherTimer
+	collect collectTimer
 	closing sync.Once
 }
 

@@ -73,12 +73,12 @@ func BenchmarkStart(b *testing.B) { benchmarkStart(b, func(puntuale.SessionID, t
 // BenchmarkStartHinted does the same while another node is told of each and listens.
 func BenchmarkStartHinted(b *testing.B) { benchmarkStart(b, nil) }
 
-func benchmarkStart(b *testing.B, hint puntuale.Wakeup) {
+func benchmarkStart(b *testing.B, wakeup puntuale.Wakeup) {
 	benchmarkOn(b, func(b *testing.B, w *storetest.World, clients []*storetest.Client) {
 		ctx := context.Background()
-		hint := hint
-		if hint == nil {
-			hint = w.Hint
+		wakeup := wakeup
+		if wakeup == nil {
+			wakeup = w.Notify
 			w.DB.Open(b).Listen(func(puntuale.SessionID, time.Time) {})
 		}
 		var n atomic.Int64
@@ -94,7 +94,7 @@ func benchmarkStart(b *testing.B, hint puntuale.Wakeup) {
 					b.Error(err)
 					return
 				}
-				hint(c.Session, storetest.Begin)
+				wakeup(c.Session, storetest.Begin)
 			}
 		})
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")

@@ -50,7 +50,7 @@ var errTemplateName = puntuale.Conflict(faultTemplateNameTaken)
 
 func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *puntuale.Idempotency) (id puntuale.TemplateID, err error) {
 	err = t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
-		if err := t.roomFor(ctx, a, puntuale.QuotaTemplates); err != nil {
+		if err := t.checkQuota(ctx, a, puntuale.QuotaTemplates); err != nil {
 			return nil, err
 		}
 		n, err := engine.NextNumber(ctx, a, "template")

@@ -78,12 +78,12 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erasure
 	return t.s.Retention.Erase(ctx, t.id, t.calls(), e)
 }
 
-// roomFor locks the client's row, the last one that a transaction locks, and checks the quota.
-func (t tenant) roomFor(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
+// checkQuota locks the client's row, the last one that a transaction locks, and checks the quota.
+func (t tenant) checkQuota(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
 	if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 		return err
 	}
-	return account.Room(ctx, a, t.id, q)
+	return account.CheckQuota(ctx, a, t.id, q)
 }

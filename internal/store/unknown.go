@@ -40,7 +40,7 @@ func (t tenant) UnknownMessages(ctx context.Context, p puntuale.Page) ([]puntual
 		return nil, "", engine.PublicError(fmt.Errorf("list unknown messages: %w", err))
 	}
 	fit, bytes := d.fit()
-	if err := engine.TakeRoom(ctx, min(limit, fit), bytes); err != nil {
+	if err := engine.TakeMemory(ctx, min(limit, fit), bytes); err != nil {
 		return nil, "", err
 	}
 	all, next := engine.CutPage(d.all, min(limit, fit), "unknown", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })

@@ -42,11 +42,11 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 	} {
 		var held []*admission.Permit
 		for _, who := range try.holds {
-			lane := admission.PriorityPrevent // the gate has seats of its own, so the test can take all of them
+			priority := admission.PriorityPrevent // the gate has seats of its own, so the test can take all of them
 			if len(held) == 0 {
-				lane = admission.PriorityRead
+				priority = admission.PriorityRead
 			}
-			pass, _, err := gate.Enter(context.Background(), who, lane)
+			pass, _, err := gate.Enter(context.Background(), who, priority)
 			w.must(err)
 			held = append(held, pass)
 		}
@@ -63,9 +63,9 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 	}
 }
 
-// TestPagesForStrangers: without a sign-in, one address gets a limited number of pages a second (--anonymous-rate).
+// TestPagesForUnknownCallers: without a sign-in, one address gets a limited number of pages a second (--anonymous-rate).
 // Beyond it, the answer says when to retry. Signed-in users do not count, and neither do the files of a sign-in page.
-func TestPagesForStrangers(t *testing.T) {
+func TestPagesForUnknownCallers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	user := w.visitor(w.clients[puntuale.Staff])

@@ -86,10 +86,10 @@ func TestAuditNames(t *testing.T) {
 	c, err := person.Client(context.Background(), id)
 	w.must(err)
 	w.must(c.DeleteTemplate(context.Background(), has["templates"]))
-	theirs := w.everything(w.stranger)
+	theirs := w.everything(w.foreignClient)
 	note(staff, w.client, "sequence.update", theirs["sequences"])
 	client = w.visitor(w.clients[puntuale.Owner]).get(w.pages + "/audit").body
-	if strings.Contains(client, "Promemoria visita "+w.stranger.String()) {
+	if strings.Contains(client, "Promemoria visita "+w.foreignClient.String()) {
 		t.Error("the log names another client's sequence")
 	}
 	if strings.Contains(client, ">conferma<") || !strings.Contains(client, has["templates"]) {
@@ -143,8 +143,8 @@ func TestFailedSignIns(t *testing.T) {
 			t.Errorf("%s sees %d entries of failures, want 2", who, n)
 		}
 	}
-	strange := w.visitor(w.strangers)
-	for _, path := range []string{"/c/" + w.stranger.String() + "/audit", "/c/" + w.other.String() + "/audit"} {
+	strange := w.visitor(w.foreignOwner)
+	for _, path := range []string{"/c/" + w.foreignClient.String() + "/audit", "/c/" + w.other.String() + "/audit"} {
 		if r := strange.get(path); strings.Contains(r.body, "203.0.113.7") || strings.Contains(r.body, "non riuscito") {
 			t.Errorf("a stranger reads it at %s", path)
 		}

@@ -89,8 +89,8 @@ func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
 	switch client {
 	case w.client:
 		return w.clients[puntuale.Owner]
-	case w.stranger:
-		return w.strangers
+	case w.foreignClient:
+		return w.foreignOwner
 	}
 	return w.partners[puntuale.Owner]
 }
@@ -141,7 +141,7 @@ func halfway(w *world) map[string]func(*browser) {
 			signIn(b, "doppio@example.com")
 		},
 		"/login/code": func(b *browser) {
-			v := w.visitor(w.strangers)
+			v := w.visitor(w.foreignOwner)
 			secret := decode(b.t, strings.ReplaceAll(between(v.get("/me/second").body, `class="secret-text">`, "<"), " ", ""))
 			v.post("/me/second", map[string][]string{"code": {auth.Code(secret, w.clock.Now())}})
 			signIn(b, "estraneo@example.com")

@@ -87,7 +87,7 @@ func TestSuspendedIsToldSo(t *testing.T) {
 func TestDoorIsThePartners(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const door = "/p/agenzia-aurora"
+	const signInPage = "/p/agenzia-aurora"
 	v := w.visitor(0)
 	enter := func(at string) {
 		t.Helper()
@@ -95,16 +95,16 @@ func TestDoorIsThePartners(t *testing.T) {
 			t.Fatalf("sign in: %d %s", r.status, inMain(r.body))
 		}
 	}
-	enter(door)
-	if r := v.post("/logout", url.Values{}); r.to() != door {
+	enter(signInPage)
+	if r := v.post("/logout", url.Values{}); r.to() != signInPage {
 		t.Errorf("signing out leads to %q", r.to())
 	}
-	if r := v.get("/"); r.to() != door {
+	if r := v.get("/"); r.to() != signInPage {
 		t.Errorf("the front leads to %q", r.to())
 	}
-	enter(door)
+	enter(signInPage)
 	w.clock.Advance(25 * time.Hour) // the visit is over
-	if r := v.get(w.pages + "/messages"); !strings.HasPrefix(r.to(), door+"?next=") {
+	if r := v.get(w.pages + "/messages"); !strings.HasPrefix(r.to(), signInPage+"?next=") {
 		t.Errorf("a visit that is over leads to %q", r.to())
 	}
 	enter("/login")

@@ -78,8 +78,8 @@ func (w *world) own(t *testing.T) *owner {
 	return o
 }
 
-// hint receives control's wakeups.
-func (w *world) hint(id puntuale.SessionID, due time.Time) {
+// wake receives control's wakeups.
+func (w *world) wake(id puntuale.SessionID, due time.Time) {
 	o := w.owner.Load()
 	if o == nil || !due.IsZero() {
 		return
@@ -89,7 +89,7 @@ func (w *world) hint(id puntuale.SessionID, due time.Time) {
 	if err := o.take(id); err != nil {
 		w.t.Errorf("own session %d: %v", id, err)
 	}
-	o.manager.Hint(id)
+	o.manager.Wake(id)
 }
 
 func (o *owner) take(id puntuale.SessionID) (err error) {

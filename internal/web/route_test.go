@@ -25,7 +25,7 @@ func TestRoutes(t *testing.T) {
 		role puntuale.Role
 		own  bool // of the world's client, or its partner
 	}
-	all := []who{{"a stranger", w.visitor(w.strangers), "client", puntuale.Owner, false}}
+	all := []who{{"a stranger", w.visitor(w.foreignOwner), "client", puntuale.Owner, false}}
 	for role := puntuale.Reader; role <= puntuale.Owner; role++ {
 		inside := w.visitor(w.partners[role])
 		if r := inside.post("/partner/clients/"+w.client.String()+"/enter", nil); r.status != http.StatusSeeOther {

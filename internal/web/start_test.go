@@ -95,7 +95,7 @@ func TestStartNeedsItsPreview(t *testing.T) {
 			t.Errorf("%d %s", page.status, mainOf(page.body))
 		}
 	}
-	other := w.visitor(w.strangers)
+	other := w.visitor(w.foreignOwner)
 	if page := other.get(got.to()); page.status != http.StatusNotFound {
 		t.Errorf("a stranger: %d", page.status)
 	}

@@ -19,10 +19,10 @@ func TestAnothers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	own := w.everything(w.client)
-	others := []things{w.everything(w.other), w.everything(w.stranger)}
+	others := []things{w.everything(w.other), w.everything(w.foreignClient)}
 	client := w.visitor(w.clients[puntuale.Owner])
 	partner := w.visitor(w.partners[puntuale.Owner])
-	before := []string{w.whole(w.other, others[0]), w.whole(w.stranger, others[1])}
+	before := []string{w.whole(w.other, others[0]), w.whole(w.foreignClient, others[1])}
 	tried := 0
 	for _, r := range web.Routes() {
 		if r.Side == "anyone" || r.Side == "person" || strings.Count(r.Path, "{") == 0 {
@@ -56,7 +56,7 @@ func TestAnothers(t *testing.T) {
 	if tried < 150 {
 		t.Errorf("only %d were tried", tried)
 	}
-	for i, id := range []puntuale.ClientID{w.other, w.stranger} {
+	for i, id := range []puntuale.ClientID{w.other, w.foreignClient} {
 		if got := w.whole(id, others[i]); got != before[i] {
 			t.Errorf("what belongs to client %s has changed", id)
 		}

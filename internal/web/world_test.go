@@ -61,17 +61,17 @@ type world struct {
 
 // cast is the accounts and users in a world's database, and the key that seals its secrets.
 type cast struct {
-	dataKey  []byte
-	partner  puntuale.PartnerID // Agenzia Aurora
-	client   puntuale.ClientID  // Studio Bianchi
-	key      string             // of the client
-	pages    string             // "/c/1": where the client's pages are
-	other    puntuale.ClientID  // another client of the partner: Officina Verdi
-	stranger puntuale.ClientID  // a client of another partner
+	dataKey       []byte
+	partner       puntuale.PartnerID // Agenzia Aurora
+	client        puntuale.ClientID  // Studio Bianchi
+	key           string             // of the client
+	pages         string             // "/c/1": where the client's pages are
+	other         puntuale.ClientID  // another client of the partner: Officina Verdi
+	foreignClient puntuale.ClientID  // a client of another partner
 
 	// Users, by role: the partner's and the client's.
 	partners, clients map[puntuale.Role]puntuale.LoginID
-	strangers         puntuale.LoginID // owns the other partner's client
+	foreignOwner      puntuale.LoginID // owns the other partner's client
 }
 
 // pushKey is the installation's public key for Web Push: 65 bytes that no test signs with.
@@ -156,8 +156,8 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
-		}, Hint: w.hint})
-	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Hint: w.hint, Sandbox: true, Vault: w.vault,
+		}, Wakeup: w.wake})
+	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
 		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store}, Public: public, Resolver: w.dns})
 	return w
 }
@@ -180,10 +180,10 @@ func (w *world) populate() {
 	far := w.newPartner("Altra Agenzia", "altra@example.com")
 	strange, err := far.CreateClient(ctx, account.NewClient{Name: "Estraneo", Email: "estraneo@example.com", Password: password, Phone: "+39 06 1234567"}, control.Once[account.CreatedClient]{})
 	w.must(err)
-	w.stranger = strange.ID
-	team, err := far.TeamOf(ctx, w.stranger.String())
+	w.foreignClient = strange.ID
+	team, err := far.TeamOf(ctx, w.foreignClient.String())
 	w.must(err)
-	w.strangers = w.users(team, nil)[puntuale.Owner]
+	w.foreignOwner = w.users(team, nil)[puntuale.Owner]
 	w.partners = w.users(partner.Team(), map[string]string{"staff": "Marta Neri", "reader": "Luca Blu"})
 	team, err = partner.TeamOf(ctx, w.client.String())
 	w.must(err)

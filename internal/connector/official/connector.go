@@ -52,10 +52,10 @@ const (
 
 // Connector is the way out of all Official sessions of this node.
 type Connector struct {
-	cfg    Config
-	graph  *graph
-	traits puntuale.Capabilities
-	shares uploads
+	cfg          Config
+	graph        *graph
+	capabilities puntuale.Capabilities
+	uploads      uploads
 
 	aliases aliases
 	reaches map[business]*recipientCount // of businesses that keys name; with mu
@@ -99,7 +99,7 @@ func New(cfg Config) *Connector {
 	}
 	return &Connector{
 		cfg: cfg, graph: newGraph(strings.TrimSuffix(cfg.API, "/")+"/"+cfg.Version, cfg.Transport),
-		traits: puntuale.Capabilities{
+		capabilities: puntuale.Capabilities{
 			Name: "official", Slots: max(1, int(math.Ceil(cfg.Rate*answerTime.Seconds()))), SendTimeout: sendTimeout,
 			PerSecond: cfg.Rate, Recovery: puntuale.RecoverNone,
 		},
@@ -128,8 +128,8 @@ func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) 
 	return c.reaches[of]
 }
 
-// Traits returns what never changes while the connector lives.
-func (c *Connector) Traits() puntuale.Capabilities { return c.traits }
+// Capabilities returns what never changes while the connector lives.
+func (c *Connector) Capabilities() puntuale.Capabilities { return c.capabilities }
 
 // Online answers from memory.
 func (c *Connector) Online(session puntuale.SessionID) bool {

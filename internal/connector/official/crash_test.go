@@ -148,7 +148,7 @@ func linkerOf(m *mortal, s puntuale.Session) puntuale.Linker {
 
 // die ends a life: killed at once, or stopped in order.
 func (m *mortal) die(killed bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitMost)
 	if killed {
 		m.process.dead.Store(true)
 		cancel()

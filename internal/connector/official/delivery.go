@@ -232,13 +232,13 @@ func each[T any](r *reader, text json.RawMessage, take func(*T) bool) {
 	}
 }
 
-var evidenceOf = map[string]puntuale.ReceiptKind{
+var receiptKinds = map[string]puntuale.ReceiptKind{
 	"sent": puntuale.ReceiptSent, "delivered": puntuale.ReceiptDelivered, "read": puntuale.ReceiptRead,
 	"played": puntuale.ReceiptRead, "failed": puntuale.ReceiptFailed,
 }
 
 func (r *reader) status(s *status) bool {
-	kind, known := evidenceOf[s.Status]
+	kind, known := receiptKinds[s.Status]
 	id, token, ours := readCallback(s.Callback)
 	if !known || !ours {
 		return !known // an unknown kind of a later version is no fault, but a message that another program sent counts as odd
@@ -253,7 +253,7 @@ func (r *reader) status(s *status) bool {
 	phone, _ := phoneOf(s.To)
 	e.Charge = s.Pricing.charge(phone)
 	r.nameOf(s.To, s.ToID)
-	r.at.Evidence = append(r.at.Evidence, e)
+	r.at.Receipts = append(r.at.Receipts, e)
 	return true
 }
 

@@ -192,15 +192,15 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestTraits: the dispatcher keeps the number's rate, with as many messages in flight as this rate needs.
-func TestTraits(t *testing.T) {
+// TestCapabilities: the dispatcher keeps the number's rate, with as many messages in flight as this rate needs.
+func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[float64]puntuale.Capabilities{
 		0:    {Name: "official", Slots: 40, PerSecond: 80, SendTimeout: 30 * time.Second, Recovery: puntuale.RecoverNone},
 		1:    {Name: "official", Slots: 1, PerSecond: 1, SendTimeout: 30 * time.Second, Recovery: puntuale.RecoverNone},
 		1000: {Name: "official", Slots: 500, PerSecond: 1000, SendTimeout: 30 * time.Second, Recovery: puntuale.RecoverNone},
 	} {
-		if got := official.New(official.Config{Rate: rate}).Traits(); got != want {
+		if got := official.New(official.Config{Rate: rate}).Capabilities(); got != want {
 			t.Errorf("rate %v: %+v", rate, got)
 		}
 	}

@@ -114,7 +114,7 @@ func (r *reader) call(m *inboundMessage) bool {
 // hear notes what a person wrote to the session, or the client's people to a person.
 func (r *reader) hear(h puntuale.InboundMessage) {
 	h.Client, h.Session = r.at.client, r.at.session
-	r.at.Heard = append(r.at.Heard, h.Storable())
+	r.at.Messages = append(r.at.Messages, h.Storable())
 }
 
 // inbound is the message as it is kept. A welcome says only that a person opened the chat, so it has no id.
@@ -150,7 +150,7 @@ func (m *shownMessage) shown(now time.Time) (kind puntuale.ReplyKind, text strin
 			Name, Address       string
 			Latitude, Longitude float64
 		}](m.Location)
-		return puntuale.ReplyLocation, puntuale.PlaceText(l.Name, l.Address, l.Latitude, l.Longitude), nil
+		return puntuale.ReplyLocation, puntuale.LocationText(l.Name, l.Address, l.Latitude, l.Longitude), nil
 	case "contacts":
 		return puntuale.ReplyContact, contactNames(m.Contacts), nil
 	case "reaction": // without a sign when it is taken back

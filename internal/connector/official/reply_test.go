@@ -25,7 +25,7 @@ func (h *heard) config(c *official.Config) {
 	take := c.Take
 	c.Take = func(ctx context.Context, s puntuale.SessionID, in puntuale.InboundBatch) error {
 		h.mu.Lock()
-		h.all, h.raw = append(h.all, in.Heard...), append(h.raw, in)
+		h.all, h.raw = append(h.all, in.Messages...), append(h.raw, in)
 		h.mu.Unlock()
 		return take(ctx, s, in)
 	}

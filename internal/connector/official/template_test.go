@@ -61,7 +61,7 @@ func TestTemplatesAreRead(t *testing.T) {
 	}
 	got := kept["promemoria it"]
 	if got.Status != puntuale.TemplateApproved || !got.Named || got.Category != "MARKETING" || got.Quality != "GREEN" || got.Reason != "" ||
-		strings.Join(got.Part("BODY").Places(), " ") != "nome ora" || got.Part("HEADER").Format != "IMAGE" ||
+		strings.Join(got.Part("BODY").Placeholders(), " ") != "nome ora" || got.Part("HEADER").Format != "IMAGE" ||
 		len(got.Part("BUTTONS").Buttons) != 2 || !got.Part("BUTTONS").Buttons[0].Open() || got.Part("BUTTONS").Buttons[1].Open() {
 		t.Errorf("kept %+v", got)
 	}

@@ -25,7 +25,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-const patience = 20 * time.Second
+const waitMost = 20 * time.Second
 
 // What people and programs read of a reason.
 var italian, english = catalogue.Italian.Say, catalogue.Message
@@ -143,7 +143,7 @@ func (w *world) last() puntuale.LinkReport {
 
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
-	end, look := time.NewTimer(patience), time.NewTicker(time.Millisecond)
+	end, look := time.NewTimer(waitMost), time.NewTicker(time.Millisecond)
 	defer end.Stop()
 	defer look.Stop()
 	for !so() {
@@ -166,7 +166,7 @@ func (w *world) advance(d time.Duration, online bool) {
 }
 
 func (w *world) within() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitMost)
 	w.t.Cleanup(cancel)
 	return ctx
 }

@@ -142,7 +142,7 @@ func (p *pairing) run(ctx context.Context, ended chan<- struct{}) {
 			return
 		}
 		p.links.mu.Lock()
-		over := p.turn(ctx, next, refused)
+		over := p.step(ctx, next, refused)
 		p.links.mu.Unlock()
 		if over {
 			return
@@ -150,8 +150,8 @@ func (p *pairing) run(ctx context.Context, ended chan<- struct{}) {
 	}
 }
 
-// turn shows the next code, or ends the pairing and reports that. The caller holds the lock.
-func (p *pairing) turn(ctx context.Context, now time.Time, refused bool) (over bool) {
+// step shows the next code, or ends the pairing and reports that. The caller holds the lock.
+func (p *pairing) step(ctx context.Context, now time.Time, refused bool) (over bool) {
 	switch {
 	case ctx.Err() != nil:
 		return true

@@ -65,7 +65,7 @@ func (c *Connector) WithMedia(source puntuale.MediaSource) *Connector {
 	return &with
 }
 
-func (c *Connector) Traits() puntuale.Capabilities {
+func (c *Connector) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{
 		Name: "sandbox", Slots: slots, SendTimeout: sendTimeout + c.latency, Recovery: puntuale.RecoverSameID,
 	}

@@ -68,8 +68,8 @@ func New(cfg Config) *Connector {
 	return &Connector{cfg: cfg, http: newClient(cfg.Transport), open: map[puntuale.SessionID]*account{}}
 }
 
-// Traits returns what never changes. One message at a time is in flight, because a gateway drives one telephone.
-func (c *Connector) Traits() puntuale.Capabilities {
+// Capabilities returns what never changes. One message at a time is in flight, because a gateway drives one telephone.
+func (c *Connector) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "gateway", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverNone}
 }
 

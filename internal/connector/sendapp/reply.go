@@ -84,7 +84,7 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 			h.Kind, h.Text = puntuale.ReplyText, part[struct{ Text string }](member).Text
 		case "locationMessage", "liveLocationMessage":
 			l := part[place](member)
-			h.Kind, h.Text = puntuale.ReplyLocation, puntuale.PlaceText(cmp.Or(l.Name, l.Caption), cmp.Or(l.Address, l.Comment), l.Latitude, l.Longitude)
+			h.Kind, h.Text = puntuale.ReplyLocation, puntuale.LocationText(cmp.Or(l.Name, l.Caption), cmp.Or(l.Address, l.Comment), l.Latitude, l.Longitude)
 		case "contactMessage":
 			h.Kind, h.Text = puntuale.ReplyContact, part[named](member).DisplayName
 		case "contactsArrayMessage":

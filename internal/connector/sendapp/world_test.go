@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
+	waitMost = 20 * time.Second
 	person   = "+393331234567"
 	own      = "390117654321" // the sender's digits
 )
@@ -77,7 +77,7 @@ func newWorld(t testing.TB, driver storetest.Driver) *world {
 func (w *world) taking(take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error) func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error {
 	return func(ctx context.Context, s puntuale.SessionID, in puntuale.InboundBatch) error {
 		w.mu.Lock()
-		w.written = append(w.written, in.Heard...)
+		w.written = append(w.written, in.Messages...)
 		w.mu.Unlock()
 		return take(ctx, s, in)
 	}
@@ -150,7 +150,7 @@ func (w *world) last(id puntuale.SessionID) (r puntuale.LinkReport) {
 
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
-	end, look := time.NewTimer(patience), time.NewTicker(time.Millisecond)
+	end, look := time.NewTimer(waitMost), time.NewTicker(time.Millisecond)
 	defer end.Stop()
 	defer look.Stop()
 	for !so() {
@@ -178,7 +178,7 @@ func (w *world) later(step time.Duration, what string, so func() bool) {
 }
 
 func (w *world) within() context.Context {
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), waitMost)
 	w.t.Cleanup(cancel)
 	return ctx
 }

@@ -47,7 +47,7 @@ type coldContactLimiter struct {
 	seeded bool
 }
 
-func newStrangers(n *number, s puntuale.Session) *coldContactLimiter {
+func newColdContactLimiter(n *number, s puntuale.Session) *coldContactLimiter {
 	return &coldContactLimiter{
 		c: n.c, client: s.Client, session: s.ID, pace: s.Pace, until: s.Link.Limited, told: make(chan struct{}),
 		known: map[string]bool{}, slots: map[puntuale.MessageID]time.Time{},
@@ -108,8 +108,8 @@ func (s *coldContactLimiter) learn(to string) {
 	s.known[to] = true
 }
 
-// stranger reports whether a recipient is a cold contact. A group never is, because the number is a member of it.
-func (s *coldContactLimiter) stranger(ctx context.Context, to string) (bool, error) {
+// isCold reports whether a recipient is a cold contact. A group never is, because the number is a member of it.
+func (s *coldContactLimiter) isCold(ctx context.Context, to string) (bool, error) {
 	if !strings.HasPrefix(to, "+") && !strings.HasSuffix(to, "@lid") {
 		return false, nil
 	}
@@ -253,7 +253,7 @@ func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	case e.TimeEnforcementEnds.IsZero():
 		until = n.c.cfg.Clock.Now().Add(holdFirst)
 	}
-	n.strangers.hold(until)
+	n.coldContacts.hold(until)
 	n.limited(until)
 }
 

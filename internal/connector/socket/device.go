@@ -291,8 +291,8 @@ func (d *devices) wrap(device *store.Device, session puntuale.SessionID) {
 	p := secretAddress{d.sealer, session}
 	device.Container = container{d, session, removed}
 	device.PreKeys = manyPreKeys{device.PreKeys, d.shared, new(sync.Mutex)}
-	t := newTurns(d.clock)
-	device.Sessions = sealedSessions{turnedSessions{device.Sessions, t}, p}
+	t := newContactLocks(d.clock)
+	device.Sessions = sealedSessions{lockedSessions{device.Sessions, t}, p}
 	device.SenderKeys = sealedSenderKeys{device.SenderKeys, p}
 	device.AppStateKeys = sealedAppStateKeys{device.AppStateKeys, p}
 	device.MsgSecrets = sealedMessageSecrets{device.MsgSecrets, p}

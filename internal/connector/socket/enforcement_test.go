@@ -399,8 +399,8 @@ func TestToldAgain(t *testing.T) {
 	w.await("both were told", func() bool {
 		receipts, messages := 0, 0
 		for _, told := range w.failed {
-			receipts += len(told.Evidence)
-			messages += len(told.Heard)
+			receipts += len(told.Receipts)
+			messages += len(told.Messages)
 		}
 		return receipts > 0 && messages > 0
 	})
@@ -408,5 +408,5 @@ func TestToldAgain(t *testing.T) {
 	w.fails = nil
 	w.mu.Unlock()
 	w.shop.Cut()
-	w.await("it is told again", func() bool { return len(w.evidence(e.Message)) > 0 && w.wrote["+"+annaNumber] })
+	w.await("it is told again", func() bool { return len(w.receipts(e.Message)) > 0 && w.wrote["+"+annaNumber] })
 }

@@ -221,7 +221,7 @@ func (p *pairing) login(ctx context.Context, asked bool) {
 			return
 		}
 	}
-	p.strangers.free()
+	p.coldContacts.free()
 	p.apply(p.epoch, func(m *linkMachine) {
 		m.failures, m.quarantines = 0, 0
 		m.connecting(clock.Now())

@@ -36,7 +36,7 @@ func (n *number) receipt(e *events.Receipt) bool {
 	var told puntuale.InboundBatch
 	for _, id := range e.MessageIDs {
 		if m, ours := n.c.ids.message(id); ours {
-			told.Evidence = append(told.Evidence, puntuale.DeliveryReceipt{
+			told.Receipts = append(told.Receipts, puntuale.DeliveryReceipt{
 				MessageRef: puntuale.MessageRef{Client: n.client, ID: m}, Session: n.id, Kind: kind, At: at, Detail: puntuale.Quoted(id),
 			})
 		}
@@ -56,7 +56,7 @@ func (n *number) moment(told time.Time) time.Time {
 
 // take stores what the network reported.
 func (n *number) take(told puntuale.InboundBatch) bool {
-	if len(told.Evidence) == 0 && len(told.Heard) == 0 {
+	if len(told.Receipts) == 0 && len(told.Messages) == 0 {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, takeWait)

@@ -28,14 +28,14 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
 	defer cancel()
 	if e.Info.IsFromMe {
-		return n.take(puntuale.InboundBatch{Heard: n.ownMessage(ctx, cli, e, shown)})
+		return n.take(puntuale.InboundBatch{Messages: n.ownMessage(ctx, cli, e, shown)})
 	}
-	told := puntuale.InboundBatch{Heard: n.inbound(ctx, cli, e, shown)}
+	told := puntuale.InboundBatch{Messages: n.inbound(ctx, cli, e, shown)}
 	if !n.take(told) {
 		return false
 	}
-	for _, h := range told.Heard {
-		if err := n.strangers.acquaint(ctx, h.Phone, longPast); err != nil {
+	for _, h := range told.Messages {
+		if err := n.coldContacts.acquaint(ctx, h.Phone, longPast); err != nil {
 			n.log.Warn("that somebody wrote could not be kept", "error", err)
 		}
 	}
@@ -51,7 +51,7 @@ func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.M
 		// A message in a group opens no window of its writer. It counts as an answer of the group if we wrote to the
 		// group. A reaction never did.
 		bare.Phone, bare.Group = e.Info.Chat.String(), true
-		if known, err := n.strangers.knows(ctx, bare.Phone); err == nil && known && shown.Kind != puntuale.ReplyReaction {
+		if known, err := n.coldContacts.knows(ctx, bare.Phone); err == nil && known && shown.Kind != puntuale.ReplyReaction {
 			all = append(all, bare)
 		}
 	case types.DefaultUserServer, types.HiddenUserServer:
@@ -61,7 +61,7 @@ func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.M
 		}
 		if !phone.IsEmpty() && !lid.IsEmpty() && shown.Kind != puntuale.ReplyReaction { // under the LID only if we wrote to the LID
 			bare.Phone = lid.String()
-			if known, err := n.strangers.knows(ctx, bare.Phone); err == nil && known {
+			if known, err := n.coldContacts.knows(ctx, bare.Phone); err == nil && known {
 				all = append(all, bare)
 			}
 		}
@@ -143,10 +143,10 @@ func shownBy(m *waE2E.Message) (h puntuale.InboundMessage, ok bool) {
 	case m.LocationMessage != nil:
 		l := m.GetLocationMessage()
 		h.Kind = puntuale.ReplyLocation
-		h.Text = puntuale.PlaceText(l.GetName(), cmp.Or(l.GetAddress(), l.GetComment()), l.GetDegreesLatitude(), l.GetDegreesLongitude())
+		h.Text = puntuale.LocationText(l.GetName(), cmp.Or(l.GetAddress(), l.GetComment()), l.GetDegreesLatitude(), l.GetDegreesLongitude())
 	case m.LiveLocationMessage != nil:
 		l := m.GetLiveLocationMessage()
-		h.Kind, h.Text = puntuale.ReplyLocation, puntuale.PlaceText(l.GetCaption(), "", l.GetDegreesLatitude(), l.GetDegreesLongitude())
+		h.Kind, h.Text = puntuale.ReplyLocation, puntuale.LocationText(l.GetCaption(), "", l.GetDegreesLatitude(), l.GetDegreesLongitude())
 	case m.ContactMessage != nil:
 		h.Kind, h.Text = puntuale.ReplyContact, m.GetContactMessage().GetDisplayName()
 	case m.ContactsArrayMessage != nil:

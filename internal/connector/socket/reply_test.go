@@ -21,7 +21,7 @@ import (
 // told returns what was told of a message, by its id.
 func (w *world) toldOf(id string) (all []puntuale.InboundMessage) {
 	for _, b := range w.told {
-		for _, h := range b.Heard {
+		for _, h := range b.Messages {
 			if h.ID == id {
 				all = append(all, h)
 			}
@@ -218,7 +218,7 @@ func TestInboundOthers(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, b := range w.told {
-		for _, h := range b.Heard {
+		for _, h := range b.Messages {
 			if h.Text != "fine" {
 				t.Errorf("told: %+v", h)
 			}
@@ -242,7 +242,7 @@ func TestInboundGroup(t *testing.T) {
 	w.await("the group's message", func() bool {
 		got = nil
 		for _, b := range w.told {
-			got = append(got, b.Heard...)
+			got = append(got, b.Messages...)
 		}
 		return len(got) > 0
 	})
@@ -265,7 +265,7 @@ func TestInboundAgain(t *testing.T) {
 	w.mu.Lock()
 	names := map[string]string{}
 	for _, b := range w.told {
-		for _, h := range b.Heard {
+		for _, h := range b.Messages {
 			names[h.Phone] = h.ID
 		}
 	}

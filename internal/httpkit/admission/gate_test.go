@@ -14,10 +14,10 @@ import (
 )
 
 var (
-	strangers = admission.CallerKey{}
-	greedy    = admission.CallerKey{Side: puntuale.ClientSide, ID: 1}
-	modest    = admission.CallerKey{Side: puntuale.ClientSide, ID: 2}
-	third     = admission.CallerKey{Side: puntuale.PartnerSide, ID: 1}
+	unknownCallers = admission.CallerKey{}
+	greedy         = admission.CallerKey{Side: puntuale.ClientSide, ID: 1}
+	modest         = admission.CallerKey{Side: puntuale.ClientSide, ID: 2}
+	third          = admission.CallerKey{Side: puntuale.PartnerSide, ID: 1}
 )
 
 // hall is a gate whose clock the test sets.
@@ -87,7 +87,7 @@ func TestGateLeavesRoom(t *testing.T) {
 	h.in(modest, admission.PriorityWrite)
 	h.in(modest, admission.PriorityWrite)
 	h.in(third, admission.PriorityWrite)
-	h.in(strangers, admission.PriorityWrite)
+	h.in(unknownCallers, admission.PriorityWrite)
 	if l := h.Load(); l.Inside != 8 || l.Waiting != 1 {
 		t.Fatalf("%+v", l)
 	}
@@ -102,10 +102,10 @@ func TestGateLeavesRoom(t *testing.T) {
 
 // Waiting calls are admitted in rotation: calls that prevent sends first, then each caller's first call before any
 // caller's second.
-func TestGateTakesTurns(t *testing.T) {
+func TestGateIsFair(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
-	held := h.in(strangers, admission.PriorityWrite)
+	held := h.in(unknownCallers, admission.PriorityWrite)
 	waits := make(chan entered, 8)
 	h.queue("greedy 1", greedy, admission.PriorityWrite, waits)
 	h.queue("greedy 2", greedy, admission.PriorityWrite, waits)
@@ -198,23 +198,23 @@ func TestGateStopsBehindAFlood(t *testing.T) {
 }
 
 // A call that waits for too long is refused, and leaves nothing behind.
-func TestGatePatience(t *testing.T) {
+func TestGateDeadline(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
 	held := h.in(modest, admission.PriorityWrite)
-	if _, _, err := h.Enter(t.Context(), strangers, admission.PriorityWrite); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+	if _, _, err := h.Enter(t.Context(), unknownCallers, admission.PriorityWrite); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 		t.Errorf("%v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := h.Enter(gone, strangers, admission.PriorityWrite); !errors.Is(err, context.Canceled) {
+	if _, _, err := h.Enter(gone, unknownCallers, admission.PriorityWrite); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	held.Leave()
 	if l := h.Load(); l != (admission.Load{}) {
 		t.Errorf("%+v", l)
 	}
-	h.in(strangers, admission.PriorityWrite).Leave()
+	h.in(unknownCallers, admission.PriorityWrite).Leave()
 }
 
 // While a body is on its way others have the seat; the call comes back before new ones of the same caller.

@@ -52,7 +52,7 @@ func (p Partner) Audit(ctx context.Context, client puntuale.ClientID, page puntu
 }
 
 func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.SignInFailure, now time.Time) error {
-	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		// It always writes something, so that the time of an answer does not show whether there is such a user.
 		if _, err := a.Exec(ctx, `update try set at = $2 where mark = $1`, mark, engine.Micros(now)); err != nil {
 			return fmt.Errorf("note a failed attempt: %w", err)

@@ -106,7 +106,7 @@ func (p Partner) CreateKey(ctx context.Context, client puntuale.ClientID, k punt
 		if err != nil {
 			return nil, err
 		}
-		if err := p.roomForKey(ctx, a, client, `k.expires_at = 0`); err != nil {
+		if err := p.checkKeyQuota(ctx, a, client, `k.expires_at = 0`); err != nil {
 			return nil, err
 		}
 		id, err = insertKey(ctx, a, p.id, client, k)
@@ -136,9 +136,9 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 		return 0, err
 	}
 	if expires != 0 {
-		err = p.roomForKey(ctx, a, client, `k.expires_at = 0`)
+		err = p.checkKeyQuota(ctx, a, client, `k.expires_at = 0`)
 	} else if graceEnds.After(now) {
-		err = p.roomForKey(ctx, a, client, `k.expires_at > $3`, engine.Micros(now))
+		err = p.checkKeyQuota(ctx, a, client, `k.expires_at > $3`, engine.Micros(now))
 	}
 	if err != nil {
 		return 0, err
@@ -154,9 +154,9 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 	return id, Changed(ctx, a, client)
 }
 
-// roomForKey refuses a new key if the condition finds too many valid keys. The limit is the client's quota, or [puntuale.MaxPartnerKeys]
+// checkKeyQuota refuses a new key if the condition finds too many valid keys. The limit is the client's quota, or [puntuale.MaxPartnerKeys]
 // for the partner itself. The owner's row is locked.
-func (p Partner) roomForKey(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
+func (p Partner) checkKeyQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
 	var has int64
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+which,
 		append([]any{p.id, client}, args...), &has); err != nil {

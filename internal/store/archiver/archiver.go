@@ -295,7 +295,7 @@ func (t *archiveTerm) work(ctx context.Context) error {
 		if t.before.IsZero() {
 			return nil
 		}
-		p, more, err := t.gather(ctx)
+		p, more, err := t.collect(ctx)
 		if err != nil {
 			return err
 		}

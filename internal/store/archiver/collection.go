@@ -18,9 +18,9 @@ import (
 // beside the writer.
 
 const (
-	gatherRuns    = 100  // of one read
-	gatherEntries = 500  // likewise
-	gatherClients = 1000 // likewise
+	collectRuns    = 100  // of one read
+	collectEntries = 500  // likewise
+	collectClients = 1000 // likewise
 )
 
 // Clients with runs that may be old. Each subquery is a single lookup.
@@ -87,12 +87,12 @@ type lookedAtRuns struct {
 	runs  int
 }
 
-// gather reads as many old runs as one file can have. more says that there may be more.
-func (t *archiveTerm) gather(ctx context.Context) (p *archiveBatch, more bool, err error) {
+// collect reads as many old runs as one file can have. more says that there may be more.
+func (t *archiveTerm) collect(ctx context.Context) (p *archiveBatch, more bool, err error) {
 	p = newPast(t.tables)
 	t.looked = lookedAtRuns{place: map[puntuale.ClientID]puntuale.RunID{}}
 	for {
-		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, PastClients, []any{t.from, queue.FirstID(t.before), engine.Micros(t.before), gatherClients},
+		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, PastClients, []any{t.from, queue.FirstID(t.before), engine.Micros(t.before), collectClients},
 			func(rows engine.Row, w *retention.BlankingCursor) error { return rows.Scan(&w.Client, &w.From) })
 		if err != nil {
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
@@ -108,7 +108,7 @@ func (t *archiveTerm) gather(ctx context.Context) (p *archiveBatch, more bool, e
 			}
 			t.from = w.Client
 		}
-		if len(walks) < gatherClients {
+		if len(walks) < collectClients {
 			return p, false, nil
 		}
 	}
@@ -121,14 +121,14 @@ func (t *archiveTerm) full(p *archiveBatch) bool {
 // late looks again at runs that had not ended when the cursor passed them.
 func (t *archiveTerm) late(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), gatherRuns}
+		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), collectRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
 // next continues with the client's runs. It stops at a run that must be blanked first.
 func (t *archiveTerm) next(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), gatherRuns}
+		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), collectRuns}
 	}, puntuale.RunID(w.From), func(r seenRun) bool {
 		if !r.blanked && r.ended <= engine.Micros(t.before) {
 			t.rests = true
@@ -156,7 +156,7 @@ func (t *archiveTerm) pages(ctx context.Context, p *archiveBatch, page func(afte
 		if err != nil {
 			return fmt.Errorf("look for old runs: %w", err)
 		}
-		whole := len(runs) == gatherRuns
+		whole := len(runs) == collectRuns
 		if stop := slices.IndexFunc(runs, func(r seenRun) bool { return !step(r) }); stop >= 0 {
 			runs, whole = runs[:stop], false
 		}
@@ -250,7 +250,7 @@ func (t *archiveTerm) entries(ctx context.Context, w retention.BlankingCursor, p
 	for after := int64(0); !t.full(p); {
 		begun := t.s.LocalClock.Now()
 		n, young := 0, false
-		err := t.s.ArchiveReads.Query(ctx, t.named(PastEntriesNext), []any{w.Client, after, gatherEntries}, func(rows engine.Row) error {
+		err := t.s.ArchiveReads.Query(ctx, t.named(PastEntriesNext), []any{w.Client, after, collectEntries}, func(rows engine.Row) error {
 			var carried bool
 			values, err := scanPast(rows, t.tables[pastEntries], &carried)
 			if err != nil {
@@ -267,7 +267,7 @@ func (t *archiveTerm) entries(ctx context.Context, w retention.BlankingCursor, p
 		if err != nil {
 			return fmt.Errorf("read old entries of the ledger: %w", err)
 		}
-		if young || n < gatherEntries {
+		if young || n < collectEntries {
 			return nil
 		}
 		if err := t.rested(ctx, begun); err != nil {

@@ -77,7 +77,7 @@ func Find(path string, r Search, use func(Message) error) error {
 		}
 		var found []Message
 		if err == nil {
-			found, err = recallFrom(folder, file, &r)
+			found, err = findIn(folder, file, &r)
 		}
 		if err != nil {
 			damaged = errors.Join(damaged, err)
@@ -92,7 +92,7 @@ func Find(path string, r Search, use func(Message) error) error {
 	return damaged
 }
 
-func recallFrom(folder *archive.Folder, file archive.File, r *Search) ([]Message, error) {
+func findIn(folder *archive.Folder, file archive.File, r *Search) ([]Message, error) {
 	p, _, err := readPast(folder, file)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func recallFrom(folder *archive.Folder, file archive.File, r *Search) ([]Message
 		if r.Client != 0 && r.Client != run.Client || r.Phone != "" && r.Phone != run.phone {
 			continue
 		}
-		messages, err := p.recall(run)
+		messages, err := p.messagesOf(run)
 		if err != nil {
 			return nil, fmt.Errorf("%s: run %d: %w", file.Name(), run.ID, err)
 		}
@@ -115,8 +115,8 @@ func recallFrom(folder *archive.Folder, file archive.File, r *Search) ([]Message
 	return all, nil
 }
 
-// recall makes messages of a run's lines.
-func (p *archiveBatch) recall(run *pastRun) ([]Message, error) {
+// messagesOf makes messages of a run's lines.
+func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
 	of, err := p.parsed(run, pastRuns)
 	if err != nil || len(of) != 1 {
 		return nil, errors.Join(errors.New("it is not whole"), err)
@@ -132,7 +132,7 @@ func (p *archiveBatch) recall(run *pastRun) ([]Message, error) {
 	all := make([]Message, 0, len(rows))
 	for _, row := range rows {
 		m := Message{Outcome: int(row.int("outcome")), Credit: int(row.int("credit"))}
-		if m.MessageDetail, err = recalledDetail(of[0], row); err != nil {
+		if m.MessageDetail, err = detailOf(of[0], row); err != nil {
 			return nil, err
 		}
 		m.Ended = m.Outcome != 0
@@ -162,8 +162,8 @@ func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	return all, nil
 }
 
-// recalledDetail is the detail that Details would have returned (message.go).
-func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
+// detailOf is the detail that Details would have returned (message.go).
+func detailOf(run, m fields) (puntuale.MessageDetail, error) {
 	at := func(name string) time.Time { return engine.Instant(m.int(name)) }
 	d := puntuale.MessageDetail{
 		Message: puntuale.Message{

@@ -45,7 +45,7 @@ func QueryAll[T any](ctx context.Context, a Querier, text string, args []any, sc
 	var all []T
 	err := a.Query(ctx, text, args, func(r Row) error {
 		if len(all)%rowsAtOnce == 0 && len(all) > 0 { // few rows need no room
-			if err := TakeRoom(ctx, rowsAtOnce, 0); err != nil {
+			if err := TakeMemory(ctx, rowsAtOnce, 0); err != nil {
 				return err
 			}
 		}
@@ -76,7 +76,7 @@ func (l *Conn) connect(ctx context.Context) error {
 	}
 	conn, err := l.db.Conn(ctx)
 	if err != nil {
-		return fmt.Errorf("connect: %w", l.watch.heard(ctx, err))
+		return fmt.Errorf("connect: %w", l.watch.observe(ctx, err))
 	}
 	l.conn, l.stmts, l.open, l.queued = conn, map[string]*sql.Stmt{}, false, nil
 	if l.admit == nil {
@@ -120,7 +120,7 @@ func (l *Conn) Query(ctx context.Context, text string, args []any, scan func(r R
 	defer free()
 	if text = l.dialect.Text(text); l.dialect.Postgres {
 		_, err := l.send(ctx, statement{text, args, scan})
-		return l.watch.heard(ctx, err)
+		return l.watch.observe(ctx, err)
 	}
 	s, err := l.prepared(ctx, text)
 	if err != nil {
@@ -138,7 +138,7 @@ func (l *Conn) Exec(ctx context.Context, text string, args ...any) (int64, error
 	defer free()
 	if text = l.dialect.Text(text); l.dialect.Postgres {
 		tag, err := l.send(ctx, statement{text, args, nil})
-		return tag.RowsAffected(), l.watch.heard(ctx, err)
+		return tag.RowsAffected(), l.watch.observe(ctx, err)
 	}
 	s, err := l.prepared(ctx, text)
 	if err != nil {
@@ -202,7 +202,7 @@ func (p *ReadPool) Acquire(ctx context.Context) error {
 	select {
 	case p.permits <- struct{}{}:
 		return nil
-	case <-puntuale.PatienceOf(ctx).Ends():
+	case <-puntuale.AdmissionDeadlineOf(ctx).Ends():
 		return puntuale.Overloaded(0)
 	case <-p.watch.context().Done():
 		return p.watch.Away()
@@ -250,7 +250,7 @@ func (p *ReadPool) query(ctx context.Context, text string, args []any, scan func
 	args, free := p.d.bind(args)
 	defer free()
 	if text = p.d.Text(text); p.d.Postgres {
-		return p.watch.heard(ctx, p.ask(ctx, statement{text, args, scan}))
+		return p.watch.observe(ctx, p.ask(ctx, statement{text, args, scan}))
 	}
 	s, err := p.stmts.get(ctx, p.db, text)
 	if err != nil {

@@ -14,7 +14,7 @@ type listSlots struct {
 }
 
 type listSlot struct {
-	place chan struct{} // holds one sign while somebody has the turn
+	taken chan struct{} // holds one sign while somebody has the turn
 	asked int           // callers that have it or wait for it
 }
 
@@ -26,7 +26,7 @@ func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err er
 	}
 	own := t.of[client]
 	if own == nil {
-		own = &listSlot{place: make(chan struct{}, 1)}
+		own = &listSlot{taken: make(chan struct{}, 1)}
 		t.of[client] = own
 	}
 	own.asked++
@@ -39,8 +39,8 @@ func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err er
 		}
 	}
 	select {
-	case own.place <- struct{}{}:
-		return func() { <-own.place; leave() }, nil
+	case own.taken <- struct{}{}:
+		return func() { <-own.taken; leave() }, nil
 	case <-ctx.Done():
 		leave()
 		return nil, ctx.Err()

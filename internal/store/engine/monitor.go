@@ -98,9 +98,9 @@ func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()
 // Away returns errAway while the database does not answer.
 func (w *Monitor) Away() error { return context.Cause(w.context()) }
 
-// heard notes how a statement ended. An answer shows that the database is alive. An error that comes from its silence is marked with
+// observe notes how a statement ended. An answer shows that the database is alive. An error that comes from its silence is marked with
 // errAway.
-func (w *Monitor) heard(ctx context.Context, err error) error {
+func (w *Monitor) observe(ctx context.Context, err error) error {
 	switch {
 	case w == nil:
 		return err

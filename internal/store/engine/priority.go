@@ -35,8 +35,8 @@ func (t *Task) call() bool {
 
 // ownerTasks are the tasks of one owner and one priority.
 type ownerTasks struct {
-	owner int64
-	lane  Priority
+	owner    int64
+	priority Priority
 }
 
 // fairOrder returns the tasks in the order of their work: by priority, and then in rounds with one task of each owner. So an owner with
@@ -46,23 +46,23 @@ func (w *Writer) fairOrder() []*Task {
 	if noChoice(w.queue) {
 		return w.queue
 	}
-	type placed struct {
+	type ordered struct {
 		*Task
-		turn, served int
+		round, served int
 	}
-	turns := make(map[ownerTasks]int, len(w.queue))
-	all := make([]placed, len(w.queue))
+	rounds := make(map[ownerTasks]int, len(w.queue))
+	all := make([]ordered, len(w.queue))
 	for i, t := range w.queue {
 		r := ownerTasks{t.Owner, t.priority}
-		all[i] = placed{t, turns[r], w.served[r]}
+		all[i] = ordered{t, rounds[r], w.served[r]}
 		if t.priority != PrioritySend { // which is nobody's
-			turns[r]++
+			rounds[r]++
 		}
 	}
-	slices.SortStableFunc(all, func(a, b placed) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.turn, b.turn), cmp.Compare(a.served, b.served))
+	slices.SortStableFunc(all, func(a, b ordered) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.round, b.round), cmp.Compare(a.served, b.served))
 	})
-	return Column(all, func(p *placed) *Task { return p.Task })
+	return Column(all, func(p *ordered) *Task { return p.Task })
 }
 
 // serve notes that a task's owner was served, for as long as others wait. w.mu is held.
@@ -73,8 +73,8 @@ func (w *Writer) serve(t *Task) {
 	if w.served == nil || len(w.served) >= queueBound {
 		w.served = map[ownerTasks]int{}
 	}
-	w.turn++
-	w.served[ownerTasks{t.Owner, t.priority}] = w.turn
+	w.round++
+	w.served[ownerTasks{t.Owner, t.priority}] = w.round
 }
 
 // noChoice reports whether one set of statements does all tasks, so that their order does not matter. That is the usual case.
@@ -101,8 +101,8 @@ type writerRound struct {
 	tasks   int
 }
 
-// place returns the unit that a task joins, which may be new. It returns nil if the round has no room for the task.
-func (r *writerRound) place(t *Task) *taskGroup {
+// join returns the unit that a task joins, which may be new. It returns nil if the round has no room for the task.
+func (r *writerRound) join(t *Task) *taskGroup {
 	if r.tasks >= roundBound {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (r *writerRound) fill(tasks []*Task, of Class) {
 		if t.Kind.Class != of {
 			continue
 		}
-		u := r.place(t)
+		u := r.join(t)
 		if u == nil {
 			continue
 		}
@@ -156,10 +156,10 @@ func (w *Writer) next() (units []*taskGroup, closing bool) {
 	r := writerRound{joining: map[*Kind]*taskGroup{}}
 	tasks := w.fairOrder()
 	for i := range classes {
-		turn := (w.last + 1 + i) % classes
-		r.alone = w.Conn.dialect.Postgres || turn != classMixed
-		if r.fill(tasks, turn); len(r.units) > 0 {
-			w.last = turn
+		round := (w.last + 1 + i) % classes
+		r.alone = w.Conn.dialect.Postgres || round != classMixed
+		if r.fill(tasks, round); len(r.units) > 0 {
+			w.last = round
 			break
 		}
 	}

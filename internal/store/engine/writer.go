@@ -22,7 +22,7 @@ type Writer struct {
 	mu      sync.Mutex
 	queue   []*Task
 	served  map[ownerTasks]int // when the owners of what was taken had their last turn; nil while nothing waits
-	turn    int                // counts them
+	round   int                // counts them
 	last    Class              // of the last round
 	wake    chan struct{}      // holds one sign that the queue or closing changed
 	closing bool
@@ -48,8 +48,8 @@ func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	if err := ctx.Err(); err != nil {
 		return PublicError(err)
 	}
-	patience := puntuale.PatienceOf(ctx)
-	t.priority = priorityOf(t.Kind, patience, urgent)
+	deadline := puntuale.AdmissionDeadlineOf(ctx)
+	t.priority = priorityOf(t.Kind, deadline, urgent)
 	if t.call() {
 		w.DB.LastCall.Store(new(w.DB.LocalClock.Now()))
 	}
@@ -59,9 +59,9 @@ func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	var gone error
 	select {
 	case err := <-t.Done:
-		patience.Begin()
+		deadline.Begin()
 		return err
-	case <-patience.Ends():
+	case <-deadline.Ends():
 		gone = puntuale.Overloaded(0)
 	case <-ctx.Done():
 		gone = PublicError(ctx.Err())
@@ -69,7 +69,7 @@ func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	if t.state.CompareAndSwap(taskWaiting, taskDropped) {
 		return gone
 	}
-	patience.Begin()
+	deadline.Begin()
 	return <-t.Done
 }
 

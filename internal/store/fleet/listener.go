@@ -94,7 +94,7 @@ func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 	}
 	defer bye(conn)
 	if err := within(ctx, listenWait, func(ctx context.Context) error {
-		_, err := conn.Exec(ctx, "listen "+hintChannel)
+		_, err := conn.Exec(ctx, "listen "+wakeupChannel)
 		return err
 	}); err != nil {
 		return false, fmt.Errorf("listen: %w", err)

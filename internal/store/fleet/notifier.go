@@ -20,20 +20,20 @@ import (
 // Nodes wake each other with NOTIFY, after the commit that made something due, and on a separate connection. NOTIFY inside the commit would
 // halve the rate of commits, because all notifiers queue at one lock. Wakeups that come while a notification is being sent go with the next
 // one, many sessions in one payload. Every wakeup may be lost, so all listeners also poll.
-const hintChannel = "puntuale_hint"
+const wakeupChannel = "puntuale_hint"
 
 // The endings of the names of the connections, as pg_stat_activity shows them.
 const (
-	hintName   = " hints"
+	wakeupName = " hints"
 	listenName = " listens"
 )
 
 const (
-	hintPace  = 50 * time.Millisecond // between notifications: 20 a second at most
-	hintsMost = 4096                  // sessions that wait to be told of; what comes beyond is left to the poll
-	hintBytes = 7900                  // of a payload: PostgreSQL takes less than 8,000
-	tellWait  = 2 * time.Second       // for one notification
-	lastWait  = time.Second           // for the last one, and for taking leave of a connection
+	wakeupPace  = 50 * time.Millisecond // between notifications: 20 a second at most
+	wakeupsMost = 4096                  // sessions that wait to be told of; what comes beyond is left to the poll
+	wakeupBytes = 7900                  // of a payload: PostgreSQL takes less than 8,000
+	tellWait    = 2 * time.Second       // for one notification
+	lastWait    = time.Second           // for the last one, and for taking leave of a connection
 )
 
 // notifier sends wakeups. Its goroutine opens the connection for the first one.
@@ -66,7 +66,7 @@ func (s *Fleet) newNotifier() (*notifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.RuntimeParams["application_name"] += hintName
+	cfg.RuntimeParams["application_name"] += wakeupName
 	return startNotifier(cfg, s.Monitor, s.Config.Logger), nil
 }
 
@@ -81,10 +81,10 @@ func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) 
 	return t
 }
 
-// Hint tells the other nodes that the session has something due at a moment, or (zero moment) that it changed. Session 0 says that owners
+// Notify tells the other nodes that the session has something due at a moment, or (zero moment) that it changed. Session 0 says that owners
 // of sessions changed. It never blocks. Call it only after the change is on disk. On SQLite, which has one dispatching process, it does
 // nothing.
-func (s *Fleet) Hint(session puntuale.SessionID, due time.Time) {
+func (s *Fleet) Notify(session puntuale.SessionID, due time.Time) {
 	if s.notifier != nil {
 		s.notifier.add(session, due)
 	}
@@ -93,7 +93,7 @@ func (s *Fleet) Hint(session puntuale.SessionID, due time.Time) {
 func (t *notifier) add(session puntuale.SessionID, due time.Time) {
 	t.mu.Lock()
 	n, known := t.waiting[session]
-	if !known && len(t.waiting) >= hintsMost {
+	if !known && len(t.waiting) >= wakeupsMost {
 		t.mu.Unlock()
 		return
 	}
@@ -133,7 +133,7 @@ func (t *notifier) loop(ctx context.Context) {
 			t.send(context.WithoutCancel(ctx), lastWait)
 			return
 		}
-		pause := hintPace
+		pause := wakeupPace
 		if !t.send(ctx, tellWait) {
 			pause = time.Second
 		}
@@ -183,7 +183,7 @@ func (t *notifier) notify(ctx context.Context, payloads []string) (err error) {
 			return err
 		}
 	}
-	if _, err = t.conn.Exec(ctx, "select pg_notify($1, p) from unnest($2::text[]) p", hintChannel, payloads); err != nil {
+	if _, err = t.conn.Exec(ctx, "select pg_notify($1, p) from unnest($2::text[]) p", wakeupChannel, payloads); err != nil {
 		t.drop()
 	}
 	return err
@@ -216,7 +216,7 @@ func (t *notifier) take() (payloads []string) {
 		if n.first.Before(n.until) {
 			word += " " + pendingWakeup{until: n.first}.word(session)
 		}
-		if len(text)+len(word) > hintBytes {
+		if len(text)+len(word) > wakeupBytes {
 			payloads = append(payloads, text)
 			text = t.origin
 		}

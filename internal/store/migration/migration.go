@@ -73,11 +73,11 @@ func Check(ctx context.Context, db *sql.DB, which Database) error {
 // How a step waits for locks of others. A step fails if it cannot get a lock within its own lock_timeout, so that nobody queues behind it
 // for long. Then nothing of it was done, and it is tried again after a rest.
 const (
-	patience = 120              // tries
-	rest     = 3 * time.Second  // between them
-	held     = 10 * time.Second // for which a node that died over a step keeps the others waiting
-	glance   = 500 * time.Millisecond
-	glances  = 1800 // 15 minutes, longer than the server at work tries
+	tries   = 120              // tries
+	rest    = 3 * time.Second  // between them
+	held    = 10 * time.Second // for which a node that died over a step keeps the others waiting
+	glance  = 500 * time.Millisecond
+	glances = 1800 // 15 minutes, longer than the server at work tries
 )
 
 // Up applies the missing steps, each a transaction. On PostgreSQL, nodes that call Up at the same time wait for each other at a row of a
@@ -96,7 +96,7 @@ func up(ctx context.Context, db *sql.DB, which Database, last int64, log *slog.L
 		if _, err = p.UpTo(ctx, last); err == nil {
 			return nil
 		}
-		if !passing(err) || try == patience {
+		if !passing(err) || try == tries {
 			return fmt.Errorf("migrate: %w", err)
 		}
 		log.Warn("the database's tables are busy, bringing them up to date is tried again", "try", try, "error", err)

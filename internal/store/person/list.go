@@ -65,7 +65,7 @@ func (s ContactStore) Contacts(ctx context.Context, f puntuale.ContactFilter, p 
 		bytes += found[shown].Bytes
 		shown++
 	}
-	if err := engine.TakeRoom(ctx, 0, bytes); err != nil {
+	if err := engine.TakeMemory(ctx, 0, bytes); err != nil {
 		return nil, "", err
 	}
 	next := ""

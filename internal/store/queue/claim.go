@@ -118,7 +118,7 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 		st, ok := b.standings[m.Client]
 		switch {
 		case !ok:
-			b.Answers[i] = puntuale.ClaimGone
+			b.Answers[i] = puntuale.ClaimStale
 		case held[campaignRef{m.Client, m.Campaign}]:
 			b.Answers[i] = puntuale.ClaimPaused
 		case st.Erased && m.Mark == "":

@@ -89,7 +89,7 @@ select ` + DueColumns + ` from message m where m.session_id = $1 and ` + BothQue
 type Queue struct {
 	*engine.DB
 
-	claim, record, settle, receive, evidence *engine.Kind
+	claim, record, settle, receive, receipt *engine.Kind
 }
 
 // New returns the queue of a database.
@@ -101,9 +101,9 @@ func New(db *engine.DB) *Queue {
 	}
 	s := &Queue{
 		DB: db, claim: newClaimKind(), record: again(engine.NewSingle("record", engine.PrioritySend)), settle: again(engine.NewSingle("settle", engine.PrioritySend)),
-		receive: newReceiveKind(), evidence: again(engine.NewSingle("evidence", engine.PriorityCall)),
+		receive: newReceiveKind(), receipt: again(engine.NewSingle("evidence", engine.PriorityCall)),
 	}
-	s.evidence.Background = true // what networks report of messages comes as fast as messages leave
+	s.receipt.Background = true // what networks report of messages comes as fast as messages leave
 	return s
 }
 

@@ -22,7 +22,7 @@ func testClaimOnce(t *testing.T, w *World) {
 	if granted[0] != puntuale.ClaimGranted {
 		t.Fatalf("granted = %v", granted)
 	}
-	if _, granted = w.MustClaim(node, now, c.Items(phone, 0, ids[0])...); granted[0] != puntuale.ClaimGone {
+	if _, granted = w.MustClaim(node, now, c.Items(phone, 0, ids[0])...); granted[0] != puntuale.ClaimStale {
 		t.Fatalf("granted again = %v", granted)
 	}
 	second := w.DB.Open(t)
@@ -64,7 +64,7 @@ func testClaimConditions(t *testing.T, w *World) {
 	items = append(items, c.Items(phone, 7, ids[2])...)     // not seen with this intent
 	items = append(items, puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: 999, ID: ids[1]}})
 	token, granted := w.MustClaim(node, Begin.Add(2*time.Second), items...)
-	want := []puntuale.ClaimAnswer{puntuale.ClaimGone, puntuale.ClaimGranted, puntuale.ClaimGone, puntuale.ClaimGone, puntuale.ClaimGone, puntuale.ClaimGone}
+	want := []puntuale.ClaimAnswer{puntuale.ClaimStale, puntuale.ClaimGranted, puntuale.ClaimStale, puntuale.ClaimStale, puntuale.ClaimStale, puntuale.ClaimStale}
 	if !slices.Equal(granted, want) {
 		t.Fatalf("granted = %v, want %v", granted, want)
 	}
@@ -72,7 +72,7 @@ func testClaimConditions(t *testing.T, w *World) {
 	if d.Intent != token || !d.IntentAt.Equal(Begin.Add(2*time.Second)) || d.Attempt != 1 || d.Repeats != 0 || d.State != puntuale.Pending {
 		t.Fatalf("detail = %+v", d)
 	}
-	if _, granted := w.MustClaim(node, d.ValidUntil.Add(time.Second), c.Items(phone, 0, ids[1])...); granted[0] != puntuale.ClaimGone {
+	if _, granted := w.MustClaim(node, d.ValidUntil.Add(time.Second), c.Items(phone, 0, ids[1])...); granted[0] != puntuale.ClaimStale {
 		t.Fatalf("past its validity: %v", granted)
 	}
 	if got, err := w.Claim(ctx, puntuale.Claim{Node: node, Token: Token(node), Now: Begin}); err != nil || len(got) != 0 {
@@ -136,7 +136,7 @@ func testTakeover(t *testing.T, w *World) {
 	ids := c.MustStart(phone, Begin, 1)
 	first, _ := w.MustClaim(node, Begin, c.Items(phone, 0, ids...)...)
 	later := Begin.Add(10 * time.Second)
-	if _, granted := w.MustClaim(node, later, c.Items(phone, first+1000, ids...)...); granted[0] != puntuale.ClaimGone {
+	if _, granted := w.MustClaim(node, later, c.Items(phone, first+1000, ids...)...); granted[0] != puntuale.ClaimStale {
 		t.Fatalf("another token: %v", granted)
 	}
 	second, granted := w.MustClaim(node, later, c.Items(phone, first, ids...)...)

@@ -333,7 +333,7 @@ func testKeepReplies(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
 	c.MustSend(node, Begin, c.MustStart(phone, Begin, 1)[0])
-	const stranger = "+393330000009"
+	const cold = "+393330000009"
 	at := Begin.Add(31 * 24 * time.Hour)
 	n := 0
 	keep := func(m puntuale.TakenMessage) bool {
@@ -352,18 +352,18 @@ func testKeepReplies(t *testing.T, w *World) {
 	}{
 		{message(phone, time.Hour, false), puntuale.KeepKnownReplies, true},
 		{message(phone, 31*24*time.Hour, false), puntuale.KeepKnownReplies, false}, // 30 days are over
-		{message(stranger, time.Hour, false), puntuale.KeepKnownReplies, false},
-		{message(stranger, time.Hour, false), puntuale.KeepAllReplies, true},
+		{message(cold, time.Hour, false), puntuale.KeepKnownReplies, false},
+		{message(cold, time.Hour, false), puntuale.KeepAllReplies, true},
 		{message(phone, time.Hour, false), puntuale.KeepNoReplies, false},
 		{message(phone, time.Hour, true), puntuale.KeepKnownReplies, true},
-		{message(stranger, time.Hour, true), puntuale.KeepKnownReplies, false},
+		{message(cold, time.Hour, true), puntuale.KeepKnownReplies, false},
 	} {
 		x.m.Keep = x.keep
 		if got := keep(x.m); got != x.kept {
 			t.Errorf("message %d is kept: %v", i, got)
 		}
 	}
-	effect := message(stranger, 0, false)
+	effect := message(cold, 0, false)
 	effect.Effect = puntuale.ReplyOptOut
 	if !keep(effect) {
 		t.Error("an opt-out of a stranger is not kept")
@@ -382,10 +382,10 @@ func testKeepReplies(t *testing.T, w *World) {
 	if talk, err := c.Conversation(ctx, phone); err != nil || !talk.Answered.Equal(Begin.Add(2*time.Hour)) {
 		t.Errorf("the take-over of a client that keeps nothing: %+v, %v", talk, err)
 	}
-	if err := c.Answered(ctx, stranger, at); err != nil {
+	if err := c.Answered(ctx, cold, at); err != nil {
 		t.Fatal(err)
 	}
-	if talk, err := c.Conversation(ctx, stranger); err != nil || !talk.Answered.Equal(at) {
+	if talk, err := c.Conversation(ctx, cold); err != nil || !talk.Answered.Equal(at) {
 		t.Errorf("answered: %+v, %v", talk, err)
 	}
 }

@@ -14,12 +14,12 @@ import (
 func testKnownPersons(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
-	const wrote, met, stranger = "+393330000001", "+393330000002", "+393330000003"
+	const wrote, met, cold = "+393330000001", "+393330000002", "+393330000003"
 	c.mustHear(wrote, Begin, Begin)
 	if err := w.Met(ctx, c.ID, c.Session, met, Begin); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.KnownPersons(ctx, c.Session, []string{wrote, met, stranger})
+	got, err := c.KnownPersons(ctx, c.Session, []string{wrote, met, cold})
 	if err != nil || len(got) != 2 || !got[wrote].Window.Equal(Begin.Add(24*time.Hour)) || !got[wrote].Known || !got[met].Window.IsZero() || !got[met].Known {
 		t.Errorf("contacts: %+v, %v", got, err)
 	}
@@ -141,7 +141,7 @@ func testChargesTogether(t *testing.T, w *World) {
 			if i%2 == 1 {
 				slices.Reverse(mine)
 			}
-			_, err := w.KeepEvidence(context.Background(), Begin, mine)
+			_, err := w.KeepReceipts(context.Background(), Begin, mine)
 			errs <- err
 		})
 	}

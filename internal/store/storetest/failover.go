@@ -121,7 +121,7 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 		t.Errorf("cancelled %v, %v", cancelled, err)
 	}
 	stopped := paid.Items(phone, paid.Detail(near[1]).Intent, near[1])
-	if _, granted := w.MustClaim(again, Begin, stopped...); granted[0] != puntuale.ClaimGone {
+	if _, granted := w.MustClaim(again, Begin, stopped...); granted[0] != puntuale.ClaimStale {
 		t.Errorf("repeat of a stopped one: %v", granted)
 	}
 	d := paid.Detail(near[0])

@@ -156,7 +156,7 @@ func testGatewayHealth(t *testing.T, w *World) {
 	if h := ask(at(9), 2); h.Unconfirmed != 2 {
 		t.Errorf("%+v, want no more than 2", h)
 	}
-	if _, err := w.KeepEvidence(ctx, at(5), []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: c.ID, ID: ids[2]}, Session: c.Session, Kind: puntuale.ReceiptDelivered, At: at(5)}}); err != nil {
+	if _, err := w.KeepReceipts(ctx, at(5), []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: c.ID, ID: ids[2]}, Session: c.Session, Kind: puntuale.ReceiptDelivered, At: at(5)}}); err != nil {
 		t.Fatal(err)
 	}
 	if h := ask(at(9), 20); h.Unconfirmed != 1 {

@@ -78,7 +78,7 @@ func testOutcomePages(t *testing.T, w *World) {
 	now := Begin.Add(time.Hour)
 	items := c.Items(phone, 0, ids...)
 	token, granted := w.MustClaim(node, now, items...)
-	if slices.Contains(granted, puntuale.ClaimGone) {
+	if slices.Contains(granted, puntuale.ClaimStale) {
 		t.Fatal("not all were claimed")
 	}
 	var results []puntuale.Result

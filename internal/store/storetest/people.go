@@ -182,10 +182,10 @@ func testVisits(t *testing.T, w *World) {
 	if err := w.IssueTicket(ctx, "h", puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Until: Begin.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.PurgeDoor(ctx, Begin.Add(time.Minute)); err != nil || read(Begin) == "" {
+	if err := w.PurgeSignIns(ctx, Begin.Add(time.Minute)); err != nil || read(Begin) == "" {
 		t.Errorf("purged too early: %v", err)
 	}
-	if err := w.PurgeDoor(ctx, Begin.Add(time.Hour)); err != nil || read(Begin) != "" {
+	if err := w.PurgeSignIns(ctx, Begin.Add(time.Hour)); err != nil || read(Begin) != "" {
 		t.Errorf("not purged: %v", err)
 	}
 	_, err := w.SpendTicket(ctx, "h", puntuale.UnfinishedTicket)
@@ -260,7 +260,7 @@ func testTries(t *testing.T, w *World) {
 	if n := w.Int("select tries from try where mark = 'address'"); n != 24 {
 		t.Errorf("%d attempts are counted of the address, want 5 and 20 less 1", n)
 	}
-	if err := w.PurgeDoor(ctx, now.Add(puntuale.ForgetTries)); err != nil || w.Int("select count(*) from try") != 0 {
+	if err := w.PurgeSignIns(ctx, now.Add(puntuale.ForgetTries)); err != nil || w.Int("select count(*) from try") != 0 {
 		t.Errorf("old attempts are left: %v", err)
 	}
 }

@@ -136,8 +136,8 @@ func testPushEnds(t *testing.T, w *World) {
 	}
 	old := all[0]
 	old.Target = []byte("target before")
-	p.endPush(old, puntuale.PushGone, 0)
-	p.endPush(all[1], puntuale.PushGone, 0)
+	p.endPush(old, puntuale.PushUnsubscribed, 0)
+	p.endPush(all[1], puntuale.PushUnsubscribed, 0)
 	p.start(number(3), Begin.Add(2000*s))
 	p.claims(2010*s, puntuale.Device{ID: old.Device})
 	if err := p.UnlinkDevices(context.Background(), p.session, 0, Begin); err != nil {

@@ -37,7 +37,7 @@ func testFormerUncertain(t *testing.T, w *World) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 		item, token := c.gaveUp(node, reason)
-		w.mustKeep(Begin.Add(time.Hour), c.evidence(item, token, puntuale.ReceiptSent, Begin))
+		w.mustKeep(Begin.Add(time.Hour), c.receipt(item, token, puntuale.ReceiptSent, Begin))
 		if d := c.Detail(item.ID); d.State != puntuale.Completed {
 			t.Errorf("%s: the network has it: %+v", name, d.Message)
 		}

@@ -82,7 +82,7 @@ func testRetry(t *testing.T, w *World) {
 	if c.credits() != 100 {
 		t.Fatalf("%d credits left", c.credits())
 	}
-	if _, granted := w.MustClaim(node, next.Add(-time.Millisecond), item); granted[0] != puntuale.ClaimGone {
+	if _, granted := w.MustClaim(node, next.Add(-time.Millisecond), item); granted[0] != puntuale.ClaimStale {
 		t.Fatalf("before its time: %v", granted)
 	}
 	token, granted := w.MustClaim(node, next, item)
@@ -128,8 +128,8 @@ func testUncertain(t *testing.T, w *World) {
 	}
 }
 
-// Evidence of delivery always counts, in every state of its attempt.
-func testLateEvidence(t *testing.T, w *World) {
+// Receipts of delivery always counts, in every state of its attempt.
+func testLateReceipt(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
 	retry := puntuale.Outcome{Verdict: puntuale.Retry, Next: Begin, Failed: true}

@@ -189,7 +189,7 @@ func testResendTogether(t *testing.T, w *World) {
 
 // A message was given up as uncertain and sent again. Then evidence shows that it was delivered. Its outcome is
 // corrected, and its state and its successor stay.
-func testLateEvidenceAfterResend(t *testing.T, w *World) {
+func testLateReceiptAfterResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()

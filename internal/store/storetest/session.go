@@ -223,7 +223,7 @@ func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
 	for _, test := range []struct {
 		session puntuale.SessionID
 		want    puntuale.ClaimAnswer
-	}{{second, puntuale.ClaimGone}, {c.Session, puntuale.ClaimGranted}} {
+	}{{second, puntuale.ClaimStale}, {c.Session, puntuale.ClaimGranted}} {
 		item.Session = test.session
 		if _, granted := w.MustClaim(node, Begin, item); granted[0] != test.want {
 			t.Errorf("session %d: %v, want %v", test.session, granted[0], test.want)

@@ -125,7 +125,7 @@ func testStoppedOutcomes(t *testing.T, w *World) {
 	}
 	repeat := items[2]
 	repeat.Intent = token
-	if _, granted := w.MustClaim(node, now, repeat); granted[0] != puntuale.ClaimGone {
+	if _, granted := w.MustClaim(node, now, repeat); granted[0] != puntuale.ClaimStale {
 		t.Errorf("a stopped one is repeated: %v", granted)
 	}
 	if !w.MustRecord(now, repeat, token, puntuale.Outcome{Verdict: puntuale.Sent}) || c.Detail(repeat.ID).State != puntuale.Completed {

@@ -295,7 +295,7 @@ func uploadPeople(v *page.Request) error {
 		default:
 			continue
 		}
-		ctx := puntuale.WithPatience(v.Ctx(), puntuale.NewPatience(nil, false)) // the time that the file takes must not count as waiting for the server
+		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time that the file takes must not count as waiting for the server
 		_, err = v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "")
 		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 			err = back

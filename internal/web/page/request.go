@@ -109,9 +109,9 @@ func (v *Request) Partial() bool { return v.HTTP.Header.Get("HX-Request") == "tr
 
 // Bounds: the size and the time of a body from somebody who has not signed in, and the fields of a form.
 const (
-	strangerBody   = 16 << 10 // bytes
-	strangerWithin = 10 * time.Second
-	mostFields     = 10_000
+	anonymousBody   = 16 << 10 // bytes
+	anonymousWithin = 10 * time.Second
+	mostFields      = 10_000
 )
 
 // body reads the request's body. Other requests may have the seat meanwhile. A person who has not signed in gets no new seat, because
@@ -119,8 +119,8 @@ const (
 func (v *Request) body() (content []byte, err error) {
 	most := int64(admission.MaxBody)
 	if v.Person == nil {
-		most = strangerBody
-		defer admission.ReadWithin(v.Writer, v.HTTP, strangerWithin)()
+		most = anonymousBody
+		defer admission.ReadWithin(v.Writer, v.HTTP, anonymousWithin)()
 	}
 	v.Pass.Rest()
 	if content, err = admission.ReadBody(v.Writer, v.HTTP, most, v.Memory); err != nil {

@@ -75,7 +75,7 @@ func importContacts(v *page.Request) error {
 		if part.FileName() == "" {
 			continue
 		}
-		ctx := puntuale.WithPatience(v.Ctx(), puntuale.NewPatience(nil, false)) // the time that the file takes must not count as waiting for the server
+		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time that the file takes must not count as waiting for the server
 		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), control.ContactImport{Columns: columnsOf(p.Form), Source: p.Form.Value("source"), Check: !p.Done})
 		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 			err = back

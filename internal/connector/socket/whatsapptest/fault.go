@@ -198,5 +198,5 @@ func (n *Network) receiptLost(from, kind string) bool {
 
 // patient returns a context for callers who wait without a deadline.
 func patient() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), Patience)
+	return context.WithTimeout(context.Background(), WaitMost)
 }

@@ -18,8 +18,8 @@ const (
 	MediaHost = "mmg.whatsapp.net"
 )
 
-// Patience is how long the methods that wait do so, if their caller gives no deadline.
-const Patience = 30 * time.Second
+// WaitMost is how long the methods that wait do so, if their caller gives no deadline.
+const WaitMost = 30 * time.Second
 
 // TB is the part of testing.TB that the package needs.
 type TB interface {

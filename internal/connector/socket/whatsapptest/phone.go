@@ -129,7 +129,7 @@ func (p *Phone) Client() *whatsmeow.Client { return p.client }
 
 // SwitchOn connects the phone and returns when it is online. What was kept for it arrives then.
 func (p *Phone) SwitchOn(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()
 	if err := p.client.Connect(); err != nil && !errors.Is(err, whatsmeow.ErrAlreadyConnected) {
 		return fmt.Errorf("connect: %w", err)

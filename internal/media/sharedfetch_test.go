@@ -102,7 +102,7 @@ func TestImpatience(t *testing.T) {
 	givenUp(<-first)
 	select {
 	case <-gone: // the request ended
-	case <-time.After(patience):
+	case <-time.After(waitMost):
 		t.Fatal("nobody waits, and the request goes on")
 	}
 
@@ -249,8 +249,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestPlaces: no more than so many fetches at once in all, of one host and for one client.
-func TestPlaces(t *testing.T) {
+// TestFetchesAreBounded: no more than so many fetches at once in all, of one host and for one client.
+func TestFetchesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string

@@ -23,10 +23,10 @@ func onBoth(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	}
 }
 
-// withPatience returns a context with a patience, and what ends it.
-func withPatience(t *testing.T, prevents bool) (context.Context, func()) {
+// withAdmissionDeadline returns a context with a patience, and what ends it.
+func withAdmissionDeadline(t *testing.T, prevents bool) (context.Context, func()) {
 	ends := make(chan struct{})
-	return puntuale.WithPatience(t.Context(), puntuale.NewPatience(ends, prevents)), func() { close(ends) }
+	return puntuale.WithAdmissionDeadline(t.Context(), puntuale.NewAdmissionDeadline(ends, prevents)), func() { close(ends) }
 }
 
 // soon wants an answer, and says what it means that there is none.
@@ -43,7 +43,7 @@ func soon(t *testing.T, answer <-chan error, late string) {
 }
 
 // Who waits at a writer goes in turn: what prevents sends before all else, then everybody's first before anybody's second.
-func TestWritersTakeTurns(t *testing.T) {
+func TestWritersAreFair(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
@@ -52,7 +52,7 @@ func TestWritersTakeTurns(t *testing.T) {
 		ended := make(chan error, 8)
 		queue := func(name string, owner int64, prevents bool) {
 			t.Helper()
-			ctx, _ := withPatience(t, prevents)
+			ctx, _ := withAdmissionDeadline(t, prevents)
 			n := store.Queued(w.Store, c.ID)
 			go func() {
 				ended <- store.Write(ctx, w.Store, c.ID, owner, func() { order = append(order, name) })
@@ -115,7 +115,7 @@ func TestClaimIsAlone(t *testing.T) {
 }
 
 // However many claims wait, a call has its turn: a stop matters most while a backlog leaves.
-func TestClaimsLeaveTurns(t *testing.T) {
+func TestClaimsDoNotStarveCalls(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
@@ -154,7 +154,7 @@ func TestChunkIsAlone(t *testing.T) {
 }
 
 // However many calls wait, a chunk of a campaign has its turn.
-func TestCallsLeaveTurns(t *testing.T) {
+func TestCallsDoNotStarveChunks(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
@@ -168,12 +168,12 @@ func TestCallsLeaveTurns(t *testing.T) {
 
 // A start whose patience ends while it waits is refused at once, stored in no part and not counted. Under the same key
 // it is accepted later. One that has begun is never refused.
-func TestStartLosesPatience(t *testing.T) {
+func TestStartPassesDeadline(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
 		release := store.Occupy(w.Store, c.ID)
-		ctx, lose := withPatience(t, false)
+		ctx, lose := withAdmissionDeadline(t, false)
 		keyed := c.Run("+393331234567", storetest.Begin, 3)
 		keyed.Idempotency = storetest.Keyed("POST /api/start/1", "k", "h")
 		refused := make(chan error, 1)
@@ -194,7 +194,7 @@ func TestStartLosesPatience(t *testing.T) {
 		if err != nil || again.Replayed || len(again.IDs) != 3 || again.Usage.Used != 1 {
 			t.Errorf("%+v, %v", again, err)
 		}
-		ctx, lose = withPatience(t, false)
+		ctx, lose = withAdmissionDeadline(t, false)
 		if err := store.Write(ctx, w.Store, c.ID, int64(c.ID), lose); err != nil {
 			t.Errorf("a call that had begun: %v", err)
 		}
@@ -205,12 +205,12 @@ func TestStartLosesPatience(t *testing.T) {
 }
 
 // A read whose patience ends before there is a connection for it is refused. A read without patience waits.
-func TestReadLosesPatience(t *testing.T) {
+func TestReadPassesDeadline(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
 		release := store.OccupyReaders(w.Store)
-		ctx, lose := withPatience(t, false)
+		ctx, lose := withAdmissionDeadline(t, false)
 		lose()
 		if _, _, err := c.StartInfo(ctx, c.Sequence); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 			t.Errorf("%v", err)

@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-func (a *attic) recall(r archiver.Search) (all []archiver.Message) {
+func (a *attic) find(r archiver.Search) (all []archiver.Message) {
 	a.t.Helper()
 	if err := archiver.Find(a.folder, r, func(m archiver.Message) error {
 		all = append(all, m)
@@ -32,7 +32,7 @@ func (a *attic) recall(r archiver.Search) (all []archiver.Message) {
 }
 
 // What the archive shows of a message is what the API showed of it last; the API itself knows it no more.
-func TestRecall(t *testing.T) {
+func TestLookup(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
 		a := newAttic(t, w)
@@ -61,7 +61,7 @@ func TestRecall(t *testing.T) {
 		if _, err := c.Resend(t.Context(), c.Again(ids[0])); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			t.Errorf("sent again: %v", err)
 		}
-		got := a.recall(archiver.Search{Client: c.ID})
+		got := a.find(archiver.Search{Client: c.ID})
 		for i := range were {
 			were[i].Request = nil
 			if len(got) != len(were) || fmt.Sprint(got[i].MessageDetail) != fmt.Sprint(were[i]) {
@@ -74,7 +74,7 @@ func TestRecall(t *testing.T) {
 		want := func(what string, r archiver.Search, ids ...puntuale.MessageID) {
 			t.Helper()
 			var found []puntuale.MessageID
-			for _, m := range a.recall(r) {
+			for _, m := range a.find(r) {
 				found = append(found, m.ID)
 			}
 			if !slices.Equal(found, ids) {
@@ -144,7 +144,7 @@ func TestArchiveForgets(t *testing.T) {
 			}
 			n += times
 		}
-		if len(a.recall(archiver.Search{Client: c.ID})) != 6 || len(a.recall(archiver.Search{Client: c.ID, Phone: someone})) != 3 || len(a.recall(archiver.Search{Phone: "+" + number})) != 3 {
+		if len(a.find(archiver.Search{Client: c.ID})) != 6 || len(a.find(archiver.Search{Client: c.ID, Phone: someone})) != 3 || len(a.find(archiver.Search{Phone: "+" + number})) != 3 {
 			t.Errorf("of %d lines %d are left", lines, n)
 		}
 		there, err := os.ReadDir(a.folder)
@@ -184,8 +184,8 @@ func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.run(oldTill)
-			if len(a.recall(archiver.Search{})) != 2 || len(a.recall(archiver.Search{Phone: someone})) != 1 || len(a.recall(archiver.Search{Phone: number})) != 0 {
-				t.Errorf("%s: the archive shows %+v", step, a.recall(archiver.Search{}))
+			if len(a.find(archiver.Search{})) != 2 || len(a.find(archiver.Search{Phone: someone})) != 1 || len(a.find(archiver.Search{Phone: number})) != 0 {
+				t.Errorf("%s: the archive shows %+v", step, a.find(archiver.Search{}))
 			}
 			if n := a.Int("select count(*) from run where client_id = $1", c.ID); n != 0 {
 				t.Errorf("%s: %d runs are left", step, n)
@@ -335,7 +335,7 @@ func TestArchivedYears(t *testing.T) {
 				break
 			}
 		}
-		if n := int64(len(a.recall(archiver.Search{}))) + a.Int("select count(*) from message"); n != int64(started) {
+		if n := int64(len(a.find(archiver.Search{}))) + a.Int("select count(*) from message"); n != int64(started) {
 			t.Errorf("%d of %d messages are there", n, started)
 		}
 		a.balanced()

@@ -10,7 +10,7 @@ import (
 
 // A session knows a person from the first contact on. Each session knows its own people. The new ones of a day are the
 // people that it wrote to first.
-func testAcquaintances(t *testing.T, w *World) {
+func testKnownRecipients(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	knows := func(of *Client, to string) bool {
