@@ -568,7 +568,7 @@ func TestNoConnector(t *testing.T) {
 	})
 }
 
-// TestClaimsThatFail: a node whose claims fail for a while says so, until one is taken.
+// TestClaimsThatFail: a node whose claims fail for a while says so, until the store accepts one.
 func TestClaimsThatFail(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {

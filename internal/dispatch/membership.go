@@ -155,7 +155,7 @@ func (m *membership) keepLease(ctx context.Context) {
 			m.sched.health.lease.Store(false)
 			m.cfg.Logger.Error("the lease could not be prolonged in time, nothing is claimed", "node", int64(m.current()))
 			release()
-			wait = 0 // in a process that stood still, the beat is due as well
+			wait = 0 // the process may have stood still: then the beat is due as well
 			continue
 		case <-m.beat:
 			// The node was registered anew, with a new lease. Prolonging it at once restarts the count.

@@ -17,7 +17,7 @@ type pace struct {
 	limiter  *rate.Limiter // nil: no limit
 	interval time.Duration // between two messages, by the limiter
 	network  float64       // messages a second that the network takes; 0: no limit
-	next     time.Time     // by the jitter, nothing leaves before
+	next     time.Time     // nothing leaves before, because of the jitter
 	departed []time.Time   // when the messages of the last day left, in order; as many as the limit needs
 	unknown  bool          // it is not known yet what left before this node had the session
 	asking   bool          // the store is asked for it
@@ -43,7 +43,7 @@ func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 		p.interval = time.Duration(float64(time.Second) / perSecond)
 	}
 	if to.PerDay > p.limits.PerDay {
-		p.unknown = true // more must be known than was kept
+		p.unknown = true // more moments must be known than were kept
 	}
 	p.limits, p.next = to, time.Time{}
 }

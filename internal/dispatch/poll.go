@@ -9,7 +9,7 @@ import (
 // polls says when the scheduler looks at all sessions, and counts how often it did.
 type polls struct {
 	next     time.Time
-	count    int64 // so far: the poll's interval apart, whatever the clock shows
+	count    int64 // polls so far, an interval apart; setting the clock does not change it
 	nextPart time.Time
 	part     int64 // of pollParts
 }

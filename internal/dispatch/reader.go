@@ -57,7 +57,7 @@ func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 // known is how many of the rows that a read returns are in memory already.
 func (q *sessionQueue) known() int { return len(q.messages) + q.unrecorded }
 
-// backlogged sessions have so much overdue that nothing new could leave before the next refill.
+// backlogged reports whether so much is overdue that nothing new could leave before the next refill.
 func (q *sessionQueue) backlogged(capacity int) bool {
 	return q.lookahead.More() && q.ready.len() > capacity/4
 }
@@ -136,8 +136,8 @@ type readResult struct {
 	due           []puntuale.DueMessage
 	campaigns     []puntuale.DueMessage // of campaign queues
 	campaignLimit int
-	behind        bool                  // besides, the store was asked for what expires
-	expiring      []puntuale.DueMessage // and this expires
+	behind        bool                  // the store was also asked for messages that expire
+	expiring      []puntuale.DueMessage // the messages that expire
 	took          time.Duration
 	err           error
 }
@@ -295,7 +295,7 @@ func (s *scheduler) addTakeover(row *puntuale.DueMessage, now time.Time) {
 	}
 	since := row.IntentAt
 	if since.After(now) {
-		since = now // another node's clock, or this one's before it was set back
+		since = now // the moment is from another node's clock, or from before this clock was set back
 	}
 	q.recipient(recipientKeyOf(row)).addBarrier(row, since, row.Next, false)
 }

@@ -54,7 +54,7 @@ func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Con
 // online asks the connector. A session without one is never online.
 func (q *sessionQueue) online() bool { return q.conn != nil && q.conn.Online(q.session.ID) }
 
-// blocked sessions have nothing in memory but what is in flight.
+// blocked reports whether the session cannot send. Then it has only its messages in flight in memory.
 func (q *sessionQueue) blocked() bool {
 	return q.offline || q.ownership != sessionOwned || q.drain.active()
 }

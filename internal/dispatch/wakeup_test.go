@@ -80,8 +80,8 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	return time.Since(began)
 }
 
-// TestWakeupReachesOtherNode: a message that is started at one node leaves at once by another. The poll takes an hour, so
-// only a wakeup explains it.
+// TestWakeupReachesOtherNode: a message that is started at one node is sent at once by another. The poll takes an hour,
+// so only a wakeup explains it.
 func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, time.Hour)
@@ -136,8 +136,8 @@ func (e *elsewhere) wakeup(session puntuale.SessionID, due time.Time) {
 	}
 }
 
-// TestWakeupsGivenAway: a node keeps wakeups for its own sessions, and passes on the others that are soon. What it hears
-// goes no further. It reads the roster for that only where it should be the owner.
+// TestWakeupsGivenAway: a node keeps wakeups for its own sessions. It passes on the others, if they are due soon. It
+// does not pass on those of other nodes. It reads the roster because of them only if it should own the session.
 func TestWakeupsGivenAway(t *testing.T) {
 	t.Parallel()
 	given := &elsewhere{map[puntuale.SessionID]int{}, map[puntuale.SessionID]int{}}

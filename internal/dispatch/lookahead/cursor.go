@@ -6,8 +6,8 @@ import (
 	"puntuale"
 )
 
-// cursorFor bounds how long a session with a backlog is read behind its cursor. A row may come to stand before it, and
-// its wakeup may be lost. It is found then.
+// cursorFor bounds how long reads of a session with a backlog begin at the cursor. A row may appear before the cursor,
+// and its wakeup may be lost. The next read from the beginning finds it.
 const cursorFor = 5 * time.Second
 
 // cursor is where the next read continues: every open row before it is in memory or in flight. A read from the beginning would read these
@@ -30,7 +30,7 @@ func (c *cursor) end(r Result, now time.Time) {
 	switch {
 	case !r.Cut && !r.NoRoom, c.strayed, !r.CanSend:
 		c.place = puntuale.QueueCursor{}
-	case r.Last == (puntuale.QueueCursor{}): // nothing was taken: as before
+	case r.Last == (puntuale.QueueCursor{}): // no row was taken: the cursor stays
 	case c.place == (puntuale.QueueCursor{}):
 		c.place, c.until = r.Last, now.Add(cursorFor)
 	default:
@@ -50,7 +50,7 @@ func (l *Lookahead) StrayBefore(due time.Time) {
 
 // horizon is how far ahead the next read looks.
 type horizon struct {
-	until time.Time // as wakeups told
+	until time.Time // the latest moment that a wakeup named
 	full  bool      // as far as any read may
 }
 
