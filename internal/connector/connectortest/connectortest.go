@@ -61,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		{"SendEndsWithItsContext", sendEnds},
 		{"ConcurrentSends", concurrentSends},
 	}
-	if open(t).Connector.Traits().Recovery == puntuale.RecoverSameID { // another network is never shown a repeat
+	if open(t).Connector.Traits().Recovery == puntuale.RecoverSameID { // a connector of another kind is never asked for a repeat
 		tests = append(tests, test{"RepeatIsOneCopy", repeatIsOneCopy}, test{"ConcurrentRepeats", concurrentRepeats})
 	}
 	for _, test := range tests {

@@ -14,7 +14,7 @@ import (
 
 const person = "+393331111111"
 
-// TestContents sees each kind of content in Meta's form.
+// TestContents checks the form in which Meta gets each kind of content.
 func TestContents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -99,7 +99,7 @@ func fileIDs(m *graphtest.Message) (ids []string) {
 	return ids
 }
 
-// TestRefusedContents: what Meta would refuse is refused before anything is uploaded.
+// TestRefusedContents: content that Meta would refuse is refused before anything is uploaded.
 func TestRefusedContents(t *testing.T) {
 	t.Parallel()
 	const mega = 1 << 20

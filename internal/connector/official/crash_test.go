@@ -161,9 +161,9 @@ func (m *mortal) die(killed bool) {
 }
 
 // TestKilledWithManyInFlight kills a sender again and again with many messages in flight. Meta drops some of the
-// answers. In the end exactly those messages are uncertain that had an intent and no outcome. Nobody saw a message
-// twice. A message that Meta took is COMPLETED once a status reports it, and no other is. The long run does this a
-// hundred times.
+// answers. In the end a message is uncertain exactly if it had an intent and no outcome. Nobody saw a message twice. A
+// message that Meta took is COMPLETED once a status reports it, and no other is. The long run does this a hundred
+// times.
 func TestKilledWithManyInFlight(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, driver storetest.Driver) {

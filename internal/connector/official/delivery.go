@@ -126,7 +126,7 @@ type reader struct {
 	find func(number, account string) ([]origin, error)
 	now  time.Time
 	all  []sessionReport
-	at   *sessionReport // what the change that is being read reports goes here
+	at   *sessionReport // collects what the present change reports
 	odd  int
 	err  error
 }
@@ -137,7 +137,7 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 	r := &reader{c: c, find: find, now: c.cfg.Clock.Now()}
 	var d delivery
 	if json.Unmarshal(body, &d) != nil || d.Object != "whatsapp_business_account" {
-		return nil, 1, nil //nolint:nilerr // it is odd, and telling it again would not mend it
+		return nil, 1, nil //nolint:nilerr // the body is odd, and a repeat would not change it
 	}
 	for _, entry := range d.Entry {
 		for _, part := range entry.Changes {

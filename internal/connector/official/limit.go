@@ -20,7 +20,7 @@ type pairs struct {
 	all map[string]*pair
 }
 
-// pair counts with one moment: when the time of all sent messages will have passed, at pairEvery for each.
+// pair counts with one moment, paid: then the time of all sent messages, pairEvery for each, has passed.
 type pair struct {
 	paid    time.Time
 	refused int       // how often in a row Meta refused because of too many messages

@@ -2,5 +2,5 @@
 
 package official
 
-// silenceIsEvidence is a mutation's; see mutation_silence_on.go.
+// silenceIsEvidence is true only in the mutation of mutation_silence_on.go.
 const silenceIsEvidence = false

@@ -62,7 +62,7 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
-// marketing is what a person said last of marketing.
+// marketing is what a person last said about marketing.
 func (w *world) marketing(phone string) puntuale.ConsentChange {
 	w.t.Helper()
 	states, err := w.c.ConsentStatuses(w.t.Context(), phone, "")
@@ -115,7 +115,7 @@ func TestGroups(t *testing.T) {
 	w.refusedBy("120363025246125016@g.us", text("x"), puntuale.Final)
 }
 
-// TestSecondSendKnowsNothingOfTheFirst: no outcome of the second attempt is evidence that the first did not arrive.
+// TestSecondSendKnowsNothingOfTheFirst: no outcome of the second attempt proves that the first did not arrive.
 func TestSecondSendKnowsNothingOfTheFirst(t *testing.T) {
 	t.Parallel()
 	const phone = "+393331111111"

@@ -12,11 +12,11 @@ import (
 type action int8
 
 const (
-	again      action = iota + 1 // the same later, with backoff
+	again      action = iota + 1 // the same message later, with backoff
 	slower                       // the number sends too fast
 	slowerPair                   // too much to one person
 	holdNumber                   // nothing leaves from the number until a person acts, or holdFor has passed
-	noAccess                     // the same for noAccessFor: the token or its rights are not good
+	noAccess                     // nothing leaves for noAccessFor: the token or its rights are not good
 	holdStep                     // no message with this template leaves for templateFor
 	lost                         // this message never leaves
 	lostPerson                   // no message to this person leaves for a day, unless they write

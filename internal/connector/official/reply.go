@@ -111,7 +111,7 @@ func (r *reader) call(m *inboundMessage) bool {
 	return true
 }
 
-// hear notes what a person wrote to the session, or the client's people to a person.
+// hear notes what a person wrote to the session, or what the client's people wrote to a person.
 func (r *reader) hear(h puntuale.InboundMessage) {
 	h.Client, h.Session = r.at.client, r.at.session
 	r.at.Heard = append(r.at.Heard, h.Storable())
@@ -153,7 +153,7 @@ func (m *shownMessage) shown(now time.Time) (kind puntuale.ReplyKind, text strin
 		return puntuale.ReplyLocation, puntuale.PlaceText(l.Name, l.Address, l.Latitude, l.Longitude), nil
 	case "contacts":
 		return puntuale.ReplyContact, contactNames(m.Contacts), nil
-	case "reaction": // without a sign when it is taken back
+	case "reaction": // a reaction that is taken back has no emoji
 		return puntuale.ReplyReaction, part[struct{ Emoji string }](m.Reaction).Emoji, nil
 	case "button":
 		return puntuale.ReplyButton, part[struct{ Text string }](m.Button).Text, nil

@@ -90,7 +90,7 @@ func endsIn(host string, ends []string) bool {
 	return false
 }
 
-// hashOfRef is the hash that a webhook told, nil for none. Webhooks write it in base64.
+// hashOfRef is the hash of a file as the webhook wrote it, nil for none. Webhooks write it in base64.
 func hashOfRef(text string) []byte {
 	sum, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(sum) != sha256.Size {

@@ -92,8 +92,8 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// Send posts the message. A message that we or Meta refuse did not reach anybody. But a message that may have arrived
-// before, and that a person sends again, stays unknown after every outcome of this attempt.
+// Send posts the message. A message that we or Meta refuse did not reach anybody. But if a person resends a message
+// that may have arrived before, no error of this attempt is proof: the message stays unknown.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)

@@ -30,7 +30,7 @@ const patience = 20 * time.Second
 // What people and programs read of a reason.
 var italian, english = catalogue.Italian.Say, catalogue.Message
 
-// world is a connector with one open session, on a real store, before the peer.
+// world is a connector with one open session, on a real store, connected to the peer.
 type world struct {
 	t       testing.TB
 	w       *storetest.World

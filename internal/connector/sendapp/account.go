@@ -15,7 +15,7 @@ type account struct {
 	c       *Connector
 	log     *slog.Logger
 
-	ctx    context.Context // of the work that the connector does for the session unasked
+	ctx    context.Context // of the work that the connector starts by itself for the session
 	cancel context.CancelFunc
 	wake   chan struct{}  // asks for a look now
 	work   sync.WaitGroup // what runs under ctx

@@ -33,7 +33,7 @@ const (
 // formerRestricted is what earlier versions stored for reasonRestricted.
 const formerRestricted = "WhatsApp limita questo numero: gli invii riprendono tra un'ora"
 
-// Open takes charge of a session. It is online once its gateway said that the number is.
+// Open takes charge of a session. It is online once its gateway said that the number is online.
 func (c *Connector) Open(s puntuale.Session) {
 	a := c.newAccount(s)
 	c.mu.Lock()
@@ -255,7 +255,7 @@ func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.Gatew
 const (
 	unprovenMost = 20
 	healthFrom   = 24 * time.Hour
-	healthTo     = 10 * time.Minute // later ones may be confirmed yet
+	healthTo     = 10 * time.Minute // messages sent later may still be confirmed
 )
 
 // restricted is how long nothing leaves after WhatsApp refused a message because it restricts the number: each further

@@ -70,8 +70,8 @@ func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 	return nil
 }
 
-// Send makes the call that nobody can take back. But a message that may have arrived before, and that a person sends
-// again, stays unknown after every outcome of this attempt.
+// Send makes the call that nobody can take back. If a person resends a message that may have arrived before, no error
+// of this attempt is proof: the message stays unknown.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)

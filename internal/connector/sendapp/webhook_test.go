@@ -160,7 +160,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestHostileWebhooks: only the secret address is answered with more than 404, and nothing that is posted there does harm.
+// TestHostileWebhooks: every address but the secret one gets 404, and nothing that is posted to the secret one does
+// harm.
 func TestHostileWebhooks(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

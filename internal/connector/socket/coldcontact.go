@@ -22,7 +22,7 @@ const (
 	holdLongest = 24 * time.Hour
 	holdWord    = 2 * time.Second        // how long to wait for the network to say the end of a hold
 	holdMargin  = 500 * time.Millisecond // added to the end that the network says
-	soonEnough  = 3 * time.Second        // a message waits in place for a slot that is so near
+	soonEnough  = 3 * time.Second        // a message whose slot is this near waits for it, and is not deferred
 	knownMost   = 50_000                 // people kept in memory
 	slotsMost   = 20_000
 	dayMost     = 10_000 // slots of a day that are looked at

@@ -72,7 +72,7 @@ func (w *written) PutSession(context.Context, string, []byte) error {
 func TestLoanIsOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		take func(t *testing.T, s turnedSessions) *contactLock // what another has then; nil: nothing
+		take func(t *testing.T, s turnedSessions) *contactLock // the lock that another goroutine takes; nil: none
 		want error
 		puts int
 	}{

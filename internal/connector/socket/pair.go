@@ -119,7 +119,7 @@ func (p *pairing) run(ctx context.Context) {
 		until = p.c.cfg.Clock.Now().Add(life)
 		var stop func()
 		next, stop = p.c.cfg.Clock.After(life)
-		defer stop() // a handful
+		defer stop() // there are only a few codes
 		p.tell(shown[0], until)
 	}
 }

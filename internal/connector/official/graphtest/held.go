@@ -8,8 +8,8 @@ type Held struct {
 
 	mu    sync.Mutex
 	seen  int
-	most  int           // so many more are answered at once
-	until chan struct{} // and the others once it is closed; nil: all are
+	most  int           // how many more are answered at once
+	until chan struct{} // the others are answered once it is closed; nil: all are answered at once
 }
 
 // Answer is for [Peer.Answer].

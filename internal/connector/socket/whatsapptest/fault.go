@@ -132,8 +132,8 @@ type QueryFault struct {
 	Times int    // how many queries; 0: until it is removed
 
 	// Without Code, Delay and Until the query gets no answer at all.
-	Code  int             // the error it is answered with, as 429
-	Text  string          // of the error, as rate-overlimit
+	Code  int             // the error of the answer, such as 429
+	Text  string          // of the error, such as rate-overlimit
 	Delay time.Duration   // after which it is answered
 	Until <-chan struct{} // closed by the test: the query is answered then
 }
