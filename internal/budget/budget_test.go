@@ -70,7 +70,7 @@ func settle() int {
 	return code
 }
 
-// middle is the median of each figure, but the least of processor time, to which others on the machine only ever add.
+// middle is the median of each figure. Of processor time it is the least, because other programs can only add to it.
 func middle(all []cost) cost {
 	of := func(figure func(cost) float64) float64 {
 		var values []float64
@@ -93,7 +93,7 @@ type operation struct {
 	shared   bool // callers share commits, so that allocations depend on how many happened to
 	waits    bool // for a disk or a server: what the scheduler spends meanwhile differs with the machine's load
 	few      int  // how often the ordinary test does it
-	// prepare makes ready what n of them need, and returns what does the i-th. It is not measured.
+	// prepare makes ready what n operations need, and returns a function that does the i-th. It is not measured.
 	prepare func(t testing.TB, w *world, n int) func(i int) error
 }
 
@@ -102,7 +102,7 @@ var drivers = []struct {
 	open storetest.Driver
 }{{"SQLite", storetest.SQLite}, {"PostgreSQL", storetest.Postgres}}
 
-// everywhere lists the operations, those on databases once for each.
+// everywhere lists the operations. Those on databases are there once for each database.
 func everywhere() []operation {
 	all := slices.Clone(inMemory)
 	for _, d := range drivers {

@@ -75,7 +75,7 @@ func dispatchInMemory(t testing.TB, _ *world, n int) func(int) error {
 	q := &backlog{sent: map[puntuale.MessageID]bool{}, last: puntuale.MessageID(n * batch), now: now()}
 	return func(i int) error {
 		if i > 0 {
-			return nil // all were sent by the first, as one dispatcher does it
+			return nil // the first call sent all messages, because a dispatcher sends all that is due
 		}
 		return dispatchAll(t.Context(), q, q, n*batch)
 	}

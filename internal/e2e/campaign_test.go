@@ -220,7 +220,7 @@ func TestCampaignKilled(t *testing.T) {
 	})
 }
 
-// leaving waits until messages leave to others than the first recipients.
+// leaving waits until messages leave to others than the first 20 recipients.
 func (m *mass) leaving(id string) {
 	m.t.Helper()
 	var before campaignState
@@ -250,8 +250,9 @@ func TestCampaignTakenOver(t *testing.T) {
 	m.done(id, recipients, 2*time.Minute)
 }
 
-// TestCampaignYields sends single messages of the campaign's client, by the same session, and of another one, while a campaign runs as fast
-// as it can. They leave within two seconds of their calls, and long before the campaign is over.
+// TestCampaignYields sends single messages while a campaign runs as fast as it can. Some are by the campaign's own
+// session, others are another client's. They leave within two seconds of their calls, and long before the campaign is
+// over.
 func TestCampaignYields(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)

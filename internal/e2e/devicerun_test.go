@@ -102,7 +102,7 @@ func (d *deviceProgram) kill() {
 
 // sent returns the ledger.
 func (d *deviceProgram) sent() []string {
-	text, _ := os.ReadFile(d.file("ledger")) // not there before the first
+	text, _ := os.ReadFile(d.file("ledger")) // the file does not exist before the first message
 	return strings.Fields(string(text))
 }
 

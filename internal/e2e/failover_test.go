@@ -350,7 +350,7 @@ func (h *house) settles(s *side) {
 			h.t.Errorf("message %d was shown %d times: %+v", id, s.shown(id), d.Message)
 		}
 	}
-	if unsure > 8 { // what can be in flight at a moment
+	if unsure > 8 { // no more can be in flight at a moment
 		h.t.Errorf("%d messages are uncertain", unsure)
 	}
 }

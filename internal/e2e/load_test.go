@@ -73,7 +73,7 @@ const callers = 12
 type mix struct {
 	callers int
 	singles int // one call in so many creates a single message, the others start; 0: all start
-	stops   int // of so many that created something one stops it at once, one a second later, and one cancels it
+	stops   int // of so many creating calls one is stopped at once, one a second later, and one is cancelled
 }
 
 // everything is a mix of all calls. manyStarts makes at least 300 starts a second on a machine that is fast enough. This

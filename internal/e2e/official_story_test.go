@@ -187,7 +187,7 @@ func (o *officialStory) setUp() {
 // subscribe enters the shown values at Meta. Meta asks for the verify token and then delivers there.
 func (o *officialStory) subscribe() {
 	o.t.Helper()
-	o.webhook = strings.Replace(o.webhook, public, o.s.base, 1) // the proxy's part
+	o.webhook = strings.Replace(o.webhook, public, o.s.base, 1) // the proxy would do this
 	if o.peer.Subscribe(o.webhook, "something else") {
 		o.t.Error("the webhook takes any word")
 	}

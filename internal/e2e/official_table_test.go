@@ -238,7 +238,7 @@ func (c *tableCode) meanwhile() {
 	c.second = c.start("uno", c.other)
 	switch c.row {
 	case "template":
-		c.free = c.start("due", strings.Replace(c.other, "+39332", "+39334", 1)) // the other's own wait for their turn
+		c.free = c.start("due", strings.Replace(c.other, "+39332", "+39334", 1)) // another number, because messages to c.other wait for each other
 	case "message", "recipient", "opted out":
 		c.third = c.start("uno", c.person)
 	}
@@ -266,7 +266,7 @@ func (c *tableCode) after() {
 			c.says("asked %d times", c.askedFor(c.person))
 		}
 	case "opted out":
-		c.becomes(c.third, "COMPLETED") // of service: the person speaks of marketing only
+		c.becomes(c.third, "COMPLETED") // a service message: the person refused only marketing
 		c.withdrew()
 	}
 	c.becomes(c.second, "COMPLETED")
@@ -334,7 +334,7 @@ func (c *tableCode) fails() {
 	c.becomes(id, "COMPLETED")
 	taken := c.peer.Taken()
 	i := slices.IndexFunc(taken, func(m graphtest.Taken) bool { return m.Message.To == c.person })
-	for range 2 { // reported twice, done once
+	for range 2 { // reported twice, it takes effect once
 		if status := c.peer.Deliver(c.webhook, c.number.ID, c.peer.Status(taken[i], "failed", time.Now(), c.code)); status != http.StatusOK {
 			c.says("the webhook answered %d", status)
 		}

@@ -33,7 +33,7 @@ type proxy struct {
 // What a proxy may do at a COMMIT: afterwards the network is gone.
 const (
 	cutBefore = iota // the server does not get it
-	cutAfter         // it does; the answer is lost
+	cutAfter         // the server gets it, and the answer is lost
 )
 
 // newProxy gives the database another address.

@@ -140,7 +140,7 @@ func (s *shop) becomes(id string, within time.Duration, parts ...string) {
 	})
 }
 
-// noLogin fails the test for a login since a moment, now or within a while.
+// noLogin fails the test if there was a login since a moment, or if one comes within a while.
 func (s *shop) noLogin(since int, within time.Duration) {
 	s.t.Helper()
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
@@ -306,7 +306,7 @@ func (s *shop) replaced(t *testing.T, anna *whatsapptest.Phone) {
 	id := s.write(annaNumber, "mentre un altro è collegato")
 	before := len(s.net.Logins())
 	s.kill()
-	s.start() // a restart is no reason either
+	s.start() // a restart is no reason to log in either
 	s.is("replaced")
 	s.noLogin(before, 3*time.Second)
 	must(t, "POST", s.at("/reconnect"), s.who.key, nil)

@@ -55,7 +55,7 @@ func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Dura
 	return lateness
 }
 
-// quantile of sorted durations; 1 is the greatest.
+// quantile returns a quantile of sorted durations. With q 1 it is the greatest.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -110,8 +110,8 @@ func (v *verifier) settle() {
 	}
 }
 
-// held reports whether the message was stopped in flight and its answer was lost. It is not repeated, and waits for
-// evidence.
+// held reports whether the message was stopped in flight and its answer was lost. It is not repeated, and waits for a
+// delivery receipt.
 func (v *verifier) held(id string) bool {
 	row := v.rows[id]
 	return v.mine[id].asked && row.State == "PENDING" && row.Detail != nil && strings.HasPrefix(*row.Detail, "esito incerto")

@@ -125,7 +125,7 @@ func fetch(t *testing.T, f *Fetcher, r puntuale.MediaRequest) (content, kind str
 // italian is what people read of a reason.
 var italian = catalogue.Italian.Say
 
-// fails wants a refusal of a kind with a reason, whose words hold nothing that a caller must not learn.
+// fails wants a refusal of a kind with a reason. Its words hold nothing that a caller must not learn.
 func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.SendErrorKind, reason puntuale.ReasonCode) *puntuale.SendError {
 	t.Helper()
 	m, err := f.Fetch(within(t), r)

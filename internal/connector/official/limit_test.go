@@ -76,7 +76,7 @@ func TestReach(t *testing.T) {
 	w.must(to(0), approved("uno"))
 	before := w.peer.Asked()
 	_, err := w.send(to(3), approved("uno"))
-	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(italian(e.Reason), "24 ore") { // then the second person no longer counts
+	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(italian(e.Reason), "24 ore") { // until the second person no longer counts
 		t.Errorf("after %v: %s", e.After, e.Reason)
 	}
 	if w.peer.Asked() != before {
@@ -86,7 +86,7 @@ func TestReach(t *testing.T) {
 	w.must(to(3), approved("uno"))
 
 	// A person that Meta refuses does not count.
-	w = newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier, n.Account = "TIER_1", "" }}) // the number belongs to no business, so its own count is used
+	w = newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier, n.Account = "TIER_1", "" }}) // without a business, the number has its own count
 	w.peer.Answer(func(m graphtest.Message) graphtest.Reply {
 		if m.To == to(0) {
 			return graphtest.Reply{Code: 131026}
