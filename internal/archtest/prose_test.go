@@ -40,7 +40,7 @@ func (p prose) count() counts { return counts{len(p.long), len(p.hard)} }
 // counts says how many long sentences and words to avoid a place has, or may have.
 type counts struct{ long, hard int }
 
-// word is what stands between blanks and has a letter or a figure: not an operator, a dash or a bullet.
+// word is a text between blanks that has a letter or a figure. Operators, dashes and bullets are no words.
 var word = regexp.MustCompile(`\S*[\pL\pN]\S*`)
 
 var sentenceEnd = regexp.MustCompile(`[.!?]["')\]*_]*\s+`)

@@ -28,7 +28,7 @@ func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, error
 	return puntuale.Acceptance{}, nil
 }
 
-// tally is a queue that tells once so many outcomes were recorded.
+// tally is a queue that closes all once the wanted number of outcomes was recorded.
 type tally struct {
 	puntuale.Queue
 	mu   sync.Mutex

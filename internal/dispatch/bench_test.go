@@ -332,7 +332,7 @@ func BenchmarkStartToLedger(b *testing.B) {
 	b.Logf("start to ledger: %s", quantiles(took))
 }
 
-// tap tells when a message is in the ledger.
+// tap notices when a message is in the ledger.
 type tap struct {
 	puntuale.SandboxLedger
 	arrived chan time.Time

@@ -158,8 +158,9 @@ func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Accept
 	return puntuale.Acceptance{}, ctx.Err()
 }
 
-// TestStoppedThenCrashed: a process dies with messages in flight that were stopped meanwhile. The next one sends none of
-// them. It asks the network, and completes at once what arrived. The rest stays uncertain, for it may be on its way.
+// TestStoppedThenCrashed: a process dies with messages in flight that were stopped meanwhile. The next process sends
+// none of them. It asks the network, and completes at once what arrived. The rest stays uncertain, because it may still
+// arrive.
 func TestStoppedThenCrashed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {

@@ -24,8 +24,8 @@ type Config struct {
 	// node is told.
 	Elsewhere puntuale.Wakeup
 
-	// Departed returns the moments when messages of a session left since a moment, latest first, at most so many. The
-	// pace for a day needs it. nil: each node counts from the moment when it gets a session.
+	// Departed returns the moments when messages of a session left since a moment, latest first, and at most most of
+	// them. The pace for a day needs it. nil: each node counts from the moment when it gets a session.
 	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error)
 
 	// Mark returns the mark that replaces an erased person's number in a client's blacklist. The dispatcher calls it only for clients that

@@ -104,7 +104,7 @@ func (m *memory) get(id puntuale.MessageID) row {
 	return *m.rows[id]
 }
 
-// reserved tells whether a credit is kept for the message.
+// reserved reports whether a credit is kept for the message.
 func (m *memory) reserved(id puntuale.MessageID) bool { return m.get(id).credit }
 
 func (m *memory) change(id puntuale.MessageID, f func(*row)) {

@@ -25,7 +25,7 @@ type pace struct {
 
 const oneDay = 24 * time.Hour
 
-// setPace spaces messages evenly: at most so many a minute, 0 for no limit, and never more than the network takes.
+// setPace spaces messages evenly: as the pace of a minute says, 0 for no limit, and never more than the network takes.
 func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	perSecond := float64(to.PerMinute) / 60
 	if most := p.network; most > 0 && (perSecond <= 0 || perSecond > most) {

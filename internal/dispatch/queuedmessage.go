@@ -42,7 +42,7 @@ type queuedMessage struct {
 	late     bool      // given up unanswered; its answer may still come
 }
 
-// repeat tells whether the message's next attempt repeats an unanswered one.
+// repeat reports whether the message's next attempt repeats an unanswered one.
 func (m *queuedMessage) repeat() bool { return m.row.Intent > 0 }
 
 func (m *queuedMessage) ref() puntuale.MessageRef {

@@ -495,7 +495,7 @@ func TestPaceOfADay(t *testing.T) {
 	})
 }
 
-// TestSlowPrepare: a slow preparation delays only its own recipient, not text to others, nor other sessions.
+// TestSlowPrepare: a slow preparation delays only its own recipient. It delays no text to others, and no other session.
 func TestSlowPrepare(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -651,7 +651,7 @@ func TestExpiryBehindBacklog(t *testing.T) {
 	})
 }
 
-// TestExpiryInQueue: a message that expires while it waits is closed on time, wherever it stands.
+// TestExpiryInQueue: a message that expires while it waits is closed on time, at any position in the queue.
 func TestExpiryInQueue(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestManyAtTakeover: a new owner keeps the order of a recipient to whom the former owner tried to send. This also
+// TestManyAtTakeover: a new owner keeps a recipient's order if the former owner tried an earlier message. This also
 // holds in a session with more messages than one read looks through. Other sessions do not wait for that.
 func TestManyAtTakeover(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 type wakeup struct {
 	here    bool      // the wakeup comes from this node, and perhaps from others too
 	changed bool      // sessions changed
-	first   time.Time // the earliest moment at which something is due; zero: none was said
+	first   time.Time // the earliest moment at which something is due; zero: no moment was named
 	until   time.Time // the latest
 }
 

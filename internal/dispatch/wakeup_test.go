@@ -174,7 +174,7 @@ func TestWakeupsGivenAway(t *testing.T) {
 		if given.due[mine] != 0 || given.due[theirs] != 1 || len(given.changed) != 0 {
 			t.Errorf("given away: %+v", given)
 		}
-		// Other nodes told of free sessions: it takes those that should be its own.
+		// Other nodes send wakeups for free sessions: this node takes those that it should own.
 		for id := puntuale.SessionID(10); id < 40; id++ {
 			m.session(id, 3, 0)
 		}

@@ -125,7 +125,7 @@ func (l *load) acknowledged() int {
 	return l.starts
 }
 
-// await waits until so many starts were acknowledged.
+// await waits until at least starts starts were acknowledged.
 func (l *load) await(t *testing.T, starts int) {
 	t.Helper()
 	eventually(t, time.Minute, "enough starts were acknowledged", func() bool { return l.acknowledged() >= starts })

@@ -330,7 +330,7 @@ func TestFailoverSynchronous(t *testing.T) {
 }
 
 // settles waits until every acknowledged message is COMPLETED. Where the network knows no repeats, a message may also
-// be uncertain, because an attempt may have lost its answer. It was shown once all the same.
+// be uncertain, because an attempt may have lost its answer. Even then it was shown once.
 func (h *house) settles(s *side) {
 	h.t.Helper()
 	unsure := 0

@@ -157,7 +157,7 @@ func newPractice(t *testing.T, base, partner string) *practice {
 	return p
 }
 
-// day is a date so many days from now, as forms write it.
+// day is the date that is days from today, as forms write it.
 func (p *practice) day(days int) string {
 	return time.Now().In(p.rome).AddDate(0, 0, days).Format(time.DateOnly)
 }

@@ -255,7 +255,7 @@ type tellers struct {
 	enough chan struct{}
 }
 
-// whenAnswered returns a channel that is closed once so many more deliveries were answered.
+// whenAnswered returns a channel that is closed once more deliveries were answered, as many as more says.
 func (n *tellers) whenAnswered(more int64) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()

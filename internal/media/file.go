@@ -28,7 +28,7 @@ type file struct {
 	users  int           // those who wait or read
 	done   chan struct{} // closed when the fetch has ended
 	failed *puntuale.SendError
-	until  time.Time // kept so long
+	until  time.Time // the file is kept until then
 	listed bool      // in the fetcher's files
 	room   int64     // bytes taken of the budget
 	gone   bool      // dropped

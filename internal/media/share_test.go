@@ -154,7 +154,7 @@ func TestFailuresAreNotKept(t *testing.T) {
 	}
 }
 
-// TestAge: a file is kept for so long, but never taken from a caller who reads it.
+// TestAge: a file is kept for a bounded time, but never taken from a caller who reads it.
 func TestAge(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, serving("image/jpeg", []byte("jpeg")))

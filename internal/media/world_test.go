@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what must happen soon.
+// patience is how long a test waits for what must happen soon.
 const patience = 30 * time.Second
 
 // host is a server on loopback that a fetcher is allowed to reach.
@@ -54,7 +54,7 @@ func serving(kind string, content []byte) http.HandlerFunc {
 	}
 }
 
-// newFetcher opens a fetcher that may reach the given addresses besides public ones, and their ports only.
+// newFetcher opens a fetcher that may reach public addresses and the given ones, and only the given ports.
 func newFetcher(t *testing.T, cfg Config, reach ...netip.AddrPort) *Fetcher {
 	t.Helper()
 	if cfg.Folder == "" {

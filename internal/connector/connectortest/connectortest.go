@@ -39,7 +39,7 @@ type Shown struct {
 	Content puntuale.Content
 }
 
-// patience bounds every wait of the suite.
+// patience is how long the suite waits for anything.
 const patience = 30 * time.Second
 
 // Run runs the suite. open is called once a test and must return a network that shows nothing yet.

@@ -28,9 +28,9 @@ type Config struct {
 	Report func(puntuale.LinkReport)
 	// Take stores on disk what Meta reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	// ReadBody reads the body of a webhook, at most so many bytes. Codes: too_large; overloaded and rate_limited when there is
-	// no room for the body, and then Meta gets status 503. Any other error means that the body broke off. nil: bodies are read
-	// without further limits.
+	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited when there
+	// is no room for the body, and then Meta gets status 503. Any other error means that the body broke off. nil:
+	// bodies are read without further limits.
 	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 
 	API     string  // address of the API; default https://graph.facebook.com

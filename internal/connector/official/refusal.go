@@ -158,7 +158,7 @@ func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// clip shortens a text to about so many bytes.
+// clip shortens a text to about most bytes.
 func clip(text string, most int) string {
 	for i := range text {
 		if i > most {

@@ -66,7 +66,7 @@ func (r *reader) echoes(value json.RawMessage) {
 	})
 }
 
-// echo keeps what the business wrote. An echo of a message that we sent ourselves is none.
+// echo keeps what the business wrote. It drops echoes of messages that we sent ourselves.
 func (r *reader) echo(m *inboundMessage) bool {
 	if _, _, ours := readCallback(m.Callback); ours || m.Type == "revoke" || m.Group != "" {
 		return true

@@ -33,8 +33,8 @@ func (w *world) templates() (puntuale.NetworkTemplates, map[string]puntuale.Netw
 	return about, byName
 }
 
-// TestTemplatesAreRead: the whole list, page by page, with the places to fill in. It is read each hour, and whenever a
-// person asks.
+// TestTemplatesAreRead: the whole list is read, page by page, with the placeholders. It is read each hour, and whenever
+// a person asks.
 func TestTemplatesAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -81,8 +81,7 @@ func TestTemplatesAreRead(t *testing.T) {
 	}
 }
 
-// TestTemplatesThatCannotBeRead: the number sends all the same, and the session's detail gives the reason in plain
-// words.
+// TestTemplatesThatCannotBeRead: the number still sends, and the session's detail gives the reason in plain words.
 func TestTemplatesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -252,7 +251,8 @@ func TestMarketingRests(t *testing.T) {
 	}
 }
 
-// TestTemplateContents: headers with text, media and a place, bodies with numbered and named places, buttons of each kind.
+// TestTemplateContents: headers with text, media and a location, bodies with numbered and named placeholders, buttons
+// of each kind.
 func TestTemplateContents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

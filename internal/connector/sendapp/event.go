@@ -15,7 +15,7 @@ type report struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// readReport reads a webhook's body, false if it is none.
+// readReport reads a webhook's body. It returns false if the body is no report.
 func readReport(body []byte) (report, bool) {
 	var r report
 	if json.Unmarshal(body, &r) != nil {

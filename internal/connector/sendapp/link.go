@@ -251,7 +251,8 @@ func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.Gatew
 	return ""
 }
 
-// A gateway may say that it is connected and deliver nothing. So many messages without any confirmation are a warning.
+// A gateway may say that it is connected and deliver nothing. A warning appears after unprovenMost messages without any
+// confirmation.
 const (
 	unprovenMost = 20
 	healthFrom   = 24 * time.Hour

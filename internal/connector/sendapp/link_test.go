@@ -226,7 +226,7 @@ func TestTakenOver(t *testing.T) {
 	w.until("online", func() bool { return w.conn.Online(w.session) })
 }
 
-// A number that takes messages and confirms none is shown as doubtful.
+// A number that takes messages and confirms none gets a warning.
 func TestNothingConfirmed(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

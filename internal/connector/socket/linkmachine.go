@@ -13,7 +13,7 @@ import (
 const (
 	againFirst    = time.Second
 	againLast     = 5 * time.Minute
-	steady        = time.Minute      // after so long online, earlier failures are forgotten
+	steady        = time.Minute      // after this time online, earlier failures are forgotten
 	refusedFirst  = time.Minute      // the network refused without saying why
 	refusedLast   = time.Hour        //
 	banUnknown    = 24 * time.Hour   // a ban without an end

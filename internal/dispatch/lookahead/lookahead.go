@@ -137,7 +137,7 @@ func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 type Read struct {
 	From     puntuale.QueueCursor // without its session; zero: from the beginning
 	Until    time.Time            // how far ahead
-	Takeover bool                 // besides, what is in retry under the former owner
+	Takeover bool                 // also reads what is in retry under the former owner
 }
 
 // Begin begins the read that was wanted. With goOn, it continues after the cursor, if there is one. ahead is how far the horizon is from

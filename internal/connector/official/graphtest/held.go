@@ -27,8 +27,8 @@ func (h *Held) Answer(Message) Reply {
 	return reply
 }
 
-// After answers so many messages from now on, and keeps the others until release is called. The peer then takes the kept ones, although
-// nobody waits for an answer any more.
+// After answers the next n messages, and holds the answers to the others until release is called. Then the peer takes
+// these, too, although nobody waits for an answer any more.
 func (h *Held) After(n int) (release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

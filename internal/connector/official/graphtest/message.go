@@ -48,7 +48,7 @@ type Media struct {
 	Voice    bool   `json:"voice,omitempty"`
 }
 
-// Location is a place.
+// Location is a location.
 type Location struct {
 	Latitude  string `json:"latitude"`
 	Longitude string `json:"longitude"`

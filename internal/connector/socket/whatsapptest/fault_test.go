@@ -49,7 +49,7 @@ func TestAckErrors(t *testing.T) {
 	}
 }
 
-// TestAcks withholds acks in every way: the message arrives all the same, except where the server never saw it.
+// TestAcks withholds acks in every way. The message still arrives, unless the server never saw it.
 func TestAcks(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
