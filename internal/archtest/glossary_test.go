@@ -34,7 +34,7 @@ func TestGlossary(t *testing.T) {
 type noun struct {
 	at    string
 	words []string
-	file  bool // its words are written as one
+	file  bool // the name is of a file, whose words may be written as one
 }
 
 // ends reports whether the name ends with a word, in the singular or the plural.

@@ -91,7 +91,7 @@ type operation struct {
 	name     string
 	messages int  // that each handles; 0: it is not about messages
 	shared   bool // callers share commits, so that allocations depend on how many happened to
-	waits    bool // for a disk or a server: what the scheduler spends meanwhile differs with the machine's load
+	waits    bool // it waits for a disk or a server: what the scheduler spends meanwhile differs with the machine's load
 	few      int  // how often the ordinary test does it
 	// prepare makes ready what n operations need, and returns a function that does the i-th. It is not measured.
 	prepare func(t testing.TB, w *world, n int) func(i int) error

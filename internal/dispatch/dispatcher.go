@@ -60,10 +60,10 @@ type Sessions interface {
 }
 
 const (
-	stopWait  = 20 * time.Second // for what is in flight when stopping
+	stopWait  = 20 * time.Second // how long Stop waits for messages in flight
 	leaveWait = 5 * time.Second
 	closeSoon = 500 * time.Millisecond // how long all sessions may take to close; then those that closed are freed
-	callWait  = 15 * time.Second       // for one call of the store
+	callWait  = 15 * time.Second       // how long one call of the store may take
 	horizon   = 2 * time.Second
 )
 
@@ -78,7 +78,7 @@ type Dispatcher struct {
 	started    bool
 	stopOnce   sync.Once
 	stopErr    error
-	cancel     context.CancelFunc // of all goroutines
+	cancel     context.CancelFunc // ends all goroutines
 	wg         sync.WaitGroup
 }
 

@@ -310,7 +310,7 @@ func TestLeaseRunsLow(t *testing.T) {
 		after(5900 * time.Millisecond)
 		m.mu.Lock()
 		for node := range m.nodes {
-			m.nodes[node] = time.Now().Add(time.Hour) // it must stop by itself, not by the fence
+			m.nodes[node] = time.Now().Add(time.Hour) // the node must stop because of its own clock, not because of the fence
 		}
 		m.mu.Unlock()
 		m.add(1, "+391", time.Now())
@@ -388,7 +388,7 @@ func TestTwoNodes(t *testing.T) {
 		n.send = func(context.Context, puntuale.Prepared) error { time.Sleep(time.Second); return nil }
 		n.mu.Unlock()
 		after(1500 * time.Millisecond)
-		cut.off.Store(true) // dead with messages in flight
+		cut.off.Store(true) // the node is dead, with messages in flight
 		after(15 * time.Second)
 		for i := range 80 {
 			if r := m.get(puntuale.MessageID(1001 + i)); r.state != puntuale.Completed {
@@ -396,7 +396,7 @@ func TestTwoNodes(t *testing.T) {
 			}
 		}
 		cut.off.Store(false)
-		after(20 * time.Second) // it comes back and takes its part again
+		after(20 * time.Second) // the node comes back and takes its part again
 		clear(count)
 		for i := range 40 {
 			count[m.owner(puntuale.SessionID(i+1))]++

@@ -20,7 +20,7 @@ type pace struct {
 	next     time.Time     // nothing leaves before, because of the jitter
 	departed []time.Time   // when the messages of the last day left, in order; as many as the limit needs
 	unknown  bool          // it is not known yet what left before this node had the session
-	asking   bool          // the store is asked for it
+	asking   bool          // the store is asked what left
 }
 
 const oneDay = 24 * time.Hour

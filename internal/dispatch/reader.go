@@ -12,9 +12,9 @@ import (
 // Sizes of the reads into memory.
 const (
 	memory      = 32_768 // messages in memory, of all sessions
-	queueMost   = 16_384 // of one session
-	queueLeast  = 32     // of one session, even if many are busy
-	sharedRows  = 128    // of each session, when many are read at once
+	queueMost   = 16_384 // messages of one session
+	queueLeast  = 32     // messages of one session, even if many are busy
+	sharedRows  = 128    // rows of each session, when many are read at once
 	smallQueue  = 32     // a session with no more in memory is read together with others
 	queuesAtOne = 256
 	readsAtOne  = 4
@@ -22,14 +22,14 @@ const (
 	// How many rows a read may look through to find messages in retry, of sessions that are new here. A session that has more than its part
 	// is read alone. If it has more even then, the rest has no recipient order.
 	takeoverRows  = 16_384
-	takeoverLeast = 128 // of each session
+	takeoverLeast = 128 // rows of each session
 )
 
 // reader has the state of the reads under way.
 type reader struct {
 	running int
 	urgent  fifo[*sessionQueue] // woken, or running low
-	polled  fifo[*sessionQueue] // for the poll
+	polled  fifo[*sessionQueue] // sessions that the poll wants to read
 	blocked int                 // sessions that could not send at the last poll
 }
 
@@ -131,10 +131,10 @@ func (s *scheduler) room(q *sessionQueue) int {
 type readResult struct {
 	queues        []*sessionQueue
 	limit         int
-	retrying      []puntuale.DueMessage // of sessions that are new here
+	retrying      []puntuale.DueMessage // messages in retry, of sessions that are new here
 	crowded       []puntuale.SessionID  // sessions with more in retry than that
 	due           []puntuale.DueMessage
-	campaigns     []puntuale.DueMessage // of campaign queues
+	campaigns     []puntuale.DueMessage // messages of campaign queues
 	campaignLimit int
 	behind        bool                  // the store was also asked for messages that expire
 	expiring      []puntuale.DueMessage // the messages that expire

@@ -30,7 +30,7 @@ type pendingOutcome struct {
 	m       *queuedMessage
 	token   int64
 	outcome puntuale.Outcome
-	late    bool // of an attempt already given up: nothing in memory waits for it
+	late    bool // the attempt was already given up: nothing in memory waits for the outcome
 }
 
 func newRecorder(s *scheduler) *recorder {

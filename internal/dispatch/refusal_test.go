@@ -114,7 +114,7 @@ var refusedRepeats = map[string]struct {
 	err           error
 	prepare, send time.Duration // the wait until the next repeat; 0: there is none
 	sessionWait   time.Duration
-	failed        bool // by Send: it is FAILED at once
+	failed        bool // a refused Send makes it FAILED at once
 }{
 	"final":        {err: refusal(puntuale.Final), failed: true},
 	"transient":    {err: refusal(puntuale.Transient), prepare: 40 * time.Second, send: 12 * time.Second},
@@ -204,7 +204,7 @@ func loseFirst(n *network, id puntuale.MessageID) {
 
 // refuseOnce makes the network fail the first time that a message is prepared, or handed over.
 func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
-	done := false // one message is in one place at a time
+	done := false // one message is prepared or sent by one goroutine at a time
 	once := func(e puntuale.Envelope) error {
 		if e.Message != id || done {
 			return nil

@@ -327,7 +327,7 @@ func backlog(send func(puntuale.Prepared) error) func(*dispatch.Config, *memory,
 
 const (
 	backlogMessages = 60_000
-	queueHolds      = 16_384 + 1000 // in memory and in flight
+	queueHolds      = 16_384 + 1000 // messages in memory and in flight
 )
 
 // TestBacklogIsReadOnce: each read of a backlog goes on where the read before it ended.
@@ -534,7 +534,7 @@ func TestPrepareFails(t *testing.T) {
 	tries := map[string]int{}
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
 		n.prepare = func(_ context.Context, e puntuale.Envelope) error {
-			tries[e.To]++ // one message each
+			tries[e.To]++ // each recipient has one message
 			switch e.To {
 			case "+391":
 				return &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Quoted("Numero inesistente"), Detail: puntuale.Quoted("404")}
@@ -629,7 +629,7 @@ func TestExpiryBehindBacklog(t *testing.T) {
 	t.Parallel()
 	var short []puntuale.MessageID
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
-		for s := range puntuale.SessionID(199) { // the more there are, the less is read of each
+		for s := range puntuale.SessionID(199) { // with more sessions, less is read of each
 			m.session(s+2, puntuale.ClientID(s+2), 0)
 		}
 		n.online = func(s puntuale.SessionID) bool { return s == 2 }

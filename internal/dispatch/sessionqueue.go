@@ -17,19 +17,19 @@ type sessionQueue struct {
 	messages   map[puntuale.MessageID]*queuedMessage // in memory and not yet claimed
 	recipients map[recipientKey]*recipientOrder
 	ready      fifo[*queuedMessage] // due and prepared, in the order they came due
-	campaign   campaignQueue        // what campaigns fed
+	campaign   campaignQueue        // messages that campaigns fed
 	repeats    fifo[*queuedMessage] // repeats of unanswered attempts: the pace has counted them already
-	inFlight   int                  // messages being claimed or sent: slots taken
-	unrecorded int                  // messages claimed, and their outcome not yet on disk
+	inFlight   int                  // messages being claimed or sent: each takes a slot
+	unrecorded int                  // messages that are claimed, and whose outcome is not on disk
 
-	timer   timer // for the pace, or the end of a pause
+	timer   timer // wakes the session for the pace, or at the end of a pause
 	pace    pace
 	pause   pause
 	offline bool
-	active  bool // in its tenant queue
+	active  bool // the session queue is listed in its tenant queue
 
 	lookahead lookahead.Lookahead
-	readTimer timer // for the lookahead
+	readTimer timer // wakes the lookahead
 
 	drain     drain
 	ownership ownership

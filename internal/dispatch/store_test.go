@@ -280,7 +280,7 @@ func TestStoppedInFlight(t *testing.T) {
 			if got, err := storetest.CancelPending(t.Context(), w.tenant, phones, false, puntuale.DateOf(now), time.Now()); err != nil || len(got) != 0 {
 				t.Fatalf("in flight: %v, %v", got, err)
 			}
-			later := w.start(t, phones[1], time.Hour, now)[0] // of another run
+			later := w.start(t, phones[1], time.Hour, now)[0] // a message of another run
 			d.Wake(w.session, now)
 			time.Sleep(90 * time.Second)
 			rows, copies := w.copies(t)

@@ -29,7 +29,7 @@ const postgresEnv = "PUNTUALE_TEST_POSTGRES"
 // world is a real store with one client and its default session, a sandbox.
 type world struct {
 	store    *store.Store
-	raw      *sql.DB // for statements that no role offers
+	raw      *sql.DB // runs statements that no role offers
 	tenant   puntuale.Tenant
 	client   puntuale.ClientID
 	session  puntuale.SessionID

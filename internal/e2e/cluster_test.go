@@ -18,7 +18,7 @@ import (
 // cluster is a PostgreSQL of the test's own, which it may stop and start.
 type cluster struct {
 	t       *testing.T
-	address string // of its database postgres
+	address string // address of its database named postgres
 	data    string // its folder
 	port    string
 }

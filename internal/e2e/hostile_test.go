@@ -20,7 +20,7 @@ const (
 	hostileMemory = 400 // MB
 	hostileDelay  = 250 * time.Millisecond
 
-	keptConnections    = 4096 // of the server
+	keptConnections    = 4096 // how many the server keeps
 	hostileConnections = 5300 // a fifth of them is between two attacks, and the server closes those above its limit
 )
 

@@ -20,7 +20,7 @@ import (
 type proxy struct {
 	listener net.Listener
 	dial     func() (net.Conn, error)
-	address  string // of the database, through it
+	address  string // address of the database, through the proxy
 
 	mu    sync.Mutex
 	heals chan struct{} // closed when the network works again; nil: it works

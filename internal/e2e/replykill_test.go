@@ -84,18 +84,18 @@ func TestRepliesKilled(t *testing.T) {
 type behaviour struct {
 	name      string
 	words     []string // one after another, each once the one before was answered
-	effects   []string // of each, as the API names it; "" is none
-	changes   []string // of consent
+	effects   []string // of each reply, as the API names them; "": none
+	changes   []string // changes of consent
 	blacklist bool
 	confirmed bool
 	marketing string // the state of what is pending in an hour
-	waiting   string // of a sequence that stops on a reply
-	due       string // of what is due soon
+	waiting   string // state of a sequence that stops on a reply
+	due       string // state of the message that is due soon
 }
 
 const (
 	optOutText     = "Basta!"
-	preferenceText = "(preference)" // what the person set in WhatsApp, no message
+	preferenceText = "(preference)" // the person sets this in WhatsApp, and writes no message
 )
 
 // The sandbox has all but the last.
@@ -125,7 +125,7 @@ type writer struct {
 type talk struct {
 	t          *testing.T
 	base, key  string
-	prefix     int // of phones
+	prefix     int // begins the phones' numbers
 	behaviours []behaviour
 	sequences  map[string]string
 	people     []*writer

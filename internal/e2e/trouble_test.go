@@ -232,7 +232,7 @@ func TestPartitionUnderLoad(t *testing.T) {
 				cut(p)
 				x.away(lease() + 4*time.Second)
 				f.nodes = two
-				f.settled() // its sessions are the others'
+				f.settled() // the other servers have its sessions
 				p.heal()
 				x.back()
 				f.nodes = three

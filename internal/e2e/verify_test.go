@@ -74,7 +74,7 @@ type verifier struct {
 	sent     map[string]int       // how often the outcomes list it as sent
 	late     time.Duration        // the most that is allowed
 	lateness []time.Duration
-	count    map[string]int // of states
+	count    map[string]int // messages by state
 }
 
 func newVerifier(t *testing.T, base string, who tenant, count map[string]int) *verifier {
@@ -193,7 +193,7 @@ func (v *verifier) compare(id string) {
 		v.t.Errorf("message %s is %s: %s", id, row.State, row.Response)
 	}
 	if row.State == "CANCELLED" && !p.cancelled && !p.doubted {
-		v.count["unnamed"]++ // it was in flight when it was stopped, and came back
+		v.count["unnamed"]++ // it was stopped in flight, and its attempt was refused
 	}
 	want := 0
 	if row.State == "COMPLETED" {

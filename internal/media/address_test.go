@@ -191,7 +191,7 @@ func TestForbiddenSpellings(t *testing.T) {
 		for _, code := range []int{301, 302, 303, 307, 308} {
 			u := "/?code=" + strconv.Itoa(code) + "&to=" + url.QueryEscape(to)
 			if relative(to) {
-				continue // as a redirect it leads back to the host
+				continue // as a redirect this spelling leads back to the host
 			}
 			work <- h.under(u)
 			tries++

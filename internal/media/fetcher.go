@@ -31,7 +31,7 @@ type Config struct {
 	PerClient int      // default 8
 	Ports     []uint16 // default 80 and 443
 
-	Connect time.Duration // for name and connection, and again for TLS; default 5 s
+	Connect time.Duration // for resolving and connecting, and again for TLS; default 5 s
 	Header  time.Duration // from the request to the end of the answer's headers; default 10 s
 	Total   time.Duration // for all redirects and the body, without waiting for a slot; default 60 s
 	Rate    int64         // bytes a second that a host must send at least; default 10,000

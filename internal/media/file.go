@@ -29,7 +29,7 @@ type file struct {
 	done   chan struct{} // closed when the fetch has ended
 	failed *puntuale.SendError
 	until  time.Time // the file is kept until then
-	listed bool      // in the fetcher's files
+	listed bool      // the file is in the fetcher's files
 	room   int64     // bytes taken of the budget
 	gone   bool      // dropped
 

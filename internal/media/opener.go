@@ -14,8 +14,8 @@ import (
 const (
 	opensAtOnce    = 16
 	opensPerClient = 4
-	openPatience   = 10 * time.Second // for a slot
-	openTakes      = 2 * time.Minute  // for all of a file
+	openPatience   = 10 * time.Second // how long a caller waits for a slot
+	openTakes      = 2 * time.Minute  // how long fetching a whole file may take
 )
 
 // Opener opens the files of replies by the connectors of their sessions. Its methods may be called by many goroutines at once.

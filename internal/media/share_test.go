@@ -179,7 +179,7 @@ func TestAge(t *testing.T) {
 		t.Errorf("the first reader gets %q, %v", content, err)
 	}
 	m.Close()
-	m.Close() // again is harmless
+	m.Close() // a second Close is harmless
 	c.Advance(2 * time.Hour)
 	eventually(t, "what is old goes by itself", func() bool {
 		c.Advance(time.Hour)

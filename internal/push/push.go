@@ -25,7 +25,7 @@ const (
 	within   = 10 * time.Second // each of them
 	endWrite = 5 * time.Second  // to record the result, also while the server stops
 
-	keptFor   = time.Hour // by the push service, for a device that is switched off
+	keptFor   = time.Hour // how long the push service keeps a push for a device that is switched off
 	longest   = time.Hour // between two tries
 	maxAnswer = 4 << 10   // bytes that are read of one answer
 )

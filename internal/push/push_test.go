@@ -156,7 +156,7 @@ func TestPushIsRefused(t *testing.T) {
 		after    string
 		failures int
 		end      puntuale.PushOutcome
-		again    time.Duration // after a failure
+		again    time.Duration // the wait after a failure
 	}{
 		{http.StatusNotFound, "", 0, puntuale.PushGone, 0},
 		{http.StatusGone, "", 3, puntuale.PushGone, 0},
@@ -187,7 +187,7 @@ func TestPushIsRefused(t *testing.T) {
 func TestHostileTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) http.RoundTripper { return media.Transport(nil) })
-	w.subscribe(t, 1, 0) // on 127.0.0.1
+	w.subscribe(t, 1, 0) // its address is on 127.0.0.1
 	w.subscribe(t, 2, 0, func(b *pushtest.Browser) { b.Endpoint = "http://169.254.169.254/latest" })
 	w.subscribe(t, 3, 0, func(b *pushtest.Browser) { b.P256dh = strings.Repeat("A", 87) }) // not a point of the curve
 	w.subscribe(t, 4, 0, func(b *pushtest.Browser) { b.Auth = "%" })

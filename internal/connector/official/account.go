@@ -24,7 +24,7 @@ type account struct {
 	cancel context.CancelFunc
 	wake   chan struct{}
 	ended  chan struct{}
-	asking sync.Mutex // one look at Meta at a time
+	asking sync.Mutex // one goroutine at a time looks at Meta
 
 	mu        sync.Mutex
 	client    puntuale.ClientID

@@ -37,7 +37,7 @@ type Config struct {
 	Version string  // of the API; default [DefaultVersion]
 	Rate    float64 // messages a second of one number; default 80
 
-	Folder    string            // of replies' files while they are open; "": the system's
+	Folder    string            // where replies' files are while they are open; "": the system's folder
 	Transport http.RoundTripper // nil: one of its own
 	Clock     clock.Clock       // nil: the system's
 	Logger    *slog.Logger      // nil: slog.Default
@@ -58,12 +58,12 @@ type Connector struct {
 	shares uploads
 
 	aliases aliases
-	reaches map[business]*recipientCount // of businesses that keys name; with mu
+	reaches map[business]*recipientCount // counts of the businesses that keys name; guarded by mu
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account
 
-	warned time.Time // of the version
+	warned time.Time // when the end of the version was last logged
 }
 
 var (

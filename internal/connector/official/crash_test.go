@@ -31,7 +31,7 @@ type process struct {
 	dead atomic.Bool
 
 	mu        *sync.Mutex
-	committed map[puntuale.MessageID]bool // intents without an outcome; of all lives
+	committed map[puntuale.MessageID]bool // intents without an outcome, of all lives
 }
 
 var errDead = puntuale.Unavailable(errors.New("killed"))
@@ -175,7 +175,7 @@ func TestKilledWithManyInFlight(t *testing.T) {
 		held := &graphtest.Held{Reply: func(n int) graphtest.Reply { return graphtest.Reply{Drop: n%25 == 0} }}
 		w.peer.Answer(held.Answer)
 		lives, each := 3, 60
-		if os.Getenv("PUNTUALE_LONG") == "1" { // make long
+		if os.Getenv("PUNTUALE_LONG") == "1" { // set by make long
 			lives = 100
 		}
 		var mu sync.Mutex

@@ -31,7 +31,7 @@ type change struct {
 	Statuses    []json.RawMessage `json:"statuses"`
 	Messages    []json.RawMessage `json:"messages"`
 	Echoes      []json.RawMessage `json:"message_echoes"`
-	AppEchoes   []json.RawMessage `json:"smb_message_echoes"` // the same, as some providers write it
+	AppEchoes   []json.RawMessage `json:"smb_message_echoes"` // the same echoes, as some providers write them
 	Calls       []json.RawMessage `json:"calls"`
 	Preferences []json.RawMessage `json:"user_preferences"`
 	Contacts    []json.RawMessage `json:"contacts"`
@@ -275,7 +275,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
 		}
-	case a == nil || r.now.Sub(e.At) > holdFor && row.action != tomorrow: // too old to act on
+	case a == nil || r.now.Sub(e.At) > holdFor && row.action != tomorrow: // the failure is too old to act on
 	case row.action == holdNumber:
 		a.hold(puntuale.LinkLinked, row.says, refusal, holdFor)
 	case row.action == lostPerson:

@@ -24,7 +24,7 @@ type pairs struct {
 type pair struct {
 	paid    time.Time
 	refused int       // how often in a row Meta refused because of too many messages
-	until   time.Time // not before, since Meta said so
+	until   time.Time // nothing leaves before, because Meta said so
 }
 
 func newPairs() *pairs { return &pairs{all: map[string]*pair{}} }
@@ -193,7 +193,7 @@ func (r *recipientCount) take(to string, now time.Time) (fresh bool, wait time.D
 		return false, wait
 	}
 	at, ok := r.all[to]
-	r.all[to] = now // they count for as long as anything was sent to them
+	r.all[to] = now // the person counts while a message was sent in the last 24 hours
 	return !ok || now.Sub(at) >= reachTime, 0
 }
 

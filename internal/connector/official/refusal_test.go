@@ -289,7 +289,7 @@ func TestSetup(t *testing.T) {
 			if test.number != nil {
 				test.number(&meta)
 				if meta.ID != w.number.ID {
-					w.number.ID, meta.ID = meta.ID, w.number.ID // ours is the wrong one
+					w.number.ID, meta.ID = meta.ID, w.number.ID // our session has the wrong one
 				}
 			}
 			w.peer.Set(meta)

@@ -15,11 +15,11 @@ type inboundMessage struct {
 	ID        string  `json:"id"`
 	From      string  `json:"from"`
 	FromID    string  `json:"from_user_id"` // beside From, or instead of it
-	To        string  `json:"to"`           // of an echo
+	To        string  `json:"to"`           // only an echo has it
 	ToID      string  `json:"to_user_id"`
 	At        seconds `json:"timestamp"`
 	Group     string  `json:"group_id"`
-	Direction string  `json:"direction"` // of a call
+	Direction string  `json:"direction"` // only a call has it
 	Callback  string  `json:"biz_opaque_callback_data"`
 	shownMessage
 }
@@ -83,7 +83,7 @@ func (r *reader) echo(m *inboundMessage) bool {
 
 func (r *reader) message(m *inboundMessage) bool {
 	switch {
-	case m.Type == "system", m.Type == "revoke": // not what a person wrote
+	case m.Type == "system", m.Type == "revoke": // no person wrote this
 		return true
 	case puntuale.IsNetworkGroup(m.Group): // a person who wrote in a group opened the group's window, and not their own
 		r.hear(puntuale.InboundMessage{Phone: m.Group, At: r.moment(m.At), Group: true})

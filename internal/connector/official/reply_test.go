@@ -48,7 +48,7 @@ var inboundTests = map[string]struct {
 	content any
 	is      puntuale.ReplyKind
 	text    string
-	media   *puntuale.ReplyMedia // without Until
+	media   *puntuale.ReplyMedia // Until is not compared
 }{
 	"text":                   {"text", object{"body": "sì, è così 👍"}, puntuale.ReplyText, "sì, è così 👍", nil},
 	"image":                  {"image", object{"id": "11", "mime_type": "image/jpeg", "sha256": "c2hh", "caption": "ecco"}, puntuale.ReplyImage, "ecco", media("image/jpeg", "", "11", "c2hh")},

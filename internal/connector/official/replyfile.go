@@ -70,7 +70,7 @@ func (c *Connector) fileRequest(ctx context.Context, address, token string) (*ht
 		return nil, replyfile.Unavailable(errors.New("the address of the file cannot be read"))
 	}
 	api, err := url.Parse(c.cfg.API)
-	operators := err == nil && api.Scheme == r.URL.Scheme && api.Host == r.URL.Host // where the operator's settings say that Meta is
+	operators := err == nil && api.Scheme == r.URL.Scheme && api.Host == r.URL.Host // the operator's settings name this host as Meta's
 	if r.URL.User != nil || !operators && (r.URL.Scheme != "https" || r.URL.Port() != "" || !endsIn(r.URL.Hostname(), fileHosts)) {
 		return nil, replyfile.Unavailable(errors.New("the file is not at one of Meta's hosts"))
 	}

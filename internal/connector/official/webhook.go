@@ -21,7 +21,7 @@ import (
 const (
 	webhookMost = 3 << 20          // bytes: Meta's own bound
 	webhookWait = 10 * time.Second // how long a delivery may take until it is on disk
-	keysKept    = time.Second      // in memory, so that a burst reads them once
+	keysKept    = time.Second      // keys stay in memory, so that a burst of deliveries reads them once
 	keysMost    = 10_000
 )
 

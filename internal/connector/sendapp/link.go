@@ -15,7 +15,7 @@ import (
 // How often a number is looked at. Gateways report no disconnection, so only a look notices one.
 const (
 	lookAgain = time.Minute
-	lookWait  = 75 * time.Second // for one look: a gateway may take 60 s
+	lookWait  = 75 * time.Second // how long one look may take: a gateway may take 60 s
 )
 
 // Why a session cannot send, or what is wrong although it can.
@@ -134,7 +134,7 @@ func (c *Connector) look(ctx context.Context, a *account) error {
 	a.asking.Lock()
 	defer a.asking.Unlock()
 	if a.pairing() {
-		return nil // the pairing reports
+		return nil // the pairing reports the state
 	}
 	keys, err := c.readKeys(ctx, a)
 	if err != nil {
@@ -169,7 +169,7 @@ type gatewayStatus struct {
 	state  puntuale.LinkState
 	number string // "+…", once it is known
 	says   puntuale.ReasonCode
-	does   action // of a refusal
+	does   action // what a refusal asks for
 }
 
 // ask asks the gateway about the number. reconnect is the only call that answers this.

@@ -28,8 +28,8 @@ func (c content) unwrapped() content {
 		var next content
 		for _, member := range c {
 			inner := part[struct {
-				Message content `json:"message"`       // of what disappears, may be viewed once or has a caption
-				Edited  content `json:"editedMessage"` // of an edit
+				Message content `json:"message"`       // the message inside one that disappears, may be viewed once or has a caption
+				Edited  content `json:"editedMessage"` // the new content after an edit
 			}](member)
 			if next = inner.Message; next == nil {
 				next = inner.Edited

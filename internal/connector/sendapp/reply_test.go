@@ -18,7 +18,7 @@ import (
 
 type object = map[string]any
 
-const chat = "393331234567@s.whatsapp.net" // person's
+const chat = "393331234567@s.whatsapp.net" // the chat with person
 
 func wrapped(name string, inner object) object { return object{name: object{"message": inner}} }
 

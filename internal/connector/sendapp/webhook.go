@@ -17,7 +17,7 @@ import (
 // The most that one delivery may cost.
 const (
 	webhookMost = 1 << 20          // bytes
-	webhookWait = 10 * time.Second // for all of it
+	webhookWait = 10 * time.Second // how long one delivery may take
 	eventsMost  = 500              // messages of one delivery
 )
 

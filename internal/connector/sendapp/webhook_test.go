@@ -32,7 +32,7 @@ func TestEcho(t *testing.T) {
 		cases := 0
 		for name, test := range map[string]struct {
 			change  func(*gatewaytest.Sent)
-			at      time.Duration // after the attempt
+			at      time.Duration // how long after the attempt the echo comes
 			twin    bool          // another attempt with the same text is open
 			answers bool          // the answer came, and the server ended before its outcome was stored
 			settles bool

@@ -43,7 +43,7 @@ type world struct {
 	mu      sync.Mutex
 	reports map[puntuale.SessionID][]puntuale.LinkReport
 	lastID  puntuale.MessageID
-	before  func(path string) // set by asked
+	before  func(path string) // asked sets it
 	written []puntuale.InboundMessage
 }
 

@@ -93,7 +93,7 @@ func TestRestoredNumber(t *testing.T) {
 							t.Errorf("%s: %d rows of %d, %v", table, got, n, err)
 						}
 					}
-					w.reports = []puntuale.LinkReport{{Session: theSession, State: puntuale.LinkLinked, Number: "+" + shopNumber}} // as a restore leaves it
+					w.reports = []puntuale.LinkReport{{Session: theSession, State: puntuale.LinkLinked, Number: "+" + shopNumber}} // a restore leaves the session like this
 					w.start()
 					w.open()
 					w.awaitWord("online")

@@ -37,7 +37,7 @@ type coldContactLimiter struct {
 
 	mu     sync.Mutex
 	pace   puntuale.Pace
-	until  time.Time // no cold contact before
+	until  time.Time // no message to a cold contact leaves before
 	holds  int       // holds in a row whose end the network did not say
 	told   chan struct{}
 	known  map[string]bool

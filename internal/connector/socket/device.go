@@ -42,7 +42,7 @@ const upgradeTries = 5
 // devices keeps the keys and states of linked numbers. Its methods may be called by many goroutines at once.
 type devices struct {
 	db     *sql.DB
-	shared *dbutil.Database // the same, as the library uses it
+	shared *dbutil.Database // the same database, as the library uses it
 	inner  *sqlstore.Container
 	sealer sealer
 	clock  clock.Clock

@@ -157,7 +157,7 @@ func TestDecryptionWaits(t *testing.T) {
 		if !errors.Is(err, errBusy) {
 			t.Errorf("within another's turn: %v", err)
 		}
-		s.turns.giveBack(taken...) // while the transaction is open still
+		s.turns.giveBack(taken...) // the transaction is still open
 		return err
 	})
 	if err != nil || runs != 2 {
@@ -181,7 +181,7 @@ func TestMoved(t *testing.T) {
 		if errors.Is(err, errMoved) {
 			return err
 		}
-		return nil // as a store without transactions
+		return nil // a store without transactions does this
 	}
 	for other, want := range map[string]error{"200": errMoved, "300": nil} {
 		read(t.Context())

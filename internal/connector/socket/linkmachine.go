@@ -58,7 +58,7 @@ type linkMachine struct {
 	since time.Time // online
 
 	failures    int // logins in a row that failed, or did not last
-	quarantines int // in a row
+	quarantines int // quarantines in a row
 }
 
 // opened begins with the state that was stored last. linked says that the number has keys, and overrides the stored

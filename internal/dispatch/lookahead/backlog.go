@@ -9,7 +9,7 @@ import (
 // backlog says whether the database has messages that are due soon and not in memory.
 type backlog struct {
 	more      bool
-	campaigns bool // in the campaign queue
+	campaigns bool // the database holds more in the campaign queue
 	cut       bool // the last read brought all rows that it could
 }
 
@@ -50,7 +50,7 @@ const (
 // expiry says when a session that cannot send is read, because its messages still expire.
 type expiry struct {
 	next   time.Time // zero: at once
-	behind time.Time // for what expires behind the rows of a read
+	behind time.Time // when to look for messages that expire behind the rows of a read
 }
 
 // ExpireBy plans a read of a session that cannot send for a moment, if its read is planned later.

@@ -51,7 +51,7 @@ func (l *Lookahead) StrayBefore(due time.Time) {
 // horizon is how far ahead the next read looks.
 type horizon struct {
 	until time.Time // the latest moment that a wakeup named
-	full  bool      // as far as any read may
+	full  bool      // look as far as any read may
 }
 
 func (h *horizon) reach(until time.Time) {

@@ -4,7 +4,7 @@ import "sync"
 
 // Held keeps answers back, so that messages are in flight when their sender dies. Its zero value answers all.
 type Held struct {
-	Reply func(n int) Reply // to the nth message, from 1; nil takes all
+	Reply func(n int) Reply // decides the answer to the nth message, from 1; nil: each is taken
 
 	mu    sync.Mutex
 	seen  int

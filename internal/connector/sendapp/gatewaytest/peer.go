@@ -42,10 +42,10 @@ type Reply struct {
 	Text   string          // a success with these words; nothing is sent
 	Bare   bool            // a success without anything; nothing is sent
 	Body   string          // this instead of any answer; Sends says whether the message is sent
-	Status int             // of HTTP, with Body
+	Status int             // of HTTP; used with Body only
 	Drop   bool            // the message is sent, and the connection breaks off
 	Break  bool            // the connection breaks off, and nothing is sent
-	Sends  bool            // with Body
+	Sends  bool            // the message is sent; used with Body only
 	Wait   <-chan struct{} // the call waits until it is closed
 	Early  func(Sent)      // called after the message is sent, and before the answer
 }
@@ -55,7 +55,7 @@ type instance struct {
 	id      string
 	number  string // digits; "": never linked
 	online  bool
-	used    bool // linked once
+	used    bool // the instance was linked once
 	webhook string
 	codes   int
 }

@@ -62,7 +62,7 @@ func TestBan(t *testing.T) {
 	shop := net.Account("393330000001")
 	c := linked(t, net, shop)
 	shop.Ban(101, time.Hour)
-	ban := await[*events.TemporaryBan](c, 0, nil) // its own try to reconnect
+	ban := await[*events.TemporaryBan](c, 0, nil) // the client itself tries to reconnect
 	if ban.Code != events.TempBanSentToTooManyPeople || ban.Expire < 59*time.Minute || ban.Expire > 61*time.Minute {
 		t.Errorf("%+v", ban)
 	}

@@ -311,7 +311,7 @@ func TestRetryAfterRestart(t *testing.T) {
 	if err := anna.SwitchOn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second := openClient(t, net, whatsmeow.NewClient(first.Store, nil)) // without what the first had in memory
+	second := openClient(t, net, whatsmeow.NewClient(first.Store, nil)) // the new client lacks what the first had in memory
 	if err := second.Connect(); err != nil {
 		t.Fatal(err)
 	}

@@ -271,7 +271,7 @@ func TestDeviceLists(t *testing.T) {
 	}
 	shopPhone.Await(t, whatsapptest.Text("uno"))
 	shop := linked(t, net, shopPhone.Account)
-	after, err := bruno.Send(t.Context(), anna.Number(), "intanto") // is handled after the news of the device
+	after, err := bruno.Send(t.Context(), anna.Number(), "intanto") // the client handles it after the notice of the device
 	if err != nil {
 		t.Fatal(err)
 	}
