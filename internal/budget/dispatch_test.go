@@ -49,8 +49,8 @@ func (t *tally) Record(ctx context.Context, now time.Time, r []puntuale.Result) 
 	return ok, nil
 }
 
-// dispatchAll runs a dispatcher from its start until n messages have their outcomes, and then stops it. What it costs to
-// start and to stop is counted, which is little beside hundreds of messages.
+// dispatchAll runs a dispatcher from its start until n messages have their outcomes, and then stops it. Its start and
+// its stop count, too, but they cost little compared with hundreds of messages.
 func dispatchAll(ctx context.Context, q puntuale.Queue, fleet puntuale.Fleet, n int) error {
 	t := &tally{Queue: q, left: n, all: make(chan struct{})}
 	d := dispatch.New(dispatch.Config{

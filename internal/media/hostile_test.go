@@ -66,7 +66,7 @@ func drip(c net.Conn, stop <-chan struct{}, text string, every time.Duration) {
 	}
 }
 
-// TestHostsThatWasteTime: each is given up within its limit, and may be tried again.
+// TestHostsThatWasteTime: the fetcher gives each host up within its limit, and may try it again.
 func TestHostsThatWasteTime(t *testing.T) {
 	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n"
@@ -121,7 +121,7 @@ func TestHostsThatWasteTime(t *testing.T) {
 	}
 }
 
-// TestSize: the limit holds for the bytes that come; a byte less passes.
+// TestSize: the limit holds for the bytes that come. A file that is one byte smaller passes.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	const limit = 200_000

@@ -147,8 +147,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushIsRefused: a subscription that is gone is forgotten. After a passing failure a push is tried later and later,
-// and not before the service allows it.
+// TestPushIsRefused: a subscription that is gone is forgotten. After a temporary failure the waits between the tries
+// grow, and no try comes before the service allows it.
 func TestPushIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

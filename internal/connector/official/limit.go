@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// One person may get a message every 6 s. Up to 45 may leave at once; then nothing leaves until the 6 s of each have
-// passed.
+// One person may get a message every 6 s. Up to 45 may leave at once. After that, none leaves until 6 s for each of
+// them have passed.
 const (
 	pairEvery = 6 * time.Second
 	pairBurst = 45

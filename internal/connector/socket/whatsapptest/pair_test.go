@@ -58,7 +58,7 @@ func TestPairByCode(t *testing.T) {
 	}
 }
 
-// TestCodes shows which QR codes link: any of the six that is shown, once, while the client waits.
+// TestCodes shows which QR codes link: each of the six that are shown, once, while the client waits.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
