@@ -159,7 +159,7 @@ func benchmark(b *testing.B, w *world, o operation, name string) {
 	keep(name, b.N, c)
 }
 
-// keep notes a cost. A benchmark is run once, and then with growing numbers, of which the last counts.
+// keep notes a cost. A benchmark runs once, and then with growing numbers. Only its last run counts.
 func keep(name string, n int, c cost) {
 	all := measured[name]
 	if n > 1 && len(all) > 0 {

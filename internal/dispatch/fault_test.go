@@ -329,7 +329,7 @@ func TestLeaseRunsLow(t *testing.T) {
 	})
 }
 
-// TestNewSession: a session that appears is owned as soon as a wakeup tells, and by the next beat without one.
+// TestNewSession: a new session gets its owner at once after a wakeup, and by the next beat without one.
 func TestNewSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -357,7 +357,8 @@ func TestNewSession(t *testing.T) {
 	})
 }
 
-// TestTwoNodes: sessions are shared out. When a node dies, the other takes over what it had in flight.
+// TestTwoNodes: the nodes divide the sessions between them. When a node dies, the other takes over what it had in
+// flight.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

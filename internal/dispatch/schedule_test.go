@@ -671,7 +671,8 @@ func TestExpiryInQueue(t *testing.T) {
 	})
 }
 
-// TestStoppedClient: nothing is written while a client may not send. A renewal lets its messages go within the poll.
+// TestStoppedClient: nothing is written while a client may not send. After a renewal its messages leave within the
+// poll's interval.
 func TestStoppedClient(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {

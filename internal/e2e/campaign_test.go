@@ -185,8 +185,8 @@ func (m *mass) done(id string, recipients int, within time.Duration) {
 	}
 }
 
-// TestCampaignKilled kills the server in the middle of a campaign's upload, check, feeding, two pauses and resumptions. Each
-// recipient gets exactly one message. After a pause was answered nothing leaves but messages that were already in flight.
+// TestCampaignKilled kills the server in the middle of a campaign's upload, check, feeding, two pauses and resumptions.
+// Each recipient gets exactly one message. After a pause was answered, only messages that were already in flight leave.
 func TestCampaignKilled(t *testing.T) {
 	recipients, latency, rounds := 7000, "1s", 1 // 1,000 messages of a session are on their way at once
 	if long {

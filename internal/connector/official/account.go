@@ -158,8 +158,8 @@ func (a *account) clientID() puntuale.ClientID {
 	return a.client
 }
 
-// reconsider starts a look at once, which reads the templates again, unless they were read in the last syncSoonest. If good is true, it
-// also ends the hold of the template key.
+// reconsider starts a look at once. The look reads the templates again, unless they were read in the last syncSoonest.
+// If good is true, reconsider also ends the hold of the template key.
 func (a *account) reconsider(key string, good bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

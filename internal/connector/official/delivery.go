@@ -68,8 +68,8 @@ type status struct {
 	Pricing  *pricing     `json:"pricing"`
 }
 
-// pricing is what Meta bills for a message. It comes with the status sent, and with one of delivered and read; Meta bills what it
-// delivers. (Meta, webhooks/reference/messages/status.)
+// pricing is what Meta bills for a message. It comes with the status sent, and again with delivered or read. Meta bills
+// only what it delivers. (Meta, webhooks/reference/messages/status.)
 type pricing struct {
 	Billable *bool  `json:"billable"`
 	Kind     string `json:"type"` // "regular", "free_customer_service" or "free_entry_point"

@@ -191,8 +191,8 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 }
 
 // noteNames keeps the name that Meta uses for a recipient, where it differs from ours. Meta writes numbers of some
-// countries in another way, and names people who hide their number by an id. Where Meta tells an id beside a number,
-// statuses bring it later, so noteNames leaves it.
+// countries in another way, and names people who hide their number by an id. If Meta names an id beside a number,
+// noteNames leaves it, because statuses bring it later.
 func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale.Prepared, all []person) {
 	if len(all) != 1 {
 		return

@@ -244,7 +244,7 @@ func (s *coldContactLimiter) left(m puntuale.MessageID) {
 	delete(s.slots, m)
 }
 
-// timelocked takes the network's report whether and until when it refuses cold contacts.
+// timelocked takes the network's report on whether it refuses cold contacts, and until when.
 func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	until := e.TimeEnforcementEnds.Time.UTC()
 	switch {

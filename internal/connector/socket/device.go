@@ -272,8 +272,8 @@ func adopt(device, bare *store.Device) {
 // errRemoved says that a device was removed from the database.
 var errRemoved = errors.New("the device is removed")
 
-// DeleteDevice removes the device and returns errRemoved. After nil, the library would empty the device in memory without
-// a lock, while its own goroutines still read it.
+// DeleteDevice removes the device and returns errRemoved. If it returned nil, the library would empty the device in
+// memory without a lock, while its own goroutines still read it.
 func (c container) DeleteDevice(ctx context.Context, device *store.Device) error {
 	if device.ID == nil {
 		return sqlstore.ErrDeviceIDMustBeSet

@@ -53,7 +53,7 @@ type expiry struct {
 	behind time.Time // when to look for messages that expire behind the rows of a read
 }
 
-// ExpireBy plans a read of a session that cannot send for a moment, if its read is planned later.
+// ExpireBy moves the next read of a session that cannot send to a moment, if it is planned later.
 func (l *Lookahead) ExpireBy(moment time.Time) {
 	if moment.Before(l.expiry.next) {
 		l.expiry.next = moment

@@ -18,7 +18,7 @@ const (
 	MediaHost = "mmg.whatsapp.net"
 )
 
-// Patience is how long the methods that wait do so, if their caller gives no deadline.
+// Patience is how long methods wait, if their caller gives no deadline.
 const Patience = 30 * time.Second
 
 // TB is the part of testing.TB that the package needs.
