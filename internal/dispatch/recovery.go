@@ -25,7 +25,7 @@ func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 	switch giveUp := s.giveUpAt(row); {
 	case unsent && row.Repeats == 0:
 		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
-	case row.Next.After(now): // not yet
+	case row.Next.After(now): // its time has not come
 	case !now.Before(giveUp):
 		s.addToMemory(m)
 		s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain), Detail: uncertainDetail}, "gave up")

@@ -17,8 +17,8 @@ func TestSentAgainWhereAsked(t *testing.T) {
 	lost := errors.New("connection reset")
 	for name, test := range map[string]struct {
 		asks    bool
-		answers []error       // to one attempt after the other
-		left    time.Duration // an earlier process began an attempt so long ago; 0: none did
+		answers []error       // of the attempts, in order
+		left    time.Duration // how long ago an earlier process began an attempt; 0: none did
 		wantAt  []time.Duration
 		want    puntuale.State
 	}{

@@ -38,7 +38,7 @@ type workerPool struct {
 type sessionJobs struct {
 	queue     *sessionQueue
 	messages  fifo[*queuedMessage]
-	campaigns fifo[*queuedMessage] // what campaigns fed: prepared when there is nothing else
+	campaigns fifo[*queuedMessage] // messages that campaigns fed: prepared when nothing else waits
 	workers   int
 	listed    bool
 }

@@ -54,7 +54,7 @@ func serving(kind string, content []byte) http.HandlerFunc {
 	}
 }
 
-// newFetcher opens a fetcher that may reach the given addresses besides public ones, and their ports only.
+// newFetcher opens a fetcher that may reach public addresses and the given ones, and only the given ports.
 func newFetcher(t *testing.T, cfg Config, reach ...netip.AddrPort) *Fetcher {
 	t.Helper()
 	if cfg.Folder == "" {
@@ -125,7 +125,7 @@ func fetch(t *testing.T, f *Fetcher, r puntuale.MediaRequest) (content, kind str
 // italian is what people read of a reason.
 var italian = catalogue.Italian.Say
 
-// fails wants a refusal of a kind with a reason, whose words hold nothing that a caller must not learn.
+// fails wants a refusal of a kind with a reason. Its words hold nothing that a caller must not learn.
 func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.SendErrorKind, reason puntuale.ReasonCode) *puntuale.SendError {
 	t.Helper()
 	m, err := f.Fetch(within(t), r)

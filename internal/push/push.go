@@ -23,11 +23,11 @@ const (
 	claimed  = 64               // devices of one claim
 	atOnce   = 16               // calls to push services
 	within   = 10 * time.Second // each of them
-	endWrite = 5 * time.Second  // to record how it ended, also while the server stops
+	endWrite = 5 * time.Second  // to record the result, also while the server stops
 
-	keptFor   = time.Hour // by the push service, for a device that is switched off
+	keptFor   = time.Hour // how long the push service keeps a push for a device that is switched off
 	longest   = time.Hour // between two tries
-	maxAnswer = 4 << 10   // bytes that are read of one
+	maxAnswer = 4 << 10   // bytes that are read of one answer
 )
 
 // topic makes a push service keep only the last of the pushes that a device has not received.
@@ -44,7 +44,7 @@ const (
 type Config struct {
 	Store     puntuale.PushStore
 	Key       Key
-	Sender    string // an https address of who sends, for the people who run push services
+	Sender    string // an https address of the sender, for the people who run push services
 	Open      func(session puntuale.SessionID, target []byte) ([]byte, error)
 	Transport http.RoundTripper // the way to push services; it must lead to public addresses only
 	Observe   func(result string)

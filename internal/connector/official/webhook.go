@@ -21,7 +21,7 @@ import (
 const (
 	webhookMost = 3 << 20          // bytes: Meta's own bound
 	webhookWait = 10 * time.Second // how long a delivery may take until it is on disk
-	keysKept    = time.Second      // in memory, so that a burst reads them once
+	keysKept    = time.Second      // keys stay in memory, so that a burst of deliveries reads them once
 	keysMost    = 10_000
 )
 
@@ -55,8 +55,8 @@ func (c *Connector) NewWebhook() *Webhook {
 	return &Webhook{c: c, kept: map[puntuale.SessionID]keptKeys{}}
 }
 
-// Expects reports whether a request may be Meta's: it names a session that has keys, and shows what Meta shows. It does
-// not read the body. Only the body's signature proves that the request is Meta's.
+// Expects reports whether a request may be Meta's: it names a session that has keys, and a POST has a signature of the
+// right form. It does not read the body. Only the body's signature proves that the request is Meta's.
 func (h *Webhook) Expects(r *http.Request) bool {
 	_, keys, err := h.session(r.Context(), r.URL.Path)
 	return err != nil || keys != puntuale.OfficialKeys{} && (r.Method != http.MethodPost || signatureShape.MatchString(r.Header.Get(signatureHeader)))
@@ -193,7 +193,7 @@ type origin struct {
 func (h *Webhook) session(ctx context.Context, path string) (origin, puntuale.OfficialKeys, error) {
 	id, err := puntuale.ParseID[puntuale.SessionID](strings.TrimPrefix(path, puntuale.OfficialWebhooks))
 	if err != nil {
-		return origin{}, puntuale.OfficialKeys{}, nil //nolint:nilerr // what is no id names no session
+		return origin{}, puntuale.OfficialKeys{}, nil //nolint:nilerr // a text that is no id names no session
 	}
 	now := h.c.cfg.Clock.Now()
 	h.mu.Lock()

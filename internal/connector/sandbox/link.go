@@ -13,8 +13,8 @@ import (
 // A simulated phone links a session by itself, a few seconds after the first code was shown. The times are short, so
 // that a person can watch how codes change. A phone whose number ends in EndingRefused never links.
 const (
-	CodeLife   = 3 * time.Second // of each code
-	PhoneLinks = 8 * time.Second // after the first code
+	CodeLife   = 3 * time.Second // how long each code is shown
+	PhoneLinks = 8 * time.Second // when the phone links, counted from the first code
 	pairingMax = time.Minute     // how long a pairing waits for a phone that does not link
 )
 
@@ -29,7 +29,7 @@ type links struct {
 
 // simulated is one open session.
 type simulated struct {
-	end   context.CancelFunc // of the pairing under way; nil: none
+	end   context.CancelFunc // ends the pairing under way; nil: none
 	ended chan struct{}
 }
 

@@ -16,8 +16,8 @@ import (
 const (
 	EndingRefused = "9901" // refused for good
 	EndingTwice   = "9902" // refused at the first attempt, accepted at the next
-	EndingSlow    = "9903" // in the ledger at once, accepted SlowAnswer later
-	EndingLost    = "9904" // in the ledger at once, the answer lost each time
+	EndingSlow    = "9903" // in the ledger at once, and accepted SlowAnswer later
+	EndingLost    = "9904" // in the ledger at once, and the answer is lost each time
 )
 
 const (

@@ -25,8 +25,8 @@ type Config struct {
 
 	// Report gets each change of a session's link. It must never block.
 	Report func(puntuale.LinkReport)
-	// ReadBody reads the body of a webhook, at most so many bytes. Codes: too_large; overloaded and rate_limited when there is
-	// no memory for it.
+	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited when there
+	// is no memory for it.
 	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 	// Take stores what a gateway reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error

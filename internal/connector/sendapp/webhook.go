@@ -17,7 +17,7 @@ import (
 // The most that one delivery may cost.
 const (
 	webhookMost = 1 << 20          // bytes
-	webhookWait = 10 * time.Second // for all of it
+	webhookWait = 10 * time.Second // how long one delivery may take
 	eventsMost  = 500              // messages of one delivery
 )
 
@@ -187,8 +187,9 @@ const (
 	echoBefore = 5 * time.Second // clocks differ, and the network counts in seconds
 )
 
-// echo reports whether we sent a message ourselves, or may have sent it. With settles it settles the message that has its id.
-// An id that no message has settles an open attempt to the same chat with the same text, if there is only one.
+// echo reports whether we sent a message ourselves, or may have sent it. If settles is true, echo also settles the
+// message that has this id. If no message has it, echo settles the open attempt to the same chat with the same text, if
+// there is only one.
 func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (ours bool, err error) {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {

@@ -28,7 +28,7 @@ const (
 	own      = "390117654321" // the sender's digits
 )
 
-// world is a connector on a real store, before the gateway, with one session.
+// world is a connector on a real store, connected to the gateway, with one session.
 type world struct {
 	t       testing.TB
 	w       *storetest.World
@@ -43,7 +43,7 @@ type world struct {
 	mu      sync.Mutex
 	reports map[puntuale.SessionID][]puntuale.LinkReport
 	lastID  puntuale.MessageID
-	before  func(path string) // set by asked
+	before  func(path string) // asked sets it
 	written []puntuale.InboundMessage
 }
 
@@ -73,7 +73,7 @@ func newWorld(t testing.TB, driver storetest.Driver) *world {
 	return w
 }
 
-// taking notes what is told of people's messages.
+// taking notes the inbound messages that are reported.
 func (w *world) taking(take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error) func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error {
 	return func(ctx context.Context, s puntuale.SessionID, in puntuale.InboundBatch) error {
 		w.mu.Lock()
@@ -83,7 +83,7 @@ func (w *world) taking(take func(context.Context, puntuale.SessionID, puntuale.I
 	}
 }
 
-// heard returns what was told of people's messages since the last call.
+// heard returns the inbound messages since the last call.
 func (w *world) heard() []puntuale.InboundMessage {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -80,8 +80,8 @@ func contactsOf(addresses iter.Seq[string]) (all []string) {
 }
 
 // try takes the lock of a contact if it is free. With a loan, for the state at that address, the lock lasts for
-// loanLasts; otherwise until it is given back. try returns the present turn and whether it is the caller's. If another
-// has the lock as a loan, left is how long that still lasts.
+// loanLasts; otherwise until it is given back. try returns the present lock, and whether the caller has it. If another
+// goroutine has the lock as a loan, left is how long the loan still lasts.
 func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Duration, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,8 +141,8 @@ func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*conta
 	return taken, nil
 }
 
-// giveBack ends turns of the caller. If another goroutine has the lock now, that turn stays. The caller may have changed
-// a state, so a message that is being sent to the contact must notice.
+// giveBack ends locks of the caller. If another goroutine has the lock now, that lock stays. The caller may have
+// changed a state, so a message that is being sent to the contact must notice.
 func (t *contactLocks) giveBack(taken ...*contactLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -269,8 +269,8 @@ func TestOutdated(t *testing.T) { // alone: the version is the process's
 	}
 }
 
-// A login is refused for good: the link is over, and the number does not try again by itself, for days. The same holds
-// where another connection took the number's place.
+// After a login was refused for good, the link is over. The number does not try again by itself, even after days. The
+// same holds if another connection took the number's place.
 func TestNoLoginByItself(t *testing.T) {
 	t.Parallel()
 	for want, happens := range map[string]func(*whatsapptest.Account){

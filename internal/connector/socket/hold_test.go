@@ -181,7 +181,7 @@ func TestMoved(t *testing.T) {
 		if errors.Is(err, errMoved) {
 			return err
 		}
-		return nil // as a store without transactions
+		return nil // a store without transactions does this
 	}
 	for other, want := range map[string]error{"200": errMoved, "300": nil} {
 		read(t.Context())

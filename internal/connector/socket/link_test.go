@@ -136,7 +136,7 @@ func TestCodesRotate(t *testing.T) {
 		if left := r.Until.Sub(fake.Now()); left != want || r.Code.Method != puntuale.PairQR {
 			t.Errorf("code %d: %+v, for %v", i, r.Code, left)
 		}
-		eventually(t, "the code's end is waited for", func() bool { return fake.Waiters() == 2 }) // and the sweep's
+		eventually(t, "the code's end is waited for", func() bool { return fake.Waiters() == 2 }) // the sweep waits, too
 		fake.Advance(want)
 	}
 	if r := w.awaitWord("unlinked"); r.Code.Text != "" || r.Detail.IsZero() {

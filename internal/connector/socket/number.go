@@ -21,7 +21,7 @@ type number struct {
 	client puntuale.ClientID
 	log    *slog.Logger
 
-	ctx    context.Context // of connections
+	ctx    context.Context // bounds the connections
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	looked chan struct{} // closed once it is known whether the number has keys, or is being linked

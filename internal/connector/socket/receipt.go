@@ -17,7 +17,7 @@ import (
 // repeats it at the next login.
 const takeWait = 10 * time.Second
 
-// atOnce is how old an event may seem that the network reports at once.
+// atOnce is how old an event may seem, although the network reports it at once.
 const atOnce = 2 * time.Second
 
 // receipt takes the receipts of messages. It finds the messages by their ids, because the recipient may appear with a

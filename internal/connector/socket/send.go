@@ -69,8 +69,8 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// admit refuses a message to a cold contact whose slot is more than near away. It lets a nearer one pass: the caller
-// waits for its slot in place.
+// admit refuses a message to a cold contact if its slot is later than near. If the slot is nearer, the caller waits for
+// it.
 func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Duration) error {
 	now := n.c.cfg.Clock.Now()
 	if wait := n.coldContacts.held(now); wait > 0 {

@@ -6,8 +6,8 @@ import (
 	"puntuale"
 )
 
-// cursorFor bounds how long a session with a backlog is read behind its cursor. A row may come to stand before it, and
-// its wakeup may be lost. It is found then.
+// cursorFor bounds how long reads of a session with a backlog begin at the cursor. A row may appear before the cursor,
+// and its wakeup may be lost. The next read from the beginning finds it.
 const cursorFor = 5 * time.Second
 
 // cursor is where the next read continues: every open row before it is in memory or in flight. A read from the beginning would read these
@@ -50,8 +50,8 @@ func (l *Lookahead) StrayBefore(due time.Time) {
 
 // horizon is how far ahead the next read looks.
 type horizon struct {
-	until time.Time // as wakeups told
-	full  bool      // as far as any read may
+	until time.Time // the latest moment that a wakeup named
+	full  bool      // look as far as any read may
 }
 
 func (h *horizon) reach(until time.Time) {

@@ -55,7 +55,7 @@ type Network struct {
 	groups                map[string]*Group      // by id
 	blobs                 map[string][]byte      // media by direct path
 	tokens                map[string]string      // privacy tokens that were issued, with the devices that may show them
-	version               uint32                 // logins with less are outdated
+	version               uint32                 // logins with a lower version are outdated
 	latency               time.Duration
 	pageReads, pageStatus int
 	fewKeys               bool
@@ -65,7 +65,7 @@ type Network struct {
 	nacks                 []string
 	mediaStatus           int
 	mediaTimes            int
-	lost                  map[string]bool // receipts, by number and kind
+	lost                  map[string]bool // receipts that are lost, by number and kind
 	faults                []*fault
 	failing               []*queryFault
 	logins                []Login

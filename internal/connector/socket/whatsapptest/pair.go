@@ -100,7 +100,7 @@ func (n *Network) RotateCodes() {
 	}
 }
 
-// ScanQR links the client whose QR code this is to the account, as the account's phone does. It returns when the client
+// ScanQR links a client to the account by the client's QR code, as the account's phone does. It returns when the client
 // has confirmed; the client then logs in by itself.
 func (a *Account) ScanQR(ctx context.Context, code string) error {
 	fields := strings.Split(strings.TrimPrefix(code, "https://wa.me/settings/linked_devices#"), ",")
