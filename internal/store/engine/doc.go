@@ -4,8 +4,8 @@
 //
 // # Who writes
 //
-// All writing goes through a few writers, each one goroutine with one connection. Callers queue tasks and share commits. Nothing is delayed
-// to make transactions larger, but replies of networks (store/inboundmessage.go). SQLite has one writer. On PostgreSQL a client's calls always go to the same of two writers of the node.
-// Claims, outcomes, the sandbox's ledger, heartbeats, chunks of campaigns and the archiver have one each. If a transaction fails, the
-// writer runs it again, task by task.
+// All writing goes through a few writers, each one goroutine with one connection. Callers queue tasks and share commits. Only replies of
+// networks wait to make transactions larger (store/inboundmessage.go). SQLite has one writer. On PostgreSQL a client's calls always go to
+// the same of two writers of the node. Claims, outcomes, the sandbox's ledger, heartbeats, chunks of campaigns and the archiver have one
+// each. If a transaction fails, the writer runs it again, task by task.
 package engine

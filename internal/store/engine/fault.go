@@ -60,8 +60,8 @@ func ends(p *pgconn.PgError) bool {
 	return p.SeverityUnlocalized == "FATAL" || p.SeverityUnlocalized == "PANIC"
 }
 
-// Unsure reports whether COMMIT's error leaves open whether the transaction is on disk: PostgreSQL did not answer that it rolled it back.
-// (40003: it says so itself.)
+// Unsure reports whether COMMIT failed in a way that leaves open whether the transaction is on disk. Then PostgreSQL did not answer that it
+// rolled it back. (With 40003 PostgreSQL says that it does not know.)
 func Unsure(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return !ok || ends(p) || p.Code == "40003"
@@ -73,7 +73,7 @@ func exhausted(err error) bool {
 	return ok && strings.HasPrefix(p.Code, "53")
 }
 
-// tooLong reports whether the server gave up a statement because somebody else holds a lock that it needs.
+// tooLong reports whether the server gave up a statement because another transaction holds a lock that it needs.
 func tooLong(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && p.Code == "57014" || LockedOut(err)
@@ -116,7 +116,7 @@ func full(err error) bool {
 	return ok && s.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// broken reports whether the disk under SQLite failed. Then the content of the file is unknown until the next start opens it again.
+// broken reports whether the disk under SQLite failed. Then nobody knows the content of the file until the next start opens it again.
 func broken(err error) bool {
 	s, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -183,7 +183,7 @@ func PublicError(err error) error {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultTwinUnderWay), RetryAfter: time.Second, Err: err}
 	case errors.Is(err, errAway), dialling:
 		return puntuale.Unavailable(err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // before lost: a deadline looks like the network's
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // before lost, because a deadline looks like an error of the network
 		return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Reason: puntuale.Because(faultCallEndedEarly), Err: err}
 	case passing(err), lost(err), exhausted(err), tooLong(err):
 		return puntuale.Unavailable(err)

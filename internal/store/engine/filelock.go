@@ -45,15 +45,15 @@ func (s *DB) HoldFile() (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	dispatch, err := s.LockDispatcher() // servers of older programs hold this one alone
+	dispatch, err := s.LockDispatcher() // servers of older versions hold only this lock
 	if err != nil {
 		return nil, errors.Join(err, use())
 	}
 	return func() error { return errors.Join(dispatch(), use()) }, nil
 }
 
-// lockFile creates a file and takes its lock, with the flags of flock. If the flags forbid to wait, busy is the error for a refused lock.
-// The file stays: removing it would let two processes hold locks of two files of the same name.
+// lockFile creates a file and takes its lock, with the flags of flock. If the flags forbid waiting, busy is the error for a refused lock.
+// The file stays. If it were removed, two processes could hold locks on two files of the same name.
 func lockFile(path string, how int, busy puntuale.ReasonCode) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)

@@ -9,10 +9,10 @@ import (
 // The most bytes of a page, and how much of a call's memory grant it takes. A row is in memory three times: as read, as converted and as
 // written. The buffer for writing grows by doubling.
 const (
-	PageBytes  = 4 << 20 // of what is long in its rows; a longer page ends early, and has a cursor
+	PageBytes  = 4 << 20 // of the long columns of its rows; a longer page ends early, and has a cursor
 	roomTimes  = 4
-	roomOfRow  = 2 << 10 // bytes, for what is short
-	rowsAtOnce = 64      // room is taken for so many
+	roomOfRow  = 2 << 10 // bytes, for the short columns
+	rowsAtOnce = 64      // memory is taken for this many rows at once
 )
 
 // TakeRoom takes memory of the call's grant for rows whose long columns have so many bytes.

@@ -30,10 +30,10 @@ const (
 
 const (
 	hintPace  = 50 * time.Millisecond // between notifications: 20 a second at most
-	hintsMost = 4096                  // sessions that wait to be told of; what comes beyond is left to the poll
+	hintsMost = 4096                  // sessions whose wakeups wait to be sent; the poll finds all others
 	hintBytes = 7900                  // of a payload: PostgreSQL takes less than 8,000
-	tellWait  = 2 * time.Second       // for one notification
-	lastWait  = time.Second           // for the last one, and for taking leave of a connection
+	tellWait  = 2 * time.Second       // limit for one notification
+	lastWait  = time.Second           // limit for the last one, and for closing a connection
 )
 
 // notifier sends wakeups. Its goroutine opens the connection for the first one.
@@ -41,7 +41,7 @@ type notifier struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
 	logger *slog.Logger
-	origin string        // begins its payloads, so that the same process knows its own
+	origin string        // the first word of its payloads: the same process knows its own by it
 	told   atomic.Uint64 // notifications that were sent
 
 	mu      sync.Mutex
@@ -57,7 +57,7 @@ type notifier struct {
 // pendingWakeup has the wakeups of one session that wait to be sent.
 type pendingWakeup struct {
 	changed bool
-	first   time.Time // the earliest moment at which something is due; zero: none was said
+	first   time.Time // the earliest moment at which something is due; zero: no moment was given
 	until   time.Time // the latest
 }
 
@@ -71,7 +71,7 @@ func (s *Fleet) newNotifier() (*notifier, error) {
 }
 
 func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) *notifier {
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a statement to prepare would cost a round trip on each new connection
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // preparing a statement would cost a round trip on each new connection
 	ctx, stop := context.WithCancel(context.Background())
 	t := &notifier{
 		cfg: cfg, watch: w, logger: logger, origin: rand.Text()[:8], waiting: map[puntuale.SessionID]pendingWakeup{},
@@ -137,7 +137,7 @@ func (t *notifier) loop(ctx context.Context) {
 		if !t.send(ctx, tellWait) {
 			pause = time.Second
 		}
-		_ = clock.System().Sleep(ctx, pause) // it ends early only with ctx, which the next round sees
+		_ = clock.System().Sleep(ctx, pause) // Sleep ends early only when ctx ends, and the next round checks ctx
 	}
 }
 
@@ -157,10 +157,10 @@ func (t *notifier) send(ctx context.Context, within time.Duration) bool {
 	defer cancel()
 	old := t.conn != nil
 	err := t.notify(ctx, payloads)
-	if err != nil && old { // it may have been dead for long
+	if err != nil && old { // an old connection may have been dead for long
 		err = t.notify(ctx, payloads)
 	}
-	if err != nil && ending.Err() != nil { // cut off by the end, not by the database
+	if err != nil && ending.Err() != nil { // the end of the process stopped it, not the database
 		last, cancel := context.WithTimeout(context.WithoutCancel(ending), lastWait)
 		err = t.notify(last, payloads)
 		cancel()
@@ -201,7 +201,7 @@ func bye(conn *pgx.Conn) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastWait)
 	defer cancel()
-	_ = conn.Close(ctx) // it is gone either way
+	_ = conn.Close(ctx) // the connection is closed even after an error
 }
 
 // take turns the waiting wakeups into payloads.

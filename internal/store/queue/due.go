@@ -52,8 +52,8 @@ const BothQueues = `m.priority in (0, 1)`
 // heldCampaign is a condition: it is true for a message, called m, whose campaign may not send now.
 const heldCampaign = `exists (select 1 from campaign c where c.client_id = m.client_id and c.id = m.campaign_id and c.state between 4 and 6)`
 
-// The open messages of a queue in the order of its index, from which reading stops at the limit. PostgreSQL reads all queues in one round
-// trip. SQLite has no lateral join, and needs no round trips.
+// These read the open messages of a queue in the order of its index, and stop at the limit. PostgreSQL reads all queues in one round trip.
+// SQLite has no lateral join, and needs no round trips.
 const (
 	DueOfSessions = `
 select ` + DueColumns + ` from $u(s bigint, k smallint, n bigint, i bigint) cross join lateral (
@@ -103,7 +103,7 @@ func New(db *engine.DB) *Queue {
 		DB: db, claim: newClaimKind(), record: again(engine.NewSingle("record", engine.PrioritySend)), settle: again(engine.NewSingle("settle", engine.PrioritySend)),
 		receive: newReceiveKind(), evidence: again(engine.NewSingle("evidence", engine.PriorityCall)),
 	}
-	s.evidence.Background = true // what networks report of messages comes as fast as messages leave
+	s.evidence.Background = true // networks send receipts as fast as messages leave
 	return s
 }
 

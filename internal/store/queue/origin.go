@@ -17,7 +17,7 @@ func OriginNumber(o puntuale.Origin) int64 {
 			return int64(i)
 		}
 	}
-	return 0 // refused by the table's check
+	return 0 // the table's check refuses 0
 }
 
 // ScanOrigin scans the number of an origin.

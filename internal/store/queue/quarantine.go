@@ -31,14 +31,14 @@ type quarantine struct {
 	token int64
 	now   time.Time
 	count int
-	over  bool // somebody has finished it
+	over  bool // the quarantine is finished, perhaps by another node
 }
 
 const (
 	// ClockSlack is how much the clocks of servers and databases may differ.
 	ClockSlack = 5 * time.Second
 
-	// ForgottenJump is how far counters are raised, so that they are beyond every number whose use may be lost.
+	// ForgottenJump is how far counters are raised. It takes them beyond every number whose use may be lost.
 	ForgottenJump = 100_000
 
 	// IdLeap is how far identifiers are raised. idAhead is how far they may be ahead of the clock without it.
@@ -212,7 +212,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	}
 	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	slices.SortFunc(refs, CompareRefs)
-	// attempt 0: none that we know of. By this, a claim knows that it must still check the blacklist.
+	// Attempt 0 means that we know of no attempt. So a claim still checks the blacklist.
 	if _, err := a.Exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
  credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = 0`,
@@ -269,7 +269,7 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if err := PauseCampaigns(ctx, a, puntuale.CampaignByFailover, q.now); err != nil {
 		return err
 	}
-	var linked bool // numbers, in the same database
+	var linked bool // the keys of linked numbers are in the same database
 	if _, err := engine.QueryOne(ctx, a, `select exists (select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'whatsmeow_pre_keys')`,
 		nil, &linked); err != nil || !linked {
 		return err

@@ -52,10 +52,10 @@ type receiptTarget struct {
 	campaign puntuale.CampaignID
 	billed   bool                    // its charge was counted
 	charge   *puntuale.Charge        // to be counted now
-	receipts puntuale.DeliveryStatus // as they were, then with the evidence
+	receipts puntuale.DeliveryStatus // the stored receipts; later with the new ones added
 	failed   bool                    // its outcome is FAILED, perhaps sent again since
 	changed  bool
-	last     *puntuale.DeliveryReceipt // that decided
+	last     *puntuale.DeliveryReceipt // the receipt that decided
 }
 
 func (b *evidenceBatch) Run(ctx context.Context) error {
@@ -233,7 +233,7 @@ func (k chargeKey) compare(o chargeKey) int {
 		cmp.Compare(k.category, o.category), cmp.Compare(k.billable, o.billable))
 }
 
-// complete makes messages COMPLETED, as with late proofs from any other source.
+// complete makes messages COMPLETED, as late receipts from any other source do.
 func (b *evidenceBatch) complete(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil

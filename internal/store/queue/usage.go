@@ -48,7 +48,7 @@ on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked
 returning client_id, day, cap, prev, used`
 
 // Count counts calls[i] calls of days[i], which are sorted and without repetition. The answer leaves out days of deleted clients. ask is a
-// querier's each or later. With later, the answer also comes later.
+// querier's Query or Queue. With Queue, the answer comes later.
 func Count(ctx context.Context, ask func(context.Context, string, []any, func(engine.Row) error) error, days []UsageDay, calls []int64) (map[UsageDay]UsageCount, error) {
 	result := make(map[UsageDay]UsageCount, len(days))
 	err := ask(ctx, CountCalls, []any{engine.Columns{
