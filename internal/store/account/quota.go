@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// inUse counts what a client ($1) has of each kind, except keys, which the partner's handle counts. Each count uses an index.
+// inUse counts what a client ($1) has of each kind. Keys are not here, because the partner's handle counts them. Each count uses an index.
 var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaSessions:  `select count(*) from session where client_id = $1 and deleted_at = 0`,
 	puntuale.QuotaSequences: `select count(*) from sequence where client_id = $1 and deleted_at = 0`,
@@ -38,7 +38,7 @@ func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q pu
 	return nil
 }
 
-// storeQuotas writes the quotas that change of a client whose row is locked.
+// storeQuotas writes the changed quotas of a client whose row is locked.
 func storeQuotas(ctx context.Context, a engine.Querier, client puntuale.ClientID, changes map[puntuale.Quota]*int64) error {
 	for _, q := range puntuale.AllQuotas {
 		most, changes := changes[q]

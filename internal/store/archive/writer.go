@@ -15,7 +15,7 @@ type Writer struct {
 	zip    *gzip.Writer
 	all    hash.Hash
 	header Header
-	table  int // index of the present one, of the next one between tables
+	table  int // index of the present table; between two tables, of the next one
 	rows   int64
 	digest Digest
 	line   []byte
@@ -67,7 +67,7 @@ func (w *Writer) End() error {
 	return w.mark(endLine{t.Name, w.rows, w.digest.String()})
 }
 
-// Close writes the end of the file. A file without it is refused.
+// Close writes the end of the file. Without that end, a reader refuses the file.
 func (w *Writer) Close() error {
 	if err := w.mark(lastLine{lastEnd, w.header.Rows(), hex.EncodeToString(w.all.Sum(nil))}); err != nil {
 		return err

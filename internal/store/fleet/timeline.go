@@ -58,8 +58,8 @@ func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, 
 	return f, nil
 }
 
-// keptHeartbeat reports whether the last confirmed heartbeat of this process is in the database. The record that says "synchronous" is not
-// enough: it came with the same log. A standby that was late, and was promoted all the same, still says "synchronous".
+// keptHeartbeat reports whether the last confirmed heartbeat of this process is in the database. The record that says "synchronous" does
+// not prove it, because it came with the same log. A standby that was late and was promoted anyway still says "synchronous".
 func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
 	last := s.beaten.Load()
 	if last == nil {
