@@ -45,7 +45,7 @@ const (
 	faultDeviceTooMany      puntuale.ReasonCode = "device.too_many"
 )
 
-// roomForDevice refuses a device if the session has as many as it may. The session is locked.
+// roomForDevice refuses a device if the session has the most allowed devices. The session is locked.
 func (t tenant) roomForDevice(ctx context.Context, a engine.Querier, session puntuale.SessionID) error {
 	var n int
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from device where client_id = $1 and session_id = $2`, []any{t.id, session}, &n); err != nil {
@@ -141,7 +141,7 @@ func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, d
 	})
 }
 
-// letGo ends the holds of a device. Nobody knows what became of its messages, so the session's node finds them uncertain.
+// letGo ends the holds of a device. The outcomes of its messages are unknown, so the session's node finds them uncertain.
 func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
 	held, err := t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3`, session, device)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) DeviceOf(ctx context.Context, token puntuale.KeyHash) (puntuale.
 	return c, d, nil
 }
 
-// keepHolds is how long after its end a hold without a report is known: a device may report late.
+// keepHolds is how long a hold without a report is kept after its end, because a device may report late.
 const keepHolds = 30 * 24 * time.Hour
 
 // purgeHolds removes holds for which no report can come any more.

@@ -14,8 +14,8 @@
 //
 // # Moves of a message
 //
-// Every statement that moves a message compares its intent with what the caller saw. So only one of two movers finds the message. These are
-// all the moves; the table's checks know the same shapes, and a test compares them:
+// Every statement that moves a message compares its intent with the intent that the caller saw. So if two callers move a message, only one
+// succeeds. These are all the moves. The table's checks allow the same shapes, and a test compares them:
 //
 //	PENDING, intent 0   ──Claim──▶ PENDING, intent t      ──Claim──▶ BLACKLISTED     ──Stop, cancel──▶ CANCELLED
 //	PENDING, intent 0   ──Settle──▶ FAILED, or later      ──late evidence of delivery──▶ COMPLETED
