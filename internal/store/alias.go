@@ -68,7 +68,7 @@ select a.client_id, a.session_id, a.alias, a.phone,
 from alias a where (a.client_id, a.session_id, a.alias, a.phone) > ($1, $2, $3, $4)
 order by a.client_id, a.session_id, a.alias, a.phone limit $5`
 
-// purgeAliases removes names of people about whom nothing else is known. It reads in the order of the key, as purgeContacts does.
+// purgeAliases removes names of people if nothing else is known about them. It reads in the order of the key, as purgeContacts does.
 func (s *Store) purgeAliases(ctx context.Context) error {
 	var last aliasKey
 	if p := s.lastAlias.Load(); p != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 // BenchmarkMove moves a large installation from SQLite to PostgreSQL and back to SQLite. It reports rows a second, and by how much memory
-// grew. PUNTUALE_ROWS sets how many messages the installation has (default 10,000). It has half as many runs, and as many entries as messages of
-// the simulated network:
+// grew. PUNTUALE_ROWS sets how many messages the installation has (default 10,000). It has half as many runs, and as many
+// entries in the simulated network's ledger as messages:
 //
 //	PUNTUALE_ROWS=1000000 scripts/with-postgres go test ./internal/store -run - -bench Move -benchtime 1x
 func BenchmarkMove(b *testing.B) {

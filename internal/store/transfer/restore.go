@@ -100,7 +100,7 @@ func (s *installation) numbersFileToCome() string {
 }
 
 // restoreNumbers fills the tables of linked numbers. On PostgreSQL it uses the transaction of l. On SQLite, two files cannot commit
-// together, so the transaction of the numbers' file commits just before that of l.
+// together, so the transaction of the numbers' file commits just before l does.
 func (s *installation) restoreNumbers(ctx context.Context, l *engine.Conn, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
 	db, postgres, err := OpenWhatsApp(ctx, s.DB)
 	if err != nil {
