@@ -13,7 +13,7 @@ import (
 	"modernc.org/sqlite/vtab"
 )
 
-// SQLite has no arrays, but its json_each could carry a batch. A virtual table that reads the Go slices themselves is quicker: for a claim
+// SQLite has no arrays, but its json_each could carry a batch. A virtual table that reads the Go slices themselves is quicker. For a claim
 // of 1,000 rows it needs a third less time (4.1 against 6.1 µs a row). Also, bytes need no encoding.
 //
 // "batch(handle)" is a table with columns c0, c1, …; lend returned the handle.
