@@ -12,7 +12,7 @@ import (
 // Backlog is what is due and has not left, at one moment.
 type Backlog struct {
 	Messages int64
-	Oldest   time.Time // when the first of them was to leave, or to be tried again; zero if there is none
+	Oldest   time.Time // when the first of them should have left, or been tried again; zero if there is none
 }
 
 // overdue reads the index of open messages, session by session, and only the due messages. A session is ready if it is a sandbox, or if its

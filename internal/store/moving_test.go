@@ -244,7 +244,7 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	if err != nil || int64(started.IDs[0]) <= newest {
 		t.Errorf("a new message has the id %v, the last of the old ones %d: %v", started.IDs, newest, err)
 	}
-	oldNode := count(t, d, "select max(intent) from message where intent < $1", 1<<62) >> 32 // the intents above belong to devices
+	oldNode := count(t, d, "select max(intent) from message where intent < $1", 1<<62) >> 32 // greater intents belong to devices
 	node, err := s.Join(ctx, time.Minute)
 	if err != nil || int64(node) <= oldNode {
 		t.Errorf("node %d, after %d: %v", node, oldNode, err)

@@ -16,8 +16,8 @@ var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaUsers:     `select count(*) from login where client_id = $1 and client_id <> 0`,
 }
 
-// Room refuses a new one if the client has as many as its quota allows. The caller holds the lock on the client's row until its transaction
-// commits. A change of the quota takes the same lock.
+// Room refuses a new thing if the client has as many as its quota allows. The caller holds the lock on the client's row until its
+// transaction commits. A change of the quota takes the same lock.
 func Room(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota) error {
 	var has int64
 	if _, err := engine.QueryOne(ctx, a, inUse[q], []any{client}, &has); err != nil {

@@ -84,7 +84,7 @@ func BeginFolder(path string) (*Folder, error) {
 // ID distinguishes the folder from all others.
 func (f *Folder) ID() string { return f.id }
 
-// Path is where the folder is.
+// Path returns the folder's path.
 func (f *Folder) Path() string { return f.path }
 
 // File names a file of a folder.
@@ -235,7 +235,7 @@ func (f *Folder) open(file File, use func(*Reader) error) (err error) {
 	return nil
 }
 
-// unfinished is the beginning of the names of unfinished files. If a file did not grow for remainsAge, nobody is writing it any more.
+// unfinished is the beginning of the names of unfinished files. If a file did not grow for remainsAge, no process is writing it any more.
 const (
 	unfinished = ".unfinished-"
 	remainsAge = time.Hour

@@ -16,7 +16,7 @@ type checkpointer struct {
 	db     *sql.DB
 	clock  clock.Clock
 	wake   chan struct{} // holds a value after a commit
-	last   atomic.Bool   // the writer should copy the last pages
+	last   atomic.Bool   // whether the writer should copy the last pages
 	cancel context.CancelFunc
 	done   chan struct{}
 }

@@ -94,7 +94,7 @@ func (l *Conn) drop() {
 	if l.conn == nil {
 		return
 	}
-	// An error here means that the connection is lost. It is dropped anyway.
+	// After an error here the connection is lost. It is dropped anyway.
 	for _, s := range l.stmts {
 		_ = s.Close()
 	}

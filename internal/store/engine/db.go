@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// Config says where the data is. Zero values have defaults, except that Data or Database is needed.
+// Config says where the data is. Each field has a default, except that either Data or Database is needed.
 type Config struct {
 	// Database is "" for the SQLite file puntuale.db in the folder Data. "sqlite:" and a path name another file, with
 	// "?_pragma=name(value)" for its settings. A PostgreSQL address begins with postgres:// or postgresql://.
@@ -57,9 +57,9 @@ type DB struct {
 	dbs     []*sql.DB
 
 	readPools
-	ListSlots listSlots // at ListReads
+	ListSlots listSlots // limits the use of ListReads
 
-	LocalClock clock.Clock // this machine's, whatever Config.Clock shows
+	LocalClock clock.Clock // the clock of this machine, even if Config.Clock is another one
 
 	writers
 	Writes      *Kind         // a transaction of one caller
@@ -85,13 +85,13 @@ type readPools struct {
 // writers are the writers of the database. On SQLite there is only one.
 type writers struct {
 	all           []*Writer
-	TenantWriters []*Writer // by client
+	TenantWriters []*Writer // for calls, chosen by client
 	ClaimWriter   *Writer
 	RecordWriter  *Writer
-	LedgerWriter  *Writer // of the sandbox
+	LedgerWriter  *Writer // for the sandbox
 	FleetWriter   *Writer
-	FeedWriter    *Writer // of campaigns
-	ArchiveWriter *Writer // the archiver's
+	FeedWriter    *Writer // for campaigns
+	ArchiveWriter *Writer // for the archiver
 }
 
 // failure is the error after which the store cannot work any more.
@@ -184,8 +184,8 @@ func (s *DB) Damage() error {
 	return nil
 }
 
-// Failed is closed once the disk under the database failed. Nothing is written any more. The process should end, so
-// that its next start opens the database anew.
+// Failed is closed when the disk under the database failed. Then nothing is written any more. The process should end, so that its next
+// start opens the database again.
 func (s *DB) Failed() <-chan struct{} { return s.failure.closed }
 
 // Failure says why the store failed; nil while it has not.

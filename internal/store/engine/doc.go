@@ -1,5 +1,5 @@
 // Package engine runs statements on PostgreSQL, or on one SQLite file, with the same texts on both. It opens connections, reads by pools
-// ([ReadPool]), and commits what many callers want together ([Writer]). It knows no noun of the service: its callers bring tables and
+// ([ReadPool]), and commits the tasks of many callers together ([Writer]). It knows no noun of the service. Its callers have the tables and
 // statements.
 //
 // # Who writes

@@ -15,7 +15,7 @@ type Effect struct {
 	Key   *puntuale.Idempotency
 	At    int64 // microseconds
 
-	answer []byte // of the last run
+	answer []byte // what the last run returned, for the caller
 
 	Wants int   // how many identifiers of messages it needs
 	First int64 // the first of them

@@ -116,7 +116,7 @@ func full(err error) bool {
 	return ok && s.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// broken reports whether the disk under SQLite failed. Then nobody knows the content of the file until the next start opens it again.
+// broken reports whether the disk under SQLite failed. Then the content of the file is unknown until the next start opens it again.
 func broken(err error) bool {
 	s, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -191,7 +191,7 @@ func PublicError(err error) error {
 	return err
 }
 
-// inDoubt is the answer if the connection broke during COMMIT, and nobody knows whether the transaction is on disk.
+// inDoubt is the answer if the connection broke during COMMIT, so it is unknown whether the transaction is on disk.
 func inDoubt(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),
 		Reason: puntuale.Because(faultStoreInDoubt)}

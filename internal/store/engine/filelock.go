@@ -36,7 +36,7 @@ func (s *DB) ShareFile() (release func() error, err error) {
 	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, faultStoreFileBeingMoved)
 }
 
-// HoldFile keeps everybody else from using a SQLite file until release, except exports of a copy. Codes: conflict (somebody uses it).
+// HoldFile keeps all other processes from using a SQLite file until release, except exports of a copy. Codes: conflict (a process uses it).
 func (s *DB) HoldFile() (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil

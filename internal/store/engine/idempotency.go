@@ -44,7 +44,7 @@ const faultOtherBody puntuale.ReasonCode = "fault.other_body"
 // ErrOtherBody refuses a key that was used with another body.
 var ErrOtherBody = puntuale.Conflict(faultOtherBody)
 
-// FindAnswer is the answer kept for a call of the owner, nil when there is none.
+// FindAnswer returns the answer that is kept for a call of the owner, or nil if there is none.
 func FindAnswer(ctx context.Context, a Querier, owner int64, o *puntuale.Idempotency) ([]byte, error) {
 	var kept KeptAnswer
 	found, err := QueryOne(ctx, a, `select hash, result from idempotency where client_id = $1 and scope = $2 and key = $3`,

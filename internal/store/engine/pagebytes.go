@@ -43,7 +43,7 @@ func ReadPageSpan(ctx context.Context, a Querier, noun, text string, args []any,
 	return MakePageSpan(ctx, noun, all, limit)
 }
 
-// MakePageSpan is [ReadPageSpan] of rows that were read.
+// MakePageSpan does the work of [ReadPageSpan] for rows that were read already.
 func MakePageSpan(ctx context.Context, noun string, all []SizedRow, limit int) (s PageSpan, err error) {
 	sum := 0
 	for _, row := range all[:min(limit, len(all))] {

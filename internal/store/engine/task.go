@@ -31,8 +31,8 @@ type Class int8
 
 const (
 	classMixed Class = iota // shares with all others of this class
-	ClassClaim              // a transaction of its own
-	ClassFeed               // a transaction of its own
+	ClassClaim              // its unit is alone in a transaction
+	ClassFeed               // its unit is alone in a transaction
 	classes
 )
 

@@ -165,8 +165,8 @@ func (w *Writer) putLast(t *Task) {
 	w.signal()
 }
 
-// commit brings the units to disk in one transaction and answers their tasks. Units that fail are tried again alone, and then their tasks
-// one by one, so that one bad task does not harm others.
+// commit writes the units to disk in one transaction, and answers their tasks. Units that fail are tried again alone, and then their tasks
+// one by one. So one bad task does not harm others.
 func (w *Writer) commit(all []*taskGroup) {
 	begun := w.DB.Config.Clock.Now()
 	err := w.persist(all)

@@ -81,9 +81,9 @@ func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) 
 	return t
 }
 
-// Hint tells the other nodes that the session has something due at a moment, or (zero moment) that it changed. Session 0 says that owners
-// of sessions changed. It never blocks. Call it only after the change is on disk. On SQLite, which has one dispatching process, it does
-// nothing.
+// Hint tells the other nodes that a session has a message due at a moment. A zero moment says that the session changed. Session 0 says that
+// owners of sessions changed. It never blocks. Call it only after the change is on disk. On SQLite, which has one dispatching process, it
+// does nothing.
 func (s *Fleet) Hint(session puntuale.SessionID, due time.Time) {
 	if s.notifier != nil {
 		s.notifier.add(session, due)

@@ -190,8 +190,8 @@ func compareDue(a, b puntuale.DueMessage) int {
 	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }
 
-// Contents decodes one run at a time and keeps only the steps that were asked for. A run has up to a mebibyte, a step a few kilobytes.
-// Searching where a step begins would take as long as decoding all of them.
+// Contents decodes one run at a time and keeps only the steps that the caller wants. A run has up to a mebibyte, and a step has a few
+// kilobytes. Finding where a step begins would take as long as decoding all steps.
 func (s *Queue) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
 	contents := make(map[puntuale.StepRef]puntuale.StepContent, len(steps))
 	if len(steps) == 0 {

@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// After a failover that may have lost commits, the network may have every message that was due. Its intent and its outcome may be missing
-// here. Each becomes an attempt without an answer, with a token that no node has. Where the network shows a repeat once, it is repeated.
-// Elsewhere it waits for a receipt until its deadline, like any other attempt that a crash left behind.
+// After a failover that may have lost commits, the network may have every message that was due. A message's intent and outcome may be
+// missing here. So each such message becomes an attempt without an answer, with a token that no node has. If the network shows a repeat
+// only once, the message is repeated. Otherwise it waits for a receipt until its deadline, like any other attempt that a crash left behind.
 //
 // Some messages stay as they are. They are due later, or were accepted on the new timeline. Or they could not have left: their client might
 // not send, or their number is in the blacklist. (If the blacklist has only the mark of a number, the number is not known here. The claim
@@ -24,7 +24,7 @@ import (
 // without a credit stay open.
 //
 // Joining nodes do the work in chunks, in any order, and again after each interruption. The record of the timeline is renewed last, in the
-// transaction that finds nothing more. Until then nobody can join, so nobody can claim.
+// transaction that finds nothing more. Until then no node can join, so no node can claim.
 type quarantine struct {
 	s *fleet.Fleet
 	fleet.Failover
@@ -243,8 +243,8 @@ func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]gran
 	return slices.DeleteFunc(rows, func(g grantedRow) bool { return !open[g.MessageRef] }), nil
 }
 
-// finish renews the record. Nodes of the old timeline are gone, and their sessions are free at once. Numbers whose use may be lost are not
-// given out again.
+// finish renews the record. Nodes of the old timeline are removed, so their sessions are free at once. Numbers that may have been used are
+// not given out again.
 func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if still, err := q.still(ctx, a); err != nil || !still {
 		return err

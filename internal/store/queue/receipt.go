@@ -36,11 +36,11 @@ func (s *Queue) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.
 	return unknown, nil
 }
 
-// evidenceBatch is one transaction. Locks are taken in the order messages by (client, id), what belongs to them, client.
+// evidenceBatch is one transaction. Locks are taken in the order messages by (client, id), their other rows, client.
 type evidenceBatch struct {
 	a        engine.Querier
 	now      time.Time
-	evidence []puntuale.DeliveryReceipt // sorted by message
+	evidence []puntuale.DeliveryReceipt // the receipts, sorted by message
 	unknown  int
 }
 

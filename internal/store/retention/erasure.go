@@ -199,7 +199,7 @@ union all
 select m.client_id, m.id from $u(c bigint, i bigint) cross join message m
 where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0`
 
-// clockSkew is how far the clocks of nodes may be apart.
+// clockSkew is how much the clocks of nodes may differ.
 const clockSkew = 2 * time.Second
 
 func (x *erasedRuns) lock(ctx context.Context, refs []puntuale.MessageRef) ([]erasedMessage, error) {

@@ -59,7 +59,7 @@ func Keyed(scope, key, hash string) *puntuale.Idempotency {
 // Started is the answer to a start.
 type Started struct {
 	puntuale.StartedRun
-	Replayed bool // the answer is that of an earlier call under the key
+	Replayed bool // whether it is the kept answer of an earlier call
 }
 
 // Start starts a run, or finds the answer of an earlier call under its key.
@@ -83,7 +83,7 @@ func newClient() puntuale.NewClient {
 	return puntuale.NewClient{Client: a, Login: puntuale.Login{Email: Unique("n") + "@x"}, Session: puntuale.Session{Type: puntuale.Socket}, Key: puntuale.Key{Hash: keyHash()}}
 }
 
-// A call under a key takes effect once. Its answer is kept byte for byte, whatever bytes it has.
+// A call under a key takes effect once. Its answer is kept byte for byte, with any bytes in it.
 func testOnceKeepsAnswer(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)

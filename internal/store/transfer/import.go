@@ -155,7 +155,7 @@ const (
 	faultStoreSomebodyWrites puntuale.ReasonCode = "store.somebody_writes"
 )
 
-// lock keeps everybody else from writing until the end. On SQLite, the transaction itself does that.
+// lock keeps all other transactions from writing until the end. On SQLite, the transaction itself does that.
 func (m *importer) lock(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil
