@@ -309,7 +309,7 @@ func TestArchiverKilledAnywhere(t *testing.T) {
 			if kills == 200 {
 				t.Fatal("it never ends")
 			}
-			if kills%3 == 0 { // a run that changes between file and deletion
+			if kills%3 == 0 { // a run changes after its file was written and before it is deleted
 				a.change(was)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Backlog is what is due and has not left, at one moment.
+// Backlog counts the messages that are due and have not left, at one moment.
 type Backlog struct {
 	Messages int64
 	Oldest   time.Time // when the first of them should have left, or been tried again; zero if there is none

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Only changes of state write a campaign's row, because claims lock it.
+// Claims lock a campaign's row, so only changes of state write it.
 const campaignColumns = `c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, c.frozen, c.list_id, c.checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused`

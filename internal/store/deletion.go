@@ -370,7 +370,7 @@ const moveMessages = `
 update message set session_id = $1::bigint from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent = 0`
 
-// stillPending refuses a deletion because of messages.
+// stillPending is the error for a deletion that pending messages prevent.
 func stillPending(n int, one, many puntuale.ReasonCode) error {
 	if n == 1 {
 		return puntuale.Conflict(one)

@@ -70,7 +70,7 @@ func (t tenant) Devices(ctx context.Context, session puntuale.SessionID) ([]punt
 	return all, nil
 }
 
-// LinkDevice learns the client from the code, and checks the code again after it locked the session.
+// LinkDevice finds the client by the code, and checks the code again after it locked the session.
 func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, token puntuale.KeyHash, now time.Time) (puntuale.Device, error) {
 	const offered = `select s.client_id, s.id from session s join client c on c.id = s.client_id and c.deleted_at = 0
  where s.code_mark = $1 and s.code_until > $2 and s.deleted_at = 0`

@@ -36,7 +36,7 @@ func PlainInsert(s *Store, rows []PlainRow) error {
 	}), false)
 }
 
-// Statement is a hot statement and arguments to plan it with.
+// Statement is a statement of the hot path, with arguments for its plan.
 type Statement struct {
 	Text string
 	Args []any

@@ -147,8 +147,8 @@ func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound)
 	}
 }
 
-// replyCandidates are the messages that replies stop. Their sequences stop on a reply. Their runs began for this person in
-// this session before the person wrote.
+// replyCandidates are the messages that replies stop. Their sequences stop on a reply. Their runs began before the person wrote, for this
+// person and this session.
 const replyCandidates = `
 select u.n, m.client_id, m.id from $u(n bigint, c bigint, s bigint, t bigint, p text) cross join run r
  join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1 cross join message m

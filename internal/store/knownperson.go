@@ -78,7 +78,7 @@ type contactKey struct {
 }
 
 const (
-	contactsLooked = 2000           // contacts that one call looks at; the next call goes on after them
+	contactsLooked = 2000           // contacts that one call looks at; the next call continues after them
 	keepWindow     = 48 * time.Hour // after the end of the window
 )
 

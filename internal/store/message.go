@@ -125,7 +125,7 @@ func (t tenant) details(ctx context.Context, ids []puntuale.MessageID) (*details
 	return d, nil
 }
 
-// inOrder returns the messages found in the order asked, each once.
+// inOrder returns the messages that were found, each once, in the order of ids.
 func inOrder(all []puntuale.MessageDetail, ids []puntuale.MessageID) []puntuale.MessageDetail {
 	found := make(map[puntuale.MessageID]*puntuale.MessageDetail, len(all))
 	for i := range all {

@@ -21,7 +21,7 @@ import (
 
 const patient = "+393331234567"
 
-// installation is a world with something in every table that moves.
+// installation is a world with rows in every table that moves.
 type installation struct {
 	*storetest.World
 	client  *storetest.Client

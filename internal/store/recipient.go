@@ -306,7 +306,7 @@ func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 // listKept is how long an unused list is kept, because its upload may still be under way.
 const listKept = time.Hour
 
-// forgetLists removes some rows of unused lists, and the lists once they are empty.
+// forgetLists removes some rows of unused lists. When a list is empty, it removes the list.
 func (s *Store) forgetLists(ctx context.Context, now time.Time) error {
 	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID

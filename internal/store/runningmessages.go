@@ -82,8 +82,8 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	return err
 }
 
-// asking are the passed calls whose if_running is not allow. In one batch, a second call for the same sequence and phone would not see the
-// first one's messages. So the second call runs in a later batch.
+// asking returns the passed calls whose if_running is not allow. In one batch, a second call for the same sequence and phone would not see
+// the first one's messages. So the second call runs in a later batch.
 func (b *startBatch) asking() (tasks []*engine.Task) {
 	type recipient struct {
 		client   puntuale.ClientID

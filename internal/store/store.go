@@ -91,7 +91,7 @@ func (s *Store) Close() error {
 	return s.DB.Close()
 }
 
-// Check reports whether the store answers, with a write that reaches the disk, and whether its installation was not moved.
+// Check writes to the disk. So it reports whether the store works, and also whether its installation was moved.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.Damage(); err != nil {
 		return puntuale.StoreDamaged(err)

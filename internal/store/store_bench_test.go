@@ -19,7 +19,7 @@ import (
 //
 //	PUNTUALE_POSTGRES_FOLDER=/tmp scripts/with-postgres go test -run - -bench . ./internal/store
 //
-// (the folder on a disk, as in life). "messages/s" of PlainInsert is what the others are compared with.
+// (the folder should be on a disk, as on a server). The results are compared with "messages/s" of PlainInsert.
 
 func benchmarkOn(b *testing.B, run func(b *testing.B, w *storetest.World, clients []*storetest.Client)) {
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {

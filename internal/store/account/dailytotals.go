@@ -98,7 +98,7 @@ func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from
 		})
 }
 
-// addTotal adds the counts, unless another node did so first.
+// addTotal adds the counts, unless another node added them first.
 func (s *Accounts) addTotal(ctx context.Context, u uncountedClient, end int64, day puntuale.Date, t puntuale.DayTotal) error {
 	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at

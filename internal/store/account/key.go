@@ -60,7 +60,7 @@ func (s *Accounts) Principal(ctx context.Context, hash puntuale.KeyHash, now tim
 	return p, nil
 }
 
-// RotateKey answers unauthorized for a key that is not valid at now.
+// RotateKey returns the code unauthorized if the key is not valid at now.
 func (s *Accounts) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntuale.Key, graceEnds, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		p := Partner{s: s}

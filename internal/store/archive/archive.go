@@ -49,14 +49,14 @@ type Header struct {
 	Part     *Part     `json:"part,omitempty"` // nil: a whole installation
 }
 
-// Part says which part of an installation's past a file of a [Folder] holds.
+// Part describes the contents of one file of a [Folder].
 type Part struct {
 	Folder  string `json:"folder"` // its identifier
 	Serial  int64  `json:"serial"`
 	Clients []Span `json:"clients"` // sorted
 }
 
-// Span is what a file holds of one client. Without messages First, Last, From and To are 0.
+// Span describes a client's rows in a file. Without messages First, Last, From and To are 0.
 type Span struct {
 	Client int64 `json:"client"`
 	First  int64 `json:"first"` // least identifier of a message

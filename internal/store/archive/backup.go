@@ -169,7 +169,7 @@ func (r *BackupReader) entry(name string) (*zip.File, error) {
 	return r.zip.File[i], nil
 }
 
-// Copy writes an entry's contents and compares their size and sum with what the backup lists.
+// Copy writes an entry's contents. It compares their size and sum with the backup's list.
 func (r *BackupReader) Copy(name string, to io.Writer) error {
 	i := slices.IndexFunc(r.Files, func(f BackupFile) bool { return f.Name == name })
 	entry, err := r.entry(name)
@@ -195,7 +195,7 @@ func (r *BackupReader) Copy(name string, to io.Writer) error {
 	return nil
 }
 
-// Check reads every entry and compares it with what the backup lists.
+// Check reads every entry and compares it with the backup's list.
 func (r *BackupReader) Check() error {
 	for _, f := range r.Files {
 		if err := r.Copy(f.Name, io.Discard); err != nil {

@@ -107,7 +107,7 @@ func (f *Folder) Files() ([]File, error) {
 	return slices.SortedFunc(maps.Values(newest), func(a, b File) int { return cmp.Compare(a.Serial, b.Serial) }), nil
 }
 
-// Find is the current version of a file; false if there is none.
+// Find returns the current version of a file, or false if there is none.
 func (f *Folder) Find(serial int64) (File, bool, error) {
 	newest, _, err := f.list()
 	file, found := newest[serial]

@@ -47,7 +47,7 @@ func (w *Writer) Row(row []any) error {
 	return w.Line(w.line)
 }
 
-// Line writes a row of the present table that AppendRow made.
+// Line writes a row of the present table. AppendRow must have made the line.
 func (w *Writer) Line(line []byte) error {
 	if len(line) >= maxLine {
 		return fmt.Errorf("a row has %d bytes, and %d are allowed", len(line), maxLine)

@@ -30,7 +30,7 @@ type Message struct {
 	Events  []Event
 }
 
-// Event is something that was not normal about a message.
+// Event is an unusual event of a message.
 type Event struct {
 	At     time.Time
 	Kind   string
@@ -162,7 +162,7 @@ func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	return all, nil
 }
 
-// recalledDetail is the detail that Details would have returned (message.go).
+// recalledDetail makes the same detail as Details made before (message.go).
 func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
 	at := func(name string) time.Time { return engine.Instant(m.int(name)) }
 	d := puntuale.MessageDetail{

@@ -116,7 +116,7 @@ func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[
 	return changed, nil
 }
 
-// removalBatch is one transaction. Locks: messages, runs, then what belongs to them.
+// removalBatch is one transaction. Locks: messages, runs, then their other rows.
 type removalBatch struct {
 	*archiveTerm
 	client  puntuale.ClientID

@@ -92,8 +92,8 @@ func (k *checkpointer) copy(ctx context.Context) {
 	}
 }
 
-// pages returns how many pages the log has, and how many of them are in the file. The mode noop only counts them; passive
-// copies, and waits for nobody.
+// pages returns how many pages the log has, and how many of them are in the file. The mode noop only counts them. The mode passive copies,
+// and does not wait for other users.
 func pages(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, mode string,

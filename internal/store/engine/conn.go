@@ -218,7 +218,7 @@ func (p *ReadPool) Release() {
 	}
 }
 
-// InUse returns how many of the connections are in use, and how many there may be.
+// InUse returns how many of the connections are in use, and how many the pool may have.
 func (p *ReadPool) InUse() (now, most int) {
 	stats := p.db.Stats()
 	return stats.InUse, stats.MaxOpenConnections
@@ -360,5 +360,6 @@ func (l *Conn) Copy(ctx context.Context, table string, columns []string, rows pg
 	})
 }
 
-// Everything is read in one transaction, which sees the database at one moment. It is never idle for long, and no time limit ends it.
+// An export reads everything in one transaction, which sees the database at one moment. The transaction is never idle for long, and no time
+// limit ends it.
 const beginSnapshot = "begin isolation level repeatable read, read only"

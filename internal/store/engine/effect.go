@@ -41,7 +41,7 @@ func prepareEffect(ctx context.Context, w *Writer, tasks []*Task) error {
 	return nil
 }
 
-// Once runs a transaction of an owner under the key of o, which may be nil. do returns the argument for Answer.
+// Once runs a transaction of an owner under the key of o, which may be nil. do returns the argument for o.Answer.
 func (s *DB) Once(ctx context.Context, owner int64, o *puntuale.Idempotency, do func(ctx context.Context, a Querier) (any, error)) error {
 	e := &Effect{Owner: owner, Key: o, At: Micros(s.Config.Clock.Now())}
 	return e.Do(ctx, s.TenantWriter(owner), s.Writes, do)

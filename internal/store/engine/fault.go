@@ -85,7 +85,7 @@ func LockedOut(err error) bool {
 	return ok && p.Code == "55P03"
 }
 
-// errTwin is joined to the error of a call that could not take its idempotency key.
+// errTwin marks the error of a call that could not take its idempotency key, because an equal call holds it.
 var errTwin = errors.New("the idempotency key is held")
 
 // OnKey marks an error of taking idempotency keys.
@@ -149,7 +149,7 @@ const (
 	faultStoreInDoubt   puntuale.ReasonCode = "store.in_doubt"
 )
 
-// PublicError gives an error the code with which it leaves the store.
+// PublicError gives an error its public code. Errors leave the store only in this form.
 func PublicError(err error) error {
 	if err == nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, puntuale.ErrStale) {
 		return err

@@ -30,8 +30,8 @@ func (s *DB) LockDispatcher() (release func() error, err error) {
 	return lockFile(s.File+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreDispatchedByAnother)
 }
 
-// ShareFile blocks an import, and an export that moves the installation, until release. Servers without a dispatcher, and commands, hold
-// only this lock. Codes: conflict (such an import or export is under way).
+// ShareFile blocks imports, and exports that move the installation, until release. Servers without a dispatcher, and commands, hold only
+// this lock. Codes: conflict (such an import or export is under way).
 func (s *DB) ShareFile() (release func() error, err error) {
 	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, faultStoreFileBeingMoved)
 }

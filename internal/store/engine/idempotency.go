@@ -58,7 +58,7 @@ func FindAnswer(ctx context.Context, a Querier, owner int64, o *puntuale.Idempot
 	return kept.For(o)
 }
 
-// A key that another transaction has written and not yet committed makes this statement wait, in the order of keys. It returns only the
+// If another transaction has written a key and not yet committed, this statement waits. It takes keys in their order. It returns only the
 // keys that we inserted.
 const insertKeys = `
 insert into idempotency (client_id, scope, key, hash, at)

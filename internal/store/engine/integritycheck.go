@@ -52,7 +52,7 @@ func endedUncleanly(path string) bool {
 	return err == nil && release() == nil
 }
 
-// inspect checks as much of a file as a start has time for.
+// inspect checks as much of a file as can be checked within the time of a start.
 func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -133,7 +133,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-// damagedIn is damaged for a check that may have been cancelled.
+// damagedIn does the same as damaged, for a check that may have been cancelled.
 func damagedIn(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("check the database file: %w", ctx.Err())
@@ -141,7 +141,7 @@ func damagedIn(ctx context.Context, path string, err error) error {
 	return damaged(path, err)
 }
 
-// readAll reads every row of our tables on PostgreSQL, which compares the checksums of their pages if it has them.
+// readAll reads every row of our tables on PostgreSQL. If pages have checksums, PostgreSQL compares them.
 func (s *DB) readAll(ctx context.Context) error {
 	db, err := s.PostgresPool(s.Config.Database, map[string]string{"statement_timeout": "0"}, 1)
 	if err != nil {

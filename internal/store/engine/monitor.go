@@ -207,7 +207,8 @@ func timedOut(err error) bool {
 	return pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// ask sends the query on its own connection, which it makes if there is none. wait bounds only the answer; 0: only ctx bounds it.
+// ask sends the query on the monitor's own connection, and opens one if there is none. wait bounds only the answer. With 0, only ctx bounds
+// it.
 func (w *Monitor) ask(ctx context.Context, wait time.Duration) error {
 	if w.conn == nil {
 		w.dialling.Store(true)

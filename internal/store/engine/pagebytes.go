@@ -15,7 +15,7 @@ const (
 	rowsAtOnce = 64      // memory is taken for this many rows at once
 )
 
-// TakeRoom takes memory of the call's grant for rows whose long columns have so many bytes.
+// TakeRoom takes memory of the call's grant for rows whose long columns have this many bytes together.
 func TakeRoom(ctx context.Context, rows, bytes int) error {
 	return puntuale.TakeRoom(ctx, int64(rows*roomOfRow+bytes*roomTimes))
 }

@@ -38,7 +38,7 @@ const (
 
 const (
 	taskWaiting int32 = iota
-	taskBegun         // from now on the caller gets the true result
+	taskBegun         // the caller now waits for the result
 	taskDropped       // the caller left before the task began
 )
 
@@ -53,7 +53,7 @@ type Task struct {
 	Dated    bool // its rows have moments, and readers list them in that order
 	state    atomic.Int32
 	Done     chan error
-	taken    bool // out of the queue; the writer's lock guards it
+	taken    bool // not in the queue any more; guarded by the writer's lock
 
 	Refused error // Run sets it: the caller's answer, although the transaction commits
 	waited  int   // how often it waited too long for a lock; such a task is not joined with others
@@ -88,7 +88,7 @@ func Joined(k *Kind, weight int, body any) *Task {
 	return &Task{Kind: k, Weight: max(1, weight), Body: body, Done: make(chan error, 1)}
 }
 
-// NewSingle is a kind whose tasks bring their own work.
+// NewSingle makes a kind of tasks that have their own functions.
 func NewSingle(name string, l Priority) *Kind {
 	return &Kind{Name: name, Priority: l, Run: func(ctx context.Context, w *Writer, tasks []*Task) error {
 		return tasks[0].Run(ctx, &w.Conn)
@@ -103,5 +103,5 @@ type taskGroup struct {
 	err    error
 }
 
-// RunAgain makes a transaction run again whose commit is in doubt.
+// RunAgain is a Check. If a COMMIT is in doubt, it makes the writer run the transaction again.
 func RunAgain(context.Context, *Writer, []*Task) (bool, error) { return false, nil }

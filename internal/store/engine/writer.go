@@ -30,7 +30,7 @@ type Writer struct {
 }
 
 const (
-	queueBound = 4096 // tasks; calls beyond it are turned away
+	queueBound = 4096 // tasks; a writer refuses more calls
 	roundBound = 1024 // tasks taken at once
 	maxTries   = 10   // for a transaction that fails for a passing reason
 )
@@ -247,7 +247,7 @@ func (w *Writer) persist(all []*taskGroup) error {
 			if try > 2 {
 				return err
 			}
-		case passing(err) && (w.Conn.dialect.Postgres || try < 3): // SQLite has waited busyTimeout each time
+		case passing(err) && (w.Conn.dialect.Postgres || try < 3): // each try on SQLite has waited for busyTimeout already
 			if !errors.Is(err, ErrAgain) {
 				w.DB.Config.Meter.Deadlock()
 			}

@@ -19,8 +19,8 @@ import (
 // These calls have their own writer with its own connection. On SQLite, they are the first in the only queue. So a node does not lose its
 // lease because it has much to write.
 
-// Fleet keeps which node has which sessions. It implements puntuale.Fleet and puntuale.LinkStore; its methods may be called by
-// many goroutines at once.
+// Fleet records which node has which sessions. It implements puntuale.Fleet and puntuale.LinkStore. Many goroutines may call its methods at
+// once.
 type Fleet struct {
 	*engine.DB
 

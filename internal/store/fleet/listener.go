@@ -143,7 +143,7 @@ func (l *listener) receive(payload string) {
 	hear(words, l.heard)
 }
 
-// wonder notices when this process does not get its own earlier wakeups back.
+// wonder notices when this process does not receive its own wakeups.
 func (l *listener) wonder(told, heard bool) {
 	switch {
 	case heard:

@@ -46,9 +46,9 @@ type notifier struct {
 
 	mu      sync.Mutex
 	waiting map[puntuale.SessionID]pendingWakeup
-	wake    chan struct{} // holds one sign that something waits
+	wake    chan struct{} // holds a value while wakeups wait
 
-	conn   *pgx.Conn // the goroutine's; nil until it is there
+	conn   *pgx.Conn // only the goroutine uses it; nil until it is open
 	failed bool      // and that was logged
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -112,7 +112,7 @@ func (t *notifier) add(session puntuale.SessionID, due time.Time) {
 	}
 }
 
-// close sends the waiting wakeups, which takes only a moment, and ends.
+// close sends the waiting wakeups, and ends. It takes only a moment.
 func (t *notifier) close() {
 	if t == nil {
 		return
@@ -228,9 +228,9 @@ func (t *notifier) take() (payloads []string) {
 	return payloads
 }
 
-// A payload is the sender's origin and, after a blank each, words: a session, or a session, "." and the moment at which something is due,
-// with "!" instead of "." if the session also changed. Of several moments, the latest and the earliest have a word each. Numbers are
-// written to the base 36, moments in microseconds of the Unix epoch.
+// A payload is the sender's origin and then words, each after a blank. A word is a session, or a session, "." and the moment at which a
+// message is due. It has "!" instead of "." if the session also changed. If there are several moments, the latest and the earliest have a
+// word each. Numbers are written to the base 36, moments in microseconds of the Unix epoch.
 const numerals = 36
 
 func (n pendingWakeup) word(session puntuale.SessionID) string {

@@ -32,7 +32,7 @@ const (
 	manyRows   = 2000 // a count of a condition's contacts ends here
 	mostWords  = 10
 	scanBound  = 3000   // contacts that one page looks at
-	countBound = 20_000 // contacts that a count looks at in one go
+	countBound = 20_000 // contacts that one call for a count looks at
 )
 
 // cursor is where a list continues.

@@ -195,7 +195,7 @@ where message.client_id = u.c and message.id = u.i` + claimCompares + `
 returning message.client_id, message.id, message.due_at, message.attempt,
  message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
 
-// This is only for clients that erased persons: their blacklists are searched by marks, too.
+// MarkedMessages is only for clients that erased persons, because their blacklists must also be searched by marks.
 const MarkedMessages = `
 select u.c, u.i from $u(c bigint, i bigint, e text) join blacklist b on b.client_id = u.c and b.phone = u.e`
 
@@ -385,8 +385,8 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	return b.release(ctx, back)
 }
 
-// release undoes intents that this transaction wrote. The moment of an earlier attempt is not kept: it says nothing
-// about a message whose answer is known.
+// release undoes intents that this transaction wrote. The moment of an earlier attempt is dropped, because the result of that attempt is
+// known.
 func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) error {
 	if len(refs) == 0 {
 		return nil

@@ -13,12 +13,12 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// DueColumns name the campaign only if the message is in the campaign queue. A message that a person sent again is not.
+// DueColumns name the campaign only if the message is in the campaign queue. A message that a person sent again is not in it.
 const DueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, m.due_at, m.next_at, m.valid_until,
  m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.campaign_id * m.priority`
 
-// dueRow reads dueColumns, one row after another. No other row is read so often, so it uses plain integers, which are read without
-// reflection.
+// dueRow reads DueColumns, one row after another. These rows are read more often than all others. So it uses plain integers, which are read
+// without reflection.
 type dueRow struct {
 	client, id, session, run, step, due, next, until, intent, at, attempt, repeats, generation, campaign int64
 	phone                                                                                                string
@@ -241,14 +241,14 @@ func (s *Queue) Standings(ctx context.Context, clients []puntuale.ClientID) (map
 	return all, engine.PublicError(err)
 }
 
-// StandingsOf reads the standings, which decide whether clients may send.
+// StandingsOf reads the send permissions of clients.
 const StandingsOf = `
 select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
 // erasures counts the erasures that replaced a blacklisted number by a mark. The database reads it once for each statement.
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
-// standings leaves out clients that never existed. It returns the number of erasures up to then.
+// standings returns the send permissions of clients, without clients that never existed. It also returns the number of erasures until then.
 func standings(ctx context.Context, a engine.Querier, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.SendPermission, erased int64, err error) {
 	all = make(map[puntuale.ClientID]puntuale.SendPermission, len(clients))
 	if len(clients) == 0 {

@@ -41,7 +41,7 @@ const (
 	// ForgottenJump is how far counters are raised. It takes them beyond every number whose use may be lost.
 	ForgottenJump = 100_000
 
-	// IdLeap is how far identifiers are raised. idAhead is how far they may be ahead of the clock without it.
+	// IdLeap is how far identifiers are raised. idAhead is how far they may be ahead of the clock without a leap.
 	IdLeap  = time.Hour
 	idAhead = 10 * time.Second
 )

@@ -251,7 +251,7 @@ func (b *evidenceBatch) complete(ctx context.Context, all []*receiptTarget) erro
 	return r.complete(ctx, which, unpaid)
 }
 
-// fail makes messages FAILED that the network gave up; their credits go back.
+// fail makes messages FAILED that the network gave up. Their credits go back.
 func (b *evidenceBatch) fail(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil

@@ -21,7 +21,7 @@ import (
 const (
 	blankBatch   = 200    // runs of one transaction
 	blankBound   = 50_000 // runs that one call looks at
-	blankClients = 20_000 // clients that one call looks at; the next call goes on after them
+	blankClients = 20_000 // clients that one call looks at; the next call continues after them
 )
 
 // Clients with a run that is old enough to be looked at. The subquery is a single lookup.
@@ -128,8 +128,8 @@ func (b *blanking) due(ctx context.Context) error {
 	return nil
 }
 
-// perform blanks those of the sorted runs that have ended and notes the others, in one transaction. Locks: runs by
-// (client, id), then what belongs to them, then the client.
+// perform blanks the sorted runs that have ended, and notes the others, in one transaction. Locks: runs by (client, id), then their other
+// rows, then the client.
 func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *BlankingCursor) error {
 	return w.Do(ctx, engine.Single(b.s.blank, func(ctx context.Context, a engine.Querier) error {
 		live, err := lockRuns(ctx, a, refs)

@@ -141,7 +141,7 @@ func (x *erasureTransaction) runs(ctx context.Context) error {
 	return nil
 }
 
-// erasedRuns is one transaction. Locks: messages, runs, then what belongs to them.
+// erasedRuns is one transaction. Locks: messages, runs, then their other rows.
 type erasedRuns struct {
 	*erasureTransaction
 	a    engine.Querier

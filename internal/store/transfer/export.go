@@ -91,7 +91,7 @@ func (x *export) run(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-// during calls do in a snapshot of the database. The header then describes the snapshot.
+// during calls do with a snapshot of the database. The header then describes the snapshot.
 func (x *export) during(ctx context.Context, do func(context.Context) error) (err error) {
 	var free func() error
 	if x.link, free, err = x.s.OpenMover(ctx, true); err != nil {

@@ -182,7 +182,7 @@ type restoreTransaction struct {
 	hold       bool
 }
 
-// due are the messages whose outcome a copy does not know. $1 is the latest moment for which a message may have been claimed.
+// unknownDue selects the messages whose outcome a copy does not know. $1 is the latest moment for which a message may have been claimed.
 const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
 
 const faultStoreCopyLiesAhead puntuale.ReasonCode = "store.copy_lies_ahead"
