@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// BenchmarkReplies takes replies of one message each from 32 deliveries at once. Half of the people were written to. It
-// also reports the processor time of this process for each.
+// BenchmarkReplies takes replies of one message each, from 32 deliveries at once. Half of the people got a message before. It also reports
+// this process's processor time for each reply.
 func BenchmarkReplies(b *testing.B) {
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
 		b.Run(name, func(b *testing.B) {
@@ -50,7 +50,7 @@ func BenchmarkReplies(b *testing.B) {
 	}
 }
 
-// used is the processor time of this process.
+// used returns the processor time of this process.
 func used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestTake keeps everything of what a network told, and logs neither numbers nor words.
+// TestTake stores everything that a network reports, and logs neither numbers nor words.
 func TestTake(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {

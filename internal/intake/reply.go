@@ -19,18 +19,18 @@ type Confirmation struct {
 	Session puntuale.SessionID
 	Phone   string
 	Text    string
-	Key     string // of the opt-out: the same one sends nothing more
+	Key     string // of the opt-out: a second call with the same key sends nothing
 }
 
-// Sources of changes of consent that people make.
+// These are the ways in which people change their consent themselves.
 const (
 	sourceReply      = "reply"
 	sourcePreference = "whatsapp preference"
 )
 
-// takeMessages takes what people wrote. A message that was taken wholly before is passed over. The ledger of consent and the
-// blacklist change first. Then pending marketing is cancelled, and the answer sent. The mark of a taken message
-// comes last. So a crash in between repeats the rest, and each part has its effect once.
+// heard stores what people wrote. It skips a message that was completely taken before. First it changes the ledger of consent and the
+// blacklist. Then it cancels pending marketing, and sends the answer. The mark of a taken message comes last. So after a crash in between,
+// the rest is repeated, and each part has its effect once.
 func (in *Intake) takeMessages(ctx context.Context, now time.Time, log *slog.Logger, all []puntuale.InboundMessage) error {
 	settings := map[puntuale.ClientID]puntuale.ClientSettings{}
 	taken := make([]puntuale.TakenMessage, 0, len(all))
@@ -42,7 +42,7 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log *slog.Log
 		t := puntuale.TakenMessage{InboundMessage: m, Names: names}
 		if in.cfg.MessageMark != nil && m.ID != "" && !m.Group {
 			t.Phone, t.Text = shownName(names), cut(m.Text)
-			t.Mark = in.cfg.MessageMark(m.Client, m.Session, m.Phone, m.ID) // as it was told: an alias that is learnt later changes nothing
+			t.Mark = in.cfg.MessageMark(m.Client, m.Session, m.Phone, m.ID) // from the name that the network reported, so that an alias that is learnt later changes nothing
 			set, ok := settings[m.Client]
 			if !ok {
 				if set, err = in.cfg.Store.SettingsOf(ctx, m.Client); err != nil {
@@ -67,7 +67,7 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log *slog.Log
 	return nil
 }
 
-// shownName is the name under which a message is kept: a number, where one is known.
+// shownName is the name under which a message is kept: a number, if one is known.
 func shownName(names []string) string {
 	if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "+") }); i >= 0 {
 		return names[i]
@@ -75,7 +75,7 @@ func shownName(names []string) string {
 	return names[0]
 }
 
-// cut bounds a text, and removes what no database takes.
+// cut bounds a text, and removes characters that databases do not accept.
 func cut(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	if utf8.RuneCountInString(text) <= puntuale.MaxReply {
@@ -84,7 +84,7 @@ func cut(text string) string {
 	return string([]rune(text)[:puntuale.MaxReply])
 }
 
-// consent sees whether the whole message is a word that changes consent.
+// consent checks whether the whole message is a word that changes consent.
 func (in *Intake) consent(ctx context.Context, now time.Time, log *slog.Logger, m puntuale.TakenMessage, set puntuale.ClientSettings) (puntuale.ReplyEffect, error) {
 	if m.Own || m.Kind != puntuale.ReplyText && m.Kind != puntuale.ReplyButton {
 		return puntuale.ReplyNoEffect, nil
@@ -107,7 +107,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log *slog.Logger, 
 	switch seen, err := in.cfg.Store.Seen(ctx, m.Client, m.Mark); {
 	case err != nil:
 		return 0, fmt.Errorf("look whether a message was taken: %w", err)
-	case seen: // and nothing of it is kept again
+	case seen: // the message was taken before, so it has no effect now
 		return puntuale.ReplyNoEffect, nil
 	}
 	r, err := in.enter(ctx, now, log, m.Names, e)
@@ -141,8 +141,7 @@ func optOutReason(words string) string {
 	return string(all[:min(len(all), puntuale.MaxName)])
 }
 
-// enter changes the consent of a person under each name, and answers what the change did. After a withdrawal it cancels
-// pending marketing.
+// enter changes the consent of a person under each name, and returns the result. After a withdrawal it cancels pending marketing.
 func (in *Intake) enter(ctx context.Context, now time.Time, log *slog.Logger, names []string, e puntuale.ConsentEntry) (did puntuale.ConsentResult, err error) {
 	if e.At.After(now) {
 		e.At = now
@@ -174,7 +173,7 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log *slog.Logger, na
 	return did, nil
 }
 
-// preference takes what a person set in WhatsApp. It speaks of marketing only, so the blacklist stays as it is.
+// preference stores a person's choice in WhatsApp. It is only about marketing, so the blacklist stays as it is.
 func (in *Intake) preference(ctx context.Context, now time.Time, log *slog.Logger, p puntuale.Preference) error {
 	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Session, p.Phone)
 	if err != nil {
@@ -186,7 +185,7 @@ func (in *Intake) preference(ctx context.Context, now time.Time, log *slog.Logge
 	if p.Stop {
 		e.Change = puntuale.ConsentWithdraw
 	}
-	if in.cfg.MessageMark != nil { // a preference has no id: the same one of the same second is the same
+	if in.cfg.MessageMark != nil { // a preference has no id, so two equal ones in the same second count as one
 		e.ReplyMark = in.cfg.MessageMark(p.Client, p.Session, p.Phone, fmt.Sprintf("preference %t %d", p.Stop, p.At.Unix()))
 	}
 	_, err = in.enter(ctx, now, log, names, e)

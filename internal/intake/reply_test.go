@@ -20,7 +20,7 @@ func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id 
 	return fmt.Sprint(client, session, chat, id)
 }
 
-// failing is a store that fails at one of its steps, as a crash there would.
+// failing is a store that fails at one of its steps, as if the server crashed there.
 type failing struct {
 	puntuale.IntakeStore
 	at string
@@ -54,7 +54,7 @@ func (f *failing) fail(at string) error {
 	return nil
 }
 
-// world is a client whose people write.
+// world is a client that gets replies.
 type world struct {
 	*storetest.World
 	c         *storetest.Client
@@ -99,8 +99,8 @@ func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 }
 
-// TestOptOutSurvivesCrashes: wherever the server ends between a webhook's arrival and its last effect, the message that is
-// told again brings the rest, and nothing twice.
+// TestOptOutSurvivesCrashes: the server may end anywhere between a webhook's arrival and its last effect. When the network repeats the
+// message, the rest is done, and nothing is done twice.
 func TestOptOutSurvivesCrashes(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -116,7 +116,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 			if err := w.in.Take(ctx, w.c.Session, told); (err != nil) != (at != "") {
 				t.Fatalf("%s: %v", at, err)
 			}
-			for range 2 { // the network tells it again, and once more
+			for range 2 { // the network repeats it, and then once more
 				if err := w.in.Take(ctx, w.c.Session, told); err != nil {
 					t.Fatal(err)
 				}
@@ -148,7 +148,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 	})
 }
 
-// TestOnlyWholeMessagesOptOut: a sentence that begins with an opt-out word is a reply, and the client may choose the words.
+// TestOnlyWholeMessagesOptOut: a sentence that begins with an opt-out word is only a reply. A client may choose the words.
 func TestOnlyWholeMessagesOptOut(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()

@@ -26,7 +26,7 @@ func (s *Store) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	return nil
 }
 
-// A person has few names, and they are linked in few steps. An id stands for a number, and the number for its form at the network.
+// A person has few names, and few steps lead from one to another. An id leads to a number, and the number to its form at the network.
 const (
 	namesMost  = 16
 	namesSteps = 3
@@ -59,7 +59,7 @@ type aliasKey struct {
 	alias, phone    string
 }
 
-const aliasesLooked = 500 // that one call of Maintain looks at; the next one goes on after them
+const aliasesLooked = 500 // the most that one call of Maintain looks at; the next call continues after them
 
 const aliasesNext = `
 select a.client_id, a.session_id, a.alias, a.phone,
@@ -68,7 +68,7 @@ select a.client_id, a.session_id, a.alias, a.phone,
 from alias a where (a.client_id, a.session_id, a.alias, a.phone) > ($1, $2, $3, $4)
 order by a.client_id, a.session_id, a.alias, a.phone limit $5`
 
-// purgeAliases removes names of people where nothing else is left of them. It walks by the key, as purgeContacts does.
+// purgeAliases removes names of people if nothing else is known about them. It reads in the order of the key, as purgeContacts does.
 func (s *Store) purgeAliases(ctx context.Context) error {
 	var last aliasKey
 	if p := s.lastAlias.Load(); p != nil {

@@ -31,7 +31,7 @@ func (a *attic) find(r archiver.Search) (all []archiver.Message) {
 	return all
 }
 
-// What the archive shows of a message is what the API showed of it last; the API itself knows it no more.
+// The archive shows a message as the API showed it last. The API does not have it any more.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -90,8 +90,7 @@ func TestLookup(t *testing.T) {
 	})
 }
 
-// An erased person is taken out of files, too: out of older files, and out of one that is being made. It happens again
-// whenever the work was killed.
+// An erased person is also removed from files: from older ones, and from one that is being made. If the work is killed, it is repeated.
 func TestArchiveForgets(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -148,7 +147,7 @@ func TestArchiveForgets(t *testing.T) {
 			t.Errorf("of %d lines %d are left", lines, n)
 		}
 		there, err := os.ReadDir(a.folder)
-		if err != nil || len(there) != 3 { // its identity and two files: nothing that was replaced
+		if err != nil || len(there) != 3 { // the folder has its identity and two files, and no replaced file
 			t.Errorf("%v, %v", there, err)
 		}
 	})
@@ -159,7 +158,7 @@ func erased(c *storetest.Client, phone string) error {
 	return err
 }
 
-// A person who is erased between the file and the deletion is erased in both.
+// If a person is erased after the file was written and before its rows are deleted, both lose the person.
 func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -194,7 +193,7 @@ func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// Several servers on one folder: each row goes once, and one that stood still deletes nothing any more.
+// Several servers use one folder. Each row is moved once. A server that stood still deletes nothing after it lost the lease.
 func TestArchiversTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -208,7 +207,7 @@ func TestArchiversTogether(t *testing.T) {
 		was := a.rows()
 		stores := []*store.Store{w.Store, w.DB.Open(t)}
 		var wg sync.WaitGroup
-		for i := range 4 { // their leases end at once: each takes over from the others all the time
+		for i := range 4 { // their leases end at once, so each takes over from the others all the time
 			wg.Go(func() {
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				for range 10 {
@@ -236,8 +235,8 @@ func TestArchiversTogether(t *testing.T) {
 	})
 }
 
-// A file that is damaged before its rows are gone deletes none of them, and says so. Nothing is taken from a file that
-// cannot be written.
+// If a file is damaged before its rows are deleted, no row is deleted, and an error says so. If a file cannot be written, no row is
+// deleted, either.
 func TestArchiveDamaged(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -285,7 +284,7 @@ func TestArchiveDamaged(t *testing.T) {
 	})
 }
 
-// Year after year the same number of runs leaves the database no larger, while the archive grows.
+// The same number of runs comes every year. The database does not grow, while the archive does.
 func TestArchivedYears(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

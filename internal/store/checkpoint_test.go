@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// logPages counts the pages of a store's log, and those that are in the file.
+// logPages counts the pages of a store's log, and the pages of it that are in the file.
 func logPages(t *testing.T, db *sql.DB) (size, copied int) {
 	t.Helper()
 	var busy int
@@ -21,7 +21,7 @@ func logPages(t *testing.T, db *sql.DB) (size, copied int) {
 	return size, copied
 }
 
-// fillLog starts sequences until the log is as long as wanted.
+// fillLog starts sequences until the log has this many pages.
 func fillLog(t *testing.T, c *storetest.Client, db *sql.DB, pages int) {
 	t.Helper()
 	for size := 0; size < pages; {
@@ -30,7 +30,7 @@ func fillLog(t *testing.T, c *storetest.Client, db *sql.DB, pages int) {
 	}
 }
 
-// The log is copied into the file while nobody commits any more; a commit then begins it anew, and copies next to nothing.
+// After the last commit, the log is copied into the file. The next commit begins the log anew, and copies next to nothing.
 func TestLogIsCopiedBesideTheWriter(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
@@ -47,7 +47,7 @@ func TestLogIsCopiedBesideTheWriter(t *testing.T) {
 	})
 }
 
-// A reader in the middle of a list keeps the log from being copied. Commits go on meanwhile, and none of them tries to copy.
+// A reader in the middle of a list keeps the log from being copied. Commits continue meanwhile, and none of them tries to copy.
 func TestLogWaitsForReader(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))

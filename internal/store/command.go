@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// waitingMost bounds the commands of one session without an answer, of all callers together.
+// waitingMost bounds how many commands of one session may wait for an answer, from all callers together.
 const waitingMost = 20
 
 func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.CommandID, error) {

@@ -15,29 +15,29 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// inbound is one message on its way through a batch. cancelled counts what earlier transactions cancelled; what stands
-// after it is of the last run of the batch.
+// inbound is one message on its way through a batch. cancelled counts the messages that earlier transactions cancelled. The fields after
+// rest belong to the last run of the batch.
 type inbound struct {
 	puntuale.TakenMessage
 	at        time.Time // when it was written, never in the future
 	media     string    // JSON
 	cancelled int
-	rest      []puntuale.MessageRef // of very many messages that it stops, those that no earlier transaction cancelled; nil: look for them
+	rest      []puntuale.MessageRef // set if the message stops very many others: those that no earlier transaction cancelled; nil: look for them
 
 	id      int64 // of the reply
 	fresh   bool  // it was not taken before
 	refs    []puntuale.MessageRef
 	stopped int // of refs
 	effect  puntuale.ReplyEffect
-	run     puntuale.RunID // the latest that wrote to the person; 0: none
+	run     puntuale.RunID // the latest run that wrote to the person; 0: none
 	known   bool           // the person is a contact, or was written to, or the message had an effect
 }
 
-// inboundCall is what one call tells. It is taken as a whole or not at all.
+// inboundCall has the messages of one call. All of them are taken, or none.
 type inboundCall struct {
 	now  time.Time
 	all  []*inbound
-	many bool // it stops more than one transaction may
+	many bool // it stops more messages than one transaction may
 }
 
 // inboundWeight bounds the messages of one batch.
@@ -45,8 +45,8 @@ const inboundWeight = 200
 
 func newInboundKind() *engine.Kind {
 	return &engine.Kind{
-		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // what networks report comes as fast as messages leave
-		Check:   engine.RunAgain, // what was told before changes nothing
+		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // networks send replies as fast as messages leave
+		Check:   engine.RunAgain, // messages that were taken before change nothing
 		Prepare: prepareInbound,
 		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 			return runInbound(ctx, &w.Conn, tasks)
@@ -84,14 +84,14 @@ func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.T
 	return cancelled, err
 }
 
-// collectFor is how long what networks tell may wait for more of it. Under load ten milliseconds hold several replies. One transaction for
-// each of them would cost calls more than all the rest.
+// gatherFor is how long a network's messages may wait for others. Under load, several replies come within ten milliseconds. One transaction
+// for each of them would delay calls more than everything else.
 const collectFor = 10 * time.Millisecond
 
-// collectTimer lets what comes within a short time be written together. What comes alone does not wait.
+// gatherTimer lets messages that come within a short time share a transaction. A single message does not wait.
 type collectTimer struct {
 	mu   sync.Mutex
-	next time.Time // when those who wait go on, or the last went on
+	next time.Time // when the waiting messages go on, or when the last ones went on
 }
 
 // wait returns how long to wait from now.
@@ -99,7 +99,7 @@ func (g *collectTimer) wait(now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch late := now.Sub(g.next); {
-	case late >= collectFor || late < -collectFor: // nobody came for a while, or the clock was set
+	case late >= collectFor || late < -collectFor: // no message came for a while, or the clock was set
 		g.next = now
 	case late >= 0:
 		g.next = g.next.Add(collectFor)
@@ -107,9 +107,9 @@ func (g *collectTimer) wait(now time.Time) time.Duration {
 	return g.next.Sub(now)
 }
 
-// takeInbound takes messages of one client, with what networks answer: there, replies of many clients share a transaction, and no call
-// waits for it. Messages that stop very much are taken one by one, and what they stop is
-// cancelled before, a chunk a transaction. One that is told again after a failure finds its effects still to be done.
+// takeInbound takes messages of one client, with the writer of outcomes. There, replies of many clients share a transaction, and no call
+// waits for it. A message that stops very many others is taken alone. The others are cancelled before, a chunk in each transaction. After a
+// failure the network repeats the message, and it still has its effects.
 func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound) error {
 	for {
 		if err := s.LocalClock.Sleep(ctx, s.collect.wait(s.LocalClock.Now())); err != nil {
@@ -147,8 +147,8 @@ func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound)
 	}
 }
 
-// replyCandidates are the messages that replies stop. Their sequences stop on a reply. Their runs began for this person in
-// this session before the person wrote.
+// replyCandidates are the messages that replies stop. Their sequences stop on a reply. Their runs began before the person wrote, for this
+// person and this session.
 const replyCandidates = `
 select u.n, m.client_id, m.id from $u(n bigint, c bigint, s bigint, t bigint, p text) cross join run r
  join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1 cross join message m
@@ -163,7 +163,7 @@ where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_
 // candidatesOf returns what each of the messages stops, in order.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.rest == nil // a sign under a message answers nothing
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.rest == nil // a reaction to a message answers nothing
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {
@@ -231,7 +231,7 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 	return nil
 }
 
-// inboundBatch is the work of one batch. The marks come first: a twin in another transaction waits there.
+// inboundBatch is the work of one batch. It writes the marks first, so that another transaction with the same message waits there.
 type inboundBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
@@ -248,7 +248,7 @@ func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) err
 	return nil
 }
 
-// note notes that the network told the messages, and finds those that it did not tell before.
+// note records that the network sent the messages, and finds those that it had not sent before.
 func (b *inboundBatch) note(ctx context.Context) error {
 	marked := map[seenKey]*inbound{}
 	for _, t := range b.tasks {
@@ -296,7 +296,7 @@ func (b *inboundBatch) collect() {
 	}
 }
 
-// stop cancels what the messages stop. Calls that stop more than one transaction may are left for later ones.
+// stop cancels the messages that the batch stops. A call that stops more messages than one transaction may is left for later.
 func (b *inboundBatch) stop(ctx context.Context) error {
 	refs, err := candidatesOf(ctx, b.a, b.rows)
 	if err != nil {
@@ -331,7 +331,7 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 	return nil
 }
 
-// bound leaves calls out that stop too much, and takes their marks back.
+// bound leaves out calls that stop too many messages, and removes their marks.
 func (b *inboundBatch) bound(ctx context.Context) error {
 	var out []*inbound
 	sum := 0
@@ -364,12 +364,12 @@ func (b *inboundBatch) bound(ctx context.Context) error {
 	return nil
 }
 
-// openWindows lets free text reach those who wrote.
+// openWindows allows free text to the people who wrote.
 func (b *inboundBatch) openWindows(ctx context.Context) error {
 	return openWindows(ctx, b.a, b.rows)
 }
 
-// whoWrote finds the runs that wrote last to a name, from a moment to another, and 0 where the name is a contact's.
+// whoWrote finds the last run that wrote to a name, between two moments. It returns 0 if the name belongs to a contact.
 const whoWrote = `
 select u.n, max(r.id + 0) from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
@@ -383,7 +383,7 @@ group by u.n
 union all
 select u.n, 0 from $u(n bigint, c bigint, p text, f bigint, t bigint) join person c on c.client_id = u.c and c.phone = u.p`
 
-// classify finds the runs that the messages answer, and whether the client knows who wrote.
+// classify finds the runs that the messages answer, and whether the client knows the person who wrote.
 func (b *inboundBatch) classify(ctx context.Context) error {
 	names := namesOf(b.rows, func(x *inbound) bool { return x.Mark != "" })
 	if len(names) == 0 {
@@ -443,22 +443,22 @@ func (b *inboundBatch) store(ctx context.Context) error {
 		engine.Column(rows, func(x *X) string { return (*x).ID }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).run) }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).effect) }),
-		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // when it was read
+		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // when a person read it
 	}); err != nil {
 		return fmt.Errorf("keep replies: %w", err)
 	}
 	return nil
 }
 
-// conversationChange is what messages change of one conversation.
+// conversationChange is how messages change one conversation.
 type conversationChange struct {
 	client                 int64
 	phone                  string
 	last, unread, answered int64
 }
 
-// converse brings the people's conversations up to date. That the client's people answered somebody is noted also where the
-// client keeps no replies: automations ask for it.
+// converse updates the people's conversations. It also records that the client's people answered a person, even if the client keeps no
+// replies, because automations need that.
 func (b *inboundBatch) converse(ctx context.Context) error {
 	by := map[seenKey]*conversationChange{}
 	for _, x := range b.rows {
@@ -511,14 +511,14 @@ func (s *Store) OpenWindows(ctx context.Context, now time.Time, m puntuale.Taken
 	}).Of(int64(m.Client)), false)
 }
 
-// window is what a session knows of somebody who wrote.
+// window is the window of a person who wrote, at one session.
 type window struct {
 	client, session int64
 	phone           string
 	until           int64
 }
 
-// openWindows lets free text reach those who wrote, under each name.
+// openWindows allows free text to the people who wrote, under each of their names.
 func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
 	until := map[window]int64{}
 	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {

@@ -41,8 +41,8 @@ func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session 
 	return all, nil
 }
 
-// Departed returns when the session's messages since a moment left, latest first, at most so many. It reads the client's
-// outcomes of the time by their index.
+// Departed returns the moments at which the session's messages left since a moment, latest first. It reads the client's outcomes by the
+// index of their moments.
 func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select done_at from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 1
  order by done_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
@@ -78,16 +78,16 @@ type contactKey struct {
 }
 
 const (
-	contactsLooked = 2000           // contacts that one call looks at; the next call goes on after them
-	keepWindow     = 48 * time.Hour // after its end
+	contactsLooked = 2000           // contacts that one call looks at; the next call continues after them
+	keepWindow     = 48 * time.Hour // after the end of the window
 )
 
 const contactsNext = `
 select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_at = 0 and g.met_at = 0 from contact g
 where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, g.phone, g.session_id limit $5`
 
-// purgeContacts removes contacts of which nothing is known any more but that they wrote long ago, as if they never had.
-// A linked number does not forget the people that it knows. It walks by the key, for there is no index by time.
+// purgeContacts removes contacts about which only one thing is known: the person wrote long ago. A linked number keeps the people that it
+// knows. It reads in the order of the key, because there is no index by time.
 func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	var last contactKey
 	if p := s.lastContact.Load(); p != nil {

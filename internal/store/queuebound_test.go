@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestWriterQueueIsBounded: so many calls wait at a writer, and one more is turned away at once. A call that prevents sends still
-// waits, before all of them.
+// TestWriterQueueIsBounded: a bounded number of calls waits at a writer, and the next call is refused at once. A call that prevents sending
+// may still wait, before all others.
 func TestWriterQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// wakeups are what a store heard, the last for each session.
+// hints are the wakeups that a store received: the last one for each session.
 type wakeups struct {
 	mu   sync.Mutex
 	all  map[puntuale.SessionID]time.Time
@@ -39,7 +39,7 @@ func (h *wakeups) heard() map[puntuale.SessionID]time.Time {
 	return maps.Clone(h.all)
 }
 
-// ears waits until n connections listen.
+// ears waits until n connections listen for wakeups.
 func ears(t *testing.T, w *storetest.World, n int64) {
 	t.Helper()
 	storetest.Until(t, "the stores listen", func() bool {
@@ -56,7 +56,7 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 	ears(t, w, 2)
 	due := storetest.Begin.Add(1234567 * time.Microsecond)
 	w.Notify(7, due)
-	w.Notify(7, due.Add(-time.Second)) // the latest is told, and then the earliest
+	w.Notify(7, due.Add(-time.Second)) // the latest moment is sent, and then the earliest
 	w.Notify(7, due.Add(-time.Millisecond))
 	w.Notify(7, due.Add(-time.Second))
 	w.Notify(8, time.Time{})
@@ -69,7 +69,7 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 		t.Errorf("the latest moment heard is %v, want %v", late, due)
 	}
 	there.mu.Unlock()
-	silent.Notify(9, due) // from one that does not listen
+	silent.Notify(9, due) // a store that does not listen can send, too
 	storetest.Until(t, "both nodes heard", func() bool { return here.heard()[9].Equal(due) && there.heard()[9].Equal(due) })
 	if n := len(here.heard()); n != 1 {
 		t.Errorf("a node heard %d hints, and among them its own", n)
@@ -81,7 +81,7 @@ func TestWakeupsReachOtherNodes(t *testing.T) {
 	storetest.Until(t, "the last hint of a store that closed was heard", func() bool { return here.heard()[10].Equal(due) })
 }
 
-// Connections that are cut come back by themselves, and nobody waits for them.
+// Connections that were cut come back by themselves, and no call waits for them.
 func TestWakeupsSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -95,7 +95,8 @@ func TestWakeupsSurviveLostConnections(t *testing.T) {
 	}
 }
 
-// A database that hangs holds up neither hints nor the store's end, and hints are heard again when it speaks again.
+// A database that hangs delays neither senders of wakeups nor the closing of the store. Wakeups arrive again when the database answers
+// again.
 func TestWakeupsOfDatabaseThatHangs(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -128,7 +129,7 @@ func TestWakeupsOfDatabaseThatHangs(t *testing.T) {
 	storetest.Until(t, "hints are heard again", func() bool { w.Notify(3, storetest.Begin); return len(there.heard()) > 0 })
 }
 
-// On SQLite there is nobody to tell.
+// On SQLite there is no other node to wake.
 func TestWakeupsOnSQLite(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))

@@ -35,7 +35,7 @@ func insertKey(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c pu
 
 var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(faultKeyUnknown)}
 
-// The usual case, a client's key, costs one query.
+// A client's key is the usual case, and costs one query.
 const (
 	validKey  = ` k.hash = $1 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $2)`
 	clientKey = `select k.id, k.partner_id, k.expires_at, ` + ClientColumns + ` from api_key k
@@ -60,7 +60,7 @@ func (s *Accounts) Principal(ctx context.Context, hash puntuale.KeyHash, now tim
 	return p, nil
 }
 
-// RotateKey answers unauthorized for a key that is not valid at now.
+// RotateKey returns the code unauthorized if the key is not valid at now.
 func (s *Accounts) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntuale.Key, graceEnds, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		p := Partner{s: s}
@@ -124,8 +124,8 @@ func (p Partner) RotateClientKey(ctx context.Context, client puntuale.ClientID, 
 	return id, err
 }
 
-// rotate replaces a key by a new one. The number of keys does not grow, unless the old key was already replaced: then the quota must allow
-// one more. Keys in their grace period are counted separately, under the same limit.
+// rotate replaces a key by a new one. The number of keys does not grow, unless the old key was already replaced. Then the quota must allow
+// one more key. Keys in their grace period are counted separately, under the same limit.
 func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (puntuale.KeyID, error) {
 	if err := p.lockUsers(ctx, a, client); err != nil {
 		return 0, err

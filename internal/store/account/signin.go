@@ -120,10 +120,10 @@ func (s *Accounts) Try(ctx context.Context, tries []puntuale.SignInAttempt, now 
 	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		wait = 0
 		counted := make([]int64, len(tries))
-		for i, t := range tries { // in one order everywhere, so that nobody waits in a circle
+		for i, t := range tries { // every transaction uses the same order, so no deadlock is possible
 			var n int64
 			var at time.Time
-			// This makes a row to lock, even if there was none before.
+			// The insert makes a row to lock, even if there was none before.
 			if _, err := engine.QueryOne(ctx, a, `insert into try (mark, tries, at) values ($1, 0, 0)
  on conflict (mark) do update set mark = excluded.mark returning tries, at`, []any{t.Mark}, &n, engine.ScanTime(&at)); err != nil {
 				return fmt.Errorf("count an attempt: %w", err)

@@ -21,7 +21,7 @@ func userFields(u *puntuale.User) []any {
 
 func scanUser(rows engine.Row, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
 
-// ofClient checks that a client belongs to the partner. 0 is the partner itself.
+// ofClient checks that a client belongs to the partner. Client 0 stands for the partner itself.
 func (p Partner) ofClient(ctx context.Context, client puntuale.ClientID) error {
 	if client == 0 {
 		return nil

@@ -13,24 +13,24 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Search asks for messages of an archive. Zero values do not narrow.
+// Search asks for messages of an archive. A field with its zero value does not narrow the search.
 type Search struct {
 	IDs      []puntuale.MessageID
 	Client   puntuale.ClientID
 	Phone    string    // as the API shows it
-	From, To time.Time // of the moment that was promised: from inclusive, to exclusive
+	From, To time.Time // when the message was due: From inclusive, To exclusive
 }
 
 // Message is a message of an archive, with its history.
 type Message struct {
 	puntuale.MessageDetail
-	Outcome int // 0 none, 1 sent, 2 failed; survives a re-send
+	Outcome int // 0 none, 1 sent, 2 failed; a resend keeps it
 	Credit  int // 1 spent, -1 given back, 0 none
 	File    string
 	Events  []Event
 }
 
-// Event is something that was not normal about a message.
+// Event is an unusual event of a message.
 type Event struct {
 	At     time.Time
 	Kind   string
@@ -115,7 +115,7 @@ func findIn(folder *archive.Folder, file archive.File, r *Search) ([]Message, er
 	return all, nil
 }
 
-// messagesOf makes messages of a run's lines.
+// recall makes messages of the lines of a run.
 func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
 	of, err := p.parsed(run, pastRuns)
 	if err != nil || len(of) != 1 {
@@ -149,7 +149,7 @@ func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
 
 func (m *Message) ref() puntuale.MessageRef { return puntuale.MessageRef{Client: m.Client, ID: m.ID} }
 
-// parsed are the run's rows of a table.
+// parsed returns the run's rows of one table.
 func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	var all []fields
 	for _, line := range run.lines[table] {
@@ -162,7 +162,7 @@ func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	return all, nil
 }
 
-// detailOf is the detail that Details would have returned (message.go).
+// recalledDetail makes the same detail as Details made before (message.go).
 func detailOf(run, m fields) (puntuale.MessageDetail, error) {
 	at := func(name string) time.Time { return engine.Instant(m.int(name)) }
 	d := puntuale.MessageDetail{
@@ -199,8 +199,8 @@ type ArchivedFile struct {
 	At             time.Time
 	Runs, Messages int64
 	Clients        []archive.Span
-	Missing        int64 // files between this one and the one before
-	Err            error // what is wrong with it
+	Missing        int64 // files that are missing between this one and the one before
+	Err            error // why the file cannot be read
 }
 
 // ListArchive calls use for each file of an archive, by number. With whole, it reads each file to its end and checks its checksums.

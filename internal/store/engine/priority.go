@@ -11,10 +11,10 @@ import (
 type Priority int8
 
 const (
-	PrioritySend    Priority = iota // what sends, and what keeps the server in its fleet: it waits for no call
+	PrioritySend    Priority = iota // sending, and keeping the server in its fleet: these wait for no call
 	PriorityPrevent                 // calls that keep messages from being sent
 	PriorityCall                    // all other calls
-	PriorityFeed                    // what campaigns feed
+	PriorityFeed                    // feeding campaigns
 )
 
 // priorityOf is the priority of a task for a call with this admission deadline.
@@ -55,7 +55,7 @@ func (w *Writer) fairOrder() []*Task {
 	for i, t := range w.queue {
 		r := ownerTasks{t.Owner, t.priority}
 		all[i] = ordered{t, rounds[r], w.served[r]}
-		if t.priority != PrioritySend { // which is nobody's
+		if t.priority != PrioritySend { // tasks that send have no owner
 			rounds[r]++
 		}
 	}
@@ -65,7 +65,7 @@ func (w *Writer) fairOrder() []*Task {
 	return Column(all, func(p *ordered) *Task { return p.Task })
 }
 
-// serve notes that a task's owner was served, for as long as others wait. w.mu is held.
+// serve notes that a task's owner was served, while other owners wait. w.mu is held.
 func (w *Writer) serve(t *Task) {
 	if t.priority == PrioritySend {
 		return
@@ -77,7 +77,7 @@ func (w *Writer) serve(t *Task) {
 	w.served[ownerTasks{t.Owner, t.priority}] = w.round
 }
 
-// noChoice reports whether one set of statements does all tasks, so that their order does not matter. That is the usual case.
+// noChoice reports whether one set of statements does all tasks. Then their order does not matter. That is the usual case.
 func noChoice(queue []*Task) bool {
 	weight := 0
 	for _, t := range queue {

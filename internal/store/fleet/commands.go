@@ -32,7 +32,7 @@ func (s *Fleet) OpenCommands(ctx context.Context, node puntuale.NodeID, now time
 	return all, nil
 }
 
-// byOwner begins an update of commands: only by the node that owns the session, while it has its lease.
+// byOwner is the condition for an update of a command: only the node that owns its session may write it.
 const byOwner = ` and answered_at = 0 and expires_at > $3 and exists (select 1 from session s
  where s.client_id = command.client_id and s.id = command.session_id and s.owner = $1 and s.deleted_at = 0)`
 

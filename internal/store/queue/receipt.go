@@ -36,11 +36,11 @@ func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.
 	return unknown, nil
 }
 
-// keptReceipts is one transaction. Locks are taken in the order messages by (client, id), what belongs to them, client.
+// evidenceBatch is one transaction. Locks are taken in the order messages by (client, id), their other rows, client.
 type keptReceipts struct {
 	a       engine.Querier
 	now     time.Time
-	receipt []puntuale.DeliveryReceipt // sorted by message
+	receipt []puntuale.DeliveryReceipt // the receipts, sorted by message
 	unknown int
 }
 
@@ -52,10 +52,10 @@ type receiptTarget struct {
 	campaign puntuale.CampaignID
 	billed   bool                    // its charge was counted
 	charge   *puntuale.Charge        // to be counted now
-	receipts puntuale.DeliveryStatus // as they were, then with the evidence
+	receipts puntuale.DeliveryStatus // the stored receipts; later with the new ones added
 	failed   bool                    // its outcome is FAILED, perhaps sent again since
 	changed  bool
-	last     *puntuale.DeliveryReceipt // that decided
+	last     *puntuale.DeliveryReceipt // the receipt that decided
 }
 
 func (b *keptReceipts) Run(ctx context.Context) error {
@@ -233,7 +233,7 @@ func (k chargeKey) compare(o chargeKey) int {
 		cmp.Compare(k.category, o.category), cmp.Compare(k.billable, o.billable))
 }
 
-// complete makes messages COMPLETED, as with late proofs from any other source.
+// complete makes messages COMPLETED, as late receipts from any other source do.
 func (b *keptReceipts) complete(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil
@@ -251,7 +251,7 @@ func (b *keptReceipts) complete(ctx context.Context, all []*receiptTarget) error
 	return r.complete(ctx, which, unpaid)
 }
 
-// fail makes messages FAILED that the network gave up; their credits go back.
+// fail makes messages FAILED that the network gave up. Their credits go back.
 func (b *keptReceipts) fail(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil

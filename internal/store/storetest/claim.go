@@ -60,8 +60,8 @@ func testClaimConditions(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	items := c.Items(phone, 0, ids[3], ids[0], cancelled[0])
-	items = append(items, other.Items(phone, 0, ids[1])...) // somebody else's
-	items = append(items, c.Items(phone, 7, ids[2])...)     // not seen with this intent
+	items = append(items, other.Items(phone, 0, ids[1])...) // another client's message
+	items = append(items, c.Items(phone, 7, ids[2])...)     // the message does not have this intent
 	items = append(items, puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: 999, ID: ids[1]}})
 	token, granted := w.MustClaim(node, Begin.Add(2*time.Second), items...)
 	want := []puntuale.ClaimAnswer{puntuale.ClaimStale, puntuale.ClaimGranted, puntuale.ClaimStale, puntuale.ClaimStale, puntuale.ClaimStale, puntuale.ClaimStale}
@@ -129,7 +129,7 @@ func testClaimBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// An attempt whose answer was lost is taken over by its token. It takes no second credit, and the first moment stays.
+// A claim with the token of an attempt without an answer takes over that attempt. It takes no second credit, and the first moment stays.
 func testTakeover(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1)) })
 	node := w.MustJoin()
@@ -209,7 +209,7 @@ func testFleet(t *testing.T, w *World) {
 	}
 }
 
-// A node without its lease can claim nothing and settle nothing.
+// A node without its lease cannot claim or settle messages.
 func testFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -253,7 +253,7 @@ func testReapWaitsForClaims(t *testing.T, w *World) {
 	if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {
 		t.Fatal(err)
 	}
-	claim, err := w.DB.SQL.BeginTx(ctx, nil) // stands for a claim under way
+	claim, err := w.DB.SQL.BeginTx(ctx, nil) // it stands for a claim under way
 	if err != nil {
 		t.Fatal(err)
 	}

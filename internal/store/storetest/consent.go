@@ -33,8 +33,8 @@ func optOut(phone, mark string, change puntuale.ConsentChange, at time.Duration)
 	return e
 }
 
-// A withdrawal stands in the ledger and in the blacklist, an undo takes back what it made. A report that is told again, or
-// is older than the latest, is kept and changes nothing.
+// A withdrawal is in the ledger and in the blacklist. An undo removes what the withdrawal added. A repeated report changes nothing. A
+// report that is older than the latest is stored, and changes nothing else.
 func testOptOut(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -53,7 +53,7 @@ func testOptOut(t *testing.T, w *World) {
 	}{
 		{puntuale.ConsentUndo, 0, "0", false, false, 0, 1},
 		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2},
-		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2}, // told again
+		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2}, // a repeat
 		{puntuale.ConsentWithdraw, time.Minute, "2", true, false, puntuale.ConsentWithdraw, 2},
 		{puntuale.ConsentUndo, time.Second, "3", false, false, puntuale.ConsentUndo, 2}, // older than the latest
 		{puntuale.ConsentUndo, time.Hour, "4", true, true, puntuale.ConsentUndo, 1},
@@ -61,7 +61,7 @@ func testOptOut(t *testing.T, w *World) {
 		{puntuale.ConsentGrant, 3 * time.Hour, "6", true, true, puntuale.ConsentGrant, 1},
 		{puntuale.ConsentWithdraw, 4 * time.Hour, "7", true, true, puntuale.ConsentWithdraw, 2},
 		{puntuale.ConsentWithdraw, 5 * time.Hour, "8", true, false, puntuale.ConsentWithdraw, 2},
-		{puntuale.ConsentUndo, 6 * time.Hour, "9", true, true, puntuale.ConsentGrant, 1}, // consent held before
+		{puntuale.ConsentUndo, 6 * time.Hour, "9", true, true, puntuale.ConsentGrant, 1}, // consent was given before the withdrawal
 	} {
 		r := c.mustEnter(optOut(phone, step.mark, step.change, step.at))
 		if r.Applied != step.applied || r.Changed != step.changed || r.Change != step.entered || blocked() != step.blocked {
@@ -89,7 +89,7 @@ func testOptOut(t *testing.T, w *World) {
 	}
 }
 
-// startFor starts messages of a purpose.
+// startFor starts messages with a purpose.
 func (c *Client) startFor(purpose puntuale.Purpose, phone string, due time.Time, n int) []puntuale.MessageID {
 	c.w.t.Helper()
 	r := c.Run(phone, due, n)
@@ -103,8 +103,8 @@ func (c *Client) startFor(purpose puntuale.Purpose, phone string, due time.Time,
 	return started.IDs
 }
 
-// Marketing leaves only to people who did not withdraw, and who agreed where the client asks for it. The one answer to an
-// opt-out passes the blacklist; everything else does not.
+// Marketing is sent only to people who did not withdraw consent. If the client asks for consent, they must also have given it. The one
+// answer to an opt-out passes the blacklist. No other message does.
 func testMarketingNeedsConsent(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -164,7 +164,7 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 			}
 		}
 	}
-	// An erased person who withdrew still gets no marketing, without anybody knowing the number.
+	// An erased person who withdrew still gets no marketing, although the number is not stored.
 	if _, err := c.RemoveBlacklisted(ctx, gone, c.mark(gone), Day); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 	claim(map[puntuale.MessageID]puntuale.ClaimAnswer{again: puntuale.ClaimGranted}, map[puntuale.MessageID]string{again: gone})
 }
 
-// An opt-out cancels what is pending of marketing, and nothing else.
+// An opt-out cancels pending marketing, and no other messages.
 func testCancelMarketing(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -213,7 +213,7 @@ func testCancelMarketing(t *testing.T, w *World) {
 	}
 }
 
-// Settings change one by one, and a client without any has the defaults. New clients ask for consent.
+// Each setting changes alone, and a client without settings has the defaults. New clients ask for consent.
 func testSettings(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -275,7 +275,7 @@ func (c *Client) mustReplies(f puntuale.ReplyFilter) []puntuale.Reply {
 	return all
 }
 
-// A reply is kept once, with the run that it answers. Unread counts follow what is read.
+// A reply is kept once, with the run that it answers. Unread counts change when replies are read.
 func testReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -327,7 +327,7 @@ func testReplies(t *testing.T, w *World) {
 	}
 }
 
-// What is kept depends on the client's setting, and what the client's people wrote on the phone is a take-over.
+// The client's setting decides which replies are kept. An own message is a take-over.
 func testKeepReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -390,7 +390,7 @@ func testKeepReplies(t *testing.T, w *World) {
 	}
 }
 
-// Erasing a person removes what they wrote; blanking removes texts and keeps rows. A message that is told again stays away.
+// An erasure removes the person's replies. Blanking removes texts and keeps rows. A repeat of a removed message is not stored again.
 func testForgetReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -421,9 +421,9 @@ func testForgetReplies(t *testing.T, w *World) {
 	}
 }
 
-// ofReplies are the calls about people, with what belongs to another.
+// ofReplies are the calls about people, each with something that belongs to another client.
 var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
-	"AddConsent":  nil, // a phone names nobody of another
+	"AddConsent":  nil, // a phone cannot belong to another client
 	"AddConsents": nil,
 	"Answered":    nil,
 	"ConsentStatuses": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
@@ -463,7 +463,7 @@ var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message pun
 	},
 	"MarketingRefused": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		all, err := mine.MarketingRefused(context.Background(), []string{wrote}, []string{other.mark(wrote)})
-		if !all[wrote] { // a new client asks for consent; the other's withdrawal must not count
+		if !all[wrote] { // a new client asks for consent, and the other client's withdrawal must not count
 			return nil, errors.Join(errors.New("marketing without consent is not refused"), err)
 		}
 		return []string(nil), err
@@ -475,7 +475,7 @@ var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message pun
 		}
 		return []time.Time{until}, err
 	},
-	"Settings":       nil, // names nothing of anybody
+	"Settings":       nil, // no argument belongs to another client
 	"UpdateSettings": nil,
 	"Unread": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		n, err := mine.Unread(context.Background(), 100)
@@ -483,5 +483,5 @@ var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message pun
 	},
 }
 
-// wrote is somebody who wrote to the other client, and opted out.
+// wrote is a person who wrote to the other client, and opted out.
 const wrote = "+393330000006"

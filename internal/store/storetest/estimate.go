@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// A session's knowledge of people, asked for many at once.
+// The store says which of many people a session knows.
 func testKnownPersons(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -28,8 +28,8 @@ func testKnownPersons(t *testing.T, w *World) {
 	}
 }
 
-// A session's messages of a day, and its business limit: Meta counts the recipients of all numbers of a business
-// together.
+// The store counts a session's messages of a day, and the recipients for its business limit. For this limit, Meta counts the recipients of
+// all numbers of a business together.
 func testSessionLoad(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -79,7 +79,7 @@ func testSessionLoad(t *testing.T, w *World) {
 	}
 }
 
-// charged is evidence about a message that also says what the network bills.
+// charged is a receipt that also says what the network bills.
 func charged(f *fed, m puntuale.DueMessage, k puntuale.ReceiptKind, country, category string, billable bool) puntuale.DeliveryReceipt {
 	return puntuale.DeliveryReceipt{
 		MessageRef: puntuale.MessageRef{Client: f.ID, ID: m.ID}, Session: f.Session, Kind: k, At: Begin,

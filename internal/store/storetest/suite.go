@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Run runs the suite, each test on a database of its own.
+// Run runs the suite, each test on a separate database.
 func Run(t *testing.T, d Driver) { run(t, d, suite) }
 
 // RunManyWriters runs the further tests for a database with several writers.
