@@ -2,9 +2,9 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -31,33 +31,30 @@ const (
 // heard takes what people wrote. A message that was taken wholly before is passed over. The ledger of consent and the
 // blacklist change first. Then pending marketing is cancelled, and the answer sent. The mark of a taken message
 // comes last. So a crash in between repeats the rest, and each part has its effect once.
+//
+// Few messages change consent. So the store takes all at once, and reads the settings itself, in the transaction. It gives back
+// what may change consent.
 func (in *Intake) heard(ctx context.Context, now time.Time, log *slog.Logger, all []puntuale.InboundMessage) error {
-	settings := map[puntuale.ClientID]puntuale.ClientSettings{}
-	taken := make([]puntuale.TakenMessage, 0, len(all))
-	for _, m := range all {
-		names, err := in.cfg.Store.Recipients(ctx, m.Client, m.Session, m.Phone)
-		if err != nil {
-			return fmt.Errorf("find who wrote: %w", err)
-		}
-		t := puntuale.TakenMessage{InboundMessage: m, Names: names}
+	taken := make([]puntuale.TakenMessage, len(all))
+	for i, m := range all {
+		t := puntuale.TakenMessage{InboundMessage: m}
 		if in.cfg.MessageMark != nil && m.ID != "" && !m.Group {
-			t.Phone, t.Text = shownName(names), cut(m.Text)
+			t.Text = cut(m.Text)
 			t.Mark = in.cfg.MessageMark(m.Client, m.Session, m.Phone, m.ID) // as it was told: an alias that is learnt later changes nothing
-			set, ok := settings[m.Client]
-			if !ok {
-				if set, err = in.cfg.Store.SettingsOf(ctx, m.Client); err != nil {
-					return fmt.Errorf("read a client's settings: %w", err)
-				}
-				settings[m.Client] = set
-			}
-			t.Keep = set.KeepReplies
-			if t.Effect, err = in.consent(ctx, now, log, t, set); err != nil {
-				return err
+			if speaks(m) {
+				whole := keyword.Whole(t.Text)
+				t.Asks = func(set puntuale.ClientSettings) bool { return changeOf(whole, set) != 0 }
 			}
 		}
-		taken = append(taken, t)
+		taken[i] = t
 	}
 	stopped, err := in.cfg.Store.KeepInbound(ctx, now, taken)
+	if errors.Is(err, puntuale.ErrConsentFirst) {
+		if err := in.consents(ctx, now, log, taken); err != nil {
+			return err
+		}
+		stopped, err = in.cfg.Store.KeepInbound(ctx, now, taken)
+	}
 	if err != nil {
 		return fmt.Errorf("keep what people wrote: %w", err)
 	}
@@ -67,12 +64,53 @@ func (in *Intake) heard(ctx context.Context, now time.Time, log *slog.Logger, al
 	return nil
 }
 
-// shownName is the name under which a message is kept: a number, where one is known.
-func shownName(names []string) string {
-	if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "+") }); i >= 0 {
-		return names[i]
+// consents makes the messages' changes of consent, with their answers. Afterwards nothing more is to be found out about the
+// messages.
+func (in *Intake) consents(ctx context.Context, now time.Time, log *slog.Logger, all []puntuale.TakenMessage) error {
+	settings := map[puntuale.ClientID]puntuale.ClientSettings{}
+	for i := range all {
+		t := &all[i]
+		names, err := in.cfg.Store.Recipients(ctx, t.Client, t.Session, t.Phone)
+		if err != nil {
+			return fmt.Errorf("find who wrote: %w", err)
+		}
+		if t.Names = names; t.Mark == "" {
+			continue
+		}
+		set, ok := settings[t.Client]
+		if !ok {
+			if set, err = in.cfg.Store.SettingsOf(ctx, t.Client); err != nil {
+				return fmt.Errorf("read a client's settings: %w", err)
+			}
+			settings[t.Client] = set
+		}
+		t.Phone, t.Keep = puntuale.ShownName(names), set.KeepReplies
+		if t.Effect, err = in.consent(ctx, now, log, *t, set); err != nil {
+			return err
+		}
 	}
-	return names[0]
+	return nil
+}
+
+// speaks reports whether a person says something in words of their own, or by a button.
+func speaks(m puntuale.InboundMessage) bool {
+	return !m.Own && (m.Kind == puntuale.ReplyText || m.Kind == puntuale.ReplyButton)
+}
+
+// changeOf is the change of consent that a whole message stands for; 0: none. Undo is also what a person writes who never
+// withdrew.
+func changeOf(whole string, set puntuale.ClientSettings) puntuale.ConsentChange {
+	words := set.OptOutWords
+	if words == nil {
+		words = puntuale.DefaultOptOutWords()
+	}
+	switch {
+	case keyword.In(whole, words):
+		return puntuale.ConsentWithdraw
+	case keyword.In(whole, puntuale.OptInWords()):
+		return puntuale.ConsentUndo
+	}
+	return 0
 }
 
 // cut bounds a text, and removes what no database takes.
@@ -84,23 +122,18 @@ func cut(text string) string {
 	return string([]rune(text)[:puntuale.MaxReply])
 }
 
-// consent sees whether the whole message is a word that changes consent.
+// consent makes the change of consent that a message stands for, if any.
 func (in *Intake) consent(ctx context.Context, now time.Time, log *slog.Logger, m puntuale.TakenMessage, set puntuale.ClientSettings) (puntuale.ReplyEffect, error) {
-	if m.Own || m.Kind != puntuale.ReplyText && m.Kind != puntuale.ReplyButton {
+	if !speaks(m.InboundMessage) {
 		return puntuale.ReplyNoEffect, nil
-	}
-	words := set.OptOutWords
-	if words == nil {
-		words = puntuale.DefaultOptOutWords()
 	}
 	e := puntuale.ConsentEntry{Client: m.Client, ReplyMark: m.Mark, Consent: puntuale.Consent{
 		Purpose: puntuale.PurposeMarketing, Source: sourceReply, Words: m.Text, Message: m.ID, At: m.At,
 	}}
-	switch {
-	case keyword.Is(m.Text, words):
-		e.Change, e.Blacklist = puntuale.ConsentWithdraw, optOutReason(m.Text)
-	case keyword.Is(m.Text, puntuale.OptInWords()):
-		e.Change = puntuale.ConsentUndo
+	switch e.Change = changeOf(keyword.Whole(m.Text), set); e.Change {
+	case puntuale.ConsentWithdraw:
+		e.Blacklist = optOutReason(m.Text)
+	case puntuale.ConsentUndo:
 	default:
 		return puntuale.ReplyNoEffect, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"puntuale"
@@ -19,6 +18,7 @@ import (
 // after it is of the last run of the batch.
 type inbound struct {
 	puntuale.TakenMessage
+	told      string    // the name that the network told, where the others are looked for; "": all are known
 	at        time.Time // when it was written, never in the future
 	media     string    // JSON
 	cancelled int
@@ -38,6 +38,7 @@ type inboundCall struct {
 	now  time.Time
 	all  []*inbound
 	many bool // it stops more than one transaction may
+	asks bool // it may change consent, which comes first
 }
 
 // inboundWeight bounds the messages of one batch.
@@ -46,6 +47,7 @@ const inboundWeight = 200
 func newInboundKind() *engine.Kind {
 	return &engine.Kind{
 		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // what networks report comes as fast as messages leave
+		Gather:  gatherFor,
 		Check:   engine.RunAgain, // what was told before changes nothing
 		Prepare: prepareInbound,
 		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
@@ -60,6 +62,9 @@ func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.T
 		x := &inbound{TakenMessage: m, at: m.At}
 		if x.at.After(now) {
 			x.at = now
+		}
+		if x.Names == nil {
+			x.told = m.Phone
 		}
 		if x.Media != nil {
 			text, err := json.Marshal(x.Media)
@@ -88,39 +93,19 @@ func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.T
 // each of them would cost calls more than all the rest.
 const gatherFor = 10 * time.Millisecond
 
-// gatherTimer lets what comes within a short time be written together. What comes alone does not wait.
-type gatherTimer struct {
-	mu   sync.Mutex
-	next time.Time // when those who wait go on, or the last went on
-}
-
-// wait returns how long to wait from now.
-func (g *gatherTimer) wait(now time.Time) time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch late := now.Sub(g.next); {
-	case late >= gatherFor || late < -gatherFor: // nobody came for a while, or the clock was set
-		g.next = now
-	case late >= 0:
-		g.next = g.next.Add(gatherFor)
-	}
-	return g.next.Sub(now)
-}
-
 // takeInbound takes messages of one client, with what networks answer: there, replies of many clients share a transaction, and no call
 // waits for it. Messages that stop very much are taken one by one, and what they stop is
 // cancelled before, a chunk a transaction. One that is told again after a failure finds its effects still to be done.
 func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound) error {
 	for {
-		if err := s.LocalClock.Sleep(ctx, s.gather.wait(s.LocalClock.Now())); err != nil {
-			return engine.PublicError(err)
-		}
 		call := &inboundCall{now: now, all: rows}
 		client := int64(rows[0].Client)
 		if err := s.RecordWriter.Do(ctx, engine.Joined(s.kinds.inbound, len(rows), call).Of(client), false); err != nil {
 			return err
 		}
 		switch {
+		case call.asks:
+			return puntuale.ErrConsentFirst
 		case !call.many:
 			for _, x := range rows {
 				x.cancelled += x.stopped
@@ -222,10 +207,13 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 	}
 	for _, t := range tasks {
 		call := t.Body.(*inboundCall)
-		call.many = false
+		call.many, call.asks = false, false
 		first := w.IDs.Take(len(call.all))
 		for i, x := range call.all {
 			x.id, x.fresh, x.refs, x.stopped, x.effect, x.run, x.known = first+int64(i), x.Mark == "" || forgetsInbound, nil, 0, x.Effect, 0, false
+			if x.told != "" {
+				x.Names, x.Phone = nil, x.told
+			}
 		}
 	}
 	return nil
@@ -236,11 +224,17 @@ type inboundBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
 	rows  []*inbound // fresh ones
+	set   map[puntuale.ClientID]puntuale.ClientSettings
 }
 
 func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) error {
 	b := &inboundBatch{a: a, tasks: tasks}
-	for _, step := range []func(context.Context) error{b.note, b.stop, b.openWindows, b.classify, b.store, b.converse} {
+	for _, step := range []func(context.Context) error{b.note, b.look} { // in one round trip
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	for _, step := range []func(context.Context) error{b.ask, b.stop, b.openWindows, b.classify, b.store, b.converse} {
 		if err := step(ctx); err != nil || len(b.rows) == 0 {
 			return err
 		}
@@ -248,7 +242,7 @@ func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) err
 	return nil
 }
 
-// note notes that the network told the messages, and finds those that it did not tell before.
+// note notes that the network told the messages, and finds those that it did not tell before. The answer comes with look's.
 func (b *inboundBatch) note(ctx context.Context) error {
 	marked := map[seenKey]*inbound{}
 	for _, t := range b.tasks {
@@ -260,7 +254,7 @@ func (b *inboundBatch) note(ctx context.Context) error {
 	}
 	if len(marked) > 0 {
 		keys := slices.SortedFunc(maps.Keys(marked), seenKey.compare)
-		if err := b.a.Query(ctx, `insert into inbound_seen (client_id, mark, at) select u.c, u.m, u.a from $u(c bigint, m text, a bigint) where true
+		if err := b.a.Queue(ctx, `insert into inbound_seen (client_id, mark, at) select u.c, u.m, u.a from $u(c bigint, m text, a bigint) where true
  on conflict (client_id, mark) do nothing returning client_id, mark`, []any{engine.Columns{
 			engine.Column(keys, func(k *seenKey) int64 { return k.client }),
 			engine.Column(keys, func(k *seenKey) string { return k.mark }),
@@ -276,7 +270,80 @@ func (b *inboundBatch) note(ctx context.Context) error {
 			return fmt.Errorf("note what the network told: %w", err)
 		}
 	}
+	return nil
+}
+
+// look finds the clients' settings, and all names of those who wrote.
+func (b *inboundBatch) look(ctx context.Context) error {
+	b.set = map[puntuale.ClientID]puntuale.ClientSettings{}
+	var people []*namedPerson
+	var rows []*inbound
+	for _, t := range b.tasks {
+		for _, x := range t.Body.(*inboundCall).all {
+			if x.told == "" {
+				continue
+			}
+			people = append(people, &namedPerson{client: int64(x.Client), session: int64(x.Session), names: []string{x.told}})
+			rows = append(rows, x)
+			b.set[x.Client] = puntuale.DefaultSettings()
+		}
+	}
+	read := b.a.Queue
+	if len(people) == 0 {
+		read = b.a.Query // else the marks are not known yet
+	}
+	if err := read(ctx, `select `+settingColumns+` from client_setting where client_id in (select u.c from $u(c bigint))`, []any{engine.Columns{
+		engine.Column(slices.Sorted(maps.Keys(b.set)), func(id *puntuale.ClientID) int64 { return int64(*id) }),
+	}}, func(r engine.Row) error {
+		var id puntuale.ClientID
+		c := puntuale.DefaultSettings()
+		err := scanSettings(r, &id, &c)
+		b.set[id] = c
+		return err
+	}); err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	if err := findNames(ctx, b.a, people); err != nil {
+		return err
+	}
+	for i, x := range rows {
+		if x.Names = people[i].names; x.Mark != "" {
+			x.Phone, x.Keep = puntuale.ShownName(x.Names), b.set[x.Client].KeepReplies
+		}
+	}
+	return nil
+}
+
+// ask leaves calls out that may change consent, and takes their marks back.
+func (b *inboundBatch) ask(ctx context.Context) error {
 	b.collect()
+	for _, t := range b.tasks {
+		call := t.Body.(*inboundCall)
+		call.asks = slices.ContainsFunc(call.all, func(x *inbound) bool {
+			return x.fresh && x.told != "" && x.Mark != "" && x.Asks != nil && x.Asks(b.set[x.Client])
+		})
+	}
+	return b.leaveOut(ctx, func(call *inboundCall, _ *engine.Task) bool { return call.asks })
+}
+
+// leaveOut leaves some calls out, and takes the marks back that this batch made for them.
+func (b *inboundBatch) leaveOut(ctx context.Context, which func(*inboundCall, *engine.Task) bool) error {
+	var out []*inbound
+	for _, t := range b.tasks {
+		if call := t.Body.(*inboundCall); which(call, t) {
+			out = append(out, slices.DeleteFunc(slices.Clone(call.all), func(x *inbound) bool { return !x.fresh || x.Mark == "" })...)
+		}
+	}
+	b.collect()
+	if len(out) == 0 {
+		return nil
+	}
+	if _, err := b.a.Exec(ctx, `delete from inbound_seen where (client_id, mark) in (select u.c, u.m from $u(c bigint, m text))`, engine.Columns{
+		engine.Column(out, func(x **inbound) int64 { return int64((*x).Client) }),
+		engine.Column(out, func(x **inbound) string { return (*x).Mark }),
+	}); err != nil {
+		return fmt.Errorf("leave messages for later: %w", err)
+	}
 	return nil
 }
 
@@ -285,7 +352,7 @@ func (b *inboundBatch) collect() {
 	b.rows = b.rows[:0]
 	for _, t := range b.tasks {
 		call := t.Body.(*inboundCall)
-		if t.Later || call.many {
+		if t.Later || call.many || call.asks {
 			continue
 		}
 		for _, x := range call.all {
@@ -333,10 +400,12 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 
 // bound leaves calls out that stop too much, and takes their marks back.
 func (b *inboundBatch) bound(ctx context.Context) error {
-	var out []*inbound
 	sum := 0
 	for _, t := range b.tasks {
 		call, n := t.Body.(*inboundCall), 0
+		if call.asks {
+			continue
+		}
 		for _, x := range call.all {
 			n += len(x.refs)
 		}
@@ -345,23 +414,8 @@ func (b *inboundBatch) bound(ctx context.Context) error {
 			continue
 		}
 		t.Later, call.many = n <= engine.Chunk, n > engine.Chunk
-		for _, x := range call.all {
-			if x.fresh && x.Mark != "" {
-				out = append(out, x)
-			}
-		}
 	}
-	b.collect()
-	if len(out) == 0 {
-		return nil
-	}
-	if _, err := b.a.Exec(ctx, `delete from inbound_seen where (client_id, mark) in (select u.c, u.m from $u(c bigint, m text))`, engine.Columns{
-		engine.Column(out, func(x **inbound) int64 { return int64((*x).Client) }),
-		engine.Column(out, func(x **inbound) string { return (*x).Mark }),
-	}); err != nil {
-		return fmt.Errorf("leave messages for later: %w", err)
-	}
-	return nil
+	return b.leaveOut(ctx, func(call *inboundCall, t *engine.Task) bool { return t.Later || call.many })
 }
 
 // openWindows lets free text reach those who wrote.

@@ -34,7 +34,6 @@ type Store struct {
 	lastAlias   atomic.Pointer[aliasKey]   // likewise
 
 	kinds   kinds
-	gather  gatherTimer
 	closing sync.Once
 }
 

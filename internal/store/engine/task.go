@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // Kind is a kind of task. Waiting tasks of a joining kind are done together by one set of statements.
@@ -13,6 +14,10 @@ type Kind struct {
 	Class    Class
 
 	Background bool // its tasks are nobody's call
+
+	// Gather is how long a task may wait for others of its kind, counted from when the writer last took some. So a task that comes alone
+	// does not wait.
+	Gather time.Duration
 
 	// prepare runs before the transaction begins; nil: nothing to prepare.
 	Prepare func(ctx context.Context, w *Writer, tasks []*Task) error
