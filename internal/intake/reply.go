@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -34,7 +33,7 @@ const (
 //
 // Few messages change consent. So the store takes all at once, and reads the settings itself, in the transaction. It gives back
 // what may change consent.
-func (in *Intake) heard(ctx context.Context, now time.Time, log *slog.Logger, all []puntuale.InboundMessage) error {
+func (in *Intake) heard(ctx context.Context, now time.Time, log sessionLog, all []puntuale.InboundMessage) error {
 	taken := make([]puntuale.TakenMessage, len(all))
 	for i, m := range all {
 		t := puntuale.TakenMessage{InboundMessage: m}
@@ -59,14 +58,14 @@ func (in *Intake) heard(ctx context.Context, now time.Time, log *slog.Logger, al
 		return fmt.Errorf("keep what people wrote: %w", err)
 	}
 	if stopped > 0 {
-		log.Info("a reply stopped messages", "messages", stopped)
+		log().Info("a reply stopped messages", "messages", stopped)
 	}
 	return nil
 }
 
 // consents makes the messages' changes of consent, with their answers. Afterwards nothing more is to be found out about the
 // messages.
-func (in *Intake) consents(ctx context.Context, now time.Time, log *slog.Logger, all []puntuale.TakenMessage) error {
+func (in *Intake) consents(ctx context.Context, now time.Time, log sessionLog, all []puntuale.TakenMessage) error {
 	settings := map[puntuale.ClientID]puntuale.ClientSettings{}
 	for i := range all {
 		t := &all[i]
@@ -123,7 +122,7 @@ func cut(text string) string {
 }
 
 // consent makes the change of consent that a message stands for, if any.
-func (in *Intake) consent(ctx context.Context, now time.Time, log *slog.Logger, m puntuale.TakenMessage, set puntuale.ClientSettings) (puntuale.ReplyEffect, error) {
+func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m puntuale.TakenMessage, set puntuale.ClientSettings) (puntuale.ReplyEffect, error) {
 	if !speaks(m.InboundMessage) {
 		return puntuale.ReplyNoEffect, nil
 	}
@@ -162,7 +161,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log *slog.Logger, 
 		case puntuale.CodeOf(err) == puntuale.CodeUnavailable:
 			return 0, fmt.Errorf("confirm an opt-out: %w", err)
 		case err != nil:
-			log.Warn("an opt-out could not be confirmed", "error", err)
+			log().Warn("an opt-out could not be confirmed", "error", err)
 		}
 	}
 	return puntuale.ReplyOptOut, nil
@@ -176,7 +175,7 @@ func optOutReason(words string) string {
 
 // enter changes the consent of a person under each name, and answers what the change did. After a withdrawal it cancels
 // pending marketing.
-func (in *Intake) enter(ctx context.Context, now time.Time, log *slog.Logger, names []string, e puntuale.ConsentEntry) (did puntuale.ConsentResult, err error) {
+func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, names []string, e puntuale.ConsentEntry) (did puntuale.ConsentResult, err error) {
 	if e.At.After(now) {
 		e.At = now
 	}
@@ -191,7 +190,7 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log *slog.Logger, na
 			did = r
 		}
 		if r.Changed {
-			log.Info("a person changed their consent", "change", r.Change.String())
+			log().Info("a person changed their consent", "change", r.Change.String())
 		}
 		if !r.Applied || r.Change != puntuale.ConsentWithdraw {
 			continue
@@ -201,14 +200,14 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log *slog.Logger, na
 			return did, fmt.Errorf("cancel marketing: %w", err)
 		}
 		if cancelled > 0 {
-			log.Info("an opt-out cancelled messages", "messages", cancelled)
+			log().Info("an opt-out cancelled messages", "messages", cancelled)
 		}
 	}
 	return did, nil
 }
 
 // preference takes what a person set in WhatsApp. It speaks of marketing only, so the blacklist stays as it is.
-func (in *Intake) preference(ctx context.Context, now time.Time, log *slog.Logger, p puntuale.Preference) error {
+func (in *Intake) preference(ctx context.Context, now time.Time, log sessionLog, p puntuale.Preference) error {
 	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Session, p.Phone)
 	if err != nil {
 		return fmt.Errorf("find whose preference it is: %w", err)
