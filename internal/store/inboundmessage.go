@@ -323,15 +323,30 @@ func (b *inboundBatch) ask(ctx context.Context) error {
 			return x.fresh && x.told != "" && x.Mark != "" && x.Asks != nil && x.Asks(b.set[x.Client])
 		})
 	}
-	return b.leaveOut(ctx, func(call *inboundCall, _ *engine.Task) bool { return call.asks })
+	return b.leaveOut(ctx)
 }
 
-// leaveOut leaves some calls out, and takes the marks back that this batch made for them.
-func (b *inboundBatch) leaveOut(ctx context.Context, which func(*inboundCall, *engine.Task) bool) error {
+// leaveOut takes the marks back that this batch made for calls that are left out. A call that told one of these messages, too, waits
+// for a later batch: its answer would say that the message is kept.
+func (b *inboundBatch) leaveOut(ctx context.Context) error {
 	var out []*inbound
-	for _, t := range b.tasks {
-		if call := t.Body.(*inboundCall); which(call, t) {
-			out = append(out, slices.DeleteFunc(slices.Clone(call.all), func(x *inbound) bool { return !x.fresh || x.Mark == "" })...)
+	gone := map[seenKey]bool{}
+	for more := true; more; {
+		more = false
+		for _, t := range b.tasks {
+			call := t.Body.(*inboundCall)
+			if !t.Later && !call.many && !call.asks {
+				t.Later = slices.ContainsFunc(call.all, func(x *inbound) bool { return !x.fresh && gone[seenKey{int64(x.Client), x.Mark}] })
+			}
+			if !t.Later && !call.many && !call.asks {
+				continue
+			}
+			for _, x := range call.all {
+				if x.fresh && x.Mark != "" {
+					x.fresh, more, gone[seenKey{int64(x.Client), x.Mark}] = false, true, true
+					out = append(out, x)
+				}
+			}
 		}
 	}
 	b.collect()
@@ -403,7 +418,7 @@ func (b *inboundBatch) bound(ctx context.Context) error {
 	sum := 0
 	for _, t := range b.tasks {
 		call, n := t.Body.(*inboundCall), 0
-		if call.asks {
+		if call.asks || t.Later {
 			continue
 		}
 		for _, x := range call.all {
@@ -415,7 +430,7 @@ func (b *inboundBatch) bound(ctx context.Context) error {
 		}
 		t.Later, call.many = n <= engine.Chunk, n > engine.Chunk
 	}
-	return b.leaveOut(ctx, func(call *inboundCall, t *engine.Task) bool { return t.Later || call.many })
+	return b.leaveOut(ctx)
 }
 
 // openWindows lets free text reach those who wrote.

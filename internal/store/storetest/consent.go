@@ -313,6 +313,15 @@ func testInboundLooks(t *testing.T, w *World) {
 	if !other.window(other.Session, number).IsZero() {
 		t.Error("an alias of one client is another's, too")
 	}
+	var twins sync.WaitGroup
+	for range 20 { // told many times at once: nobody hears that it is taken
+		twins.Go(func() {
+			if _, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{message(c, "asks")}); !errors.Is(err, puntuale.ErrConsentFirst) {
+				t.Errorf("one of many that may change consent: %v", err)
+			}
+		})
+	}
+	twins.Wait()
 	seen := message(c, "asks")
 	seen.Names, seen.Keep, seen.Asks = []string{person}, puntuale.KeepAllReplies, nil
 	c.mustTake(Begin, seen)
