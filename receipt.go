@@ -2,6 +2,8 @@ package puntuale
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -149,13 +151,26 @@ type InboundBatch struct {
 	Templates   []TemplateEvent // of the business of the session
 }
 
-// TakenMessage is an inbound message on its way into the store. Phone is the name under which it is kept.
+// TakenMessage is an inbound message on its way into the store. Phone is the name under which it is kept. Without Names, the
+// store finds Names, Phone and Keep in the transaction that keeps the message.
 type TakenMessage struct {
 	InboundMessage
 	Names  []string // every recipient that the person's name stands for
 	Mark   string   // keyed hash of session, chat and ID, by which it is recognized; "": it is not kept
 	Effect ReplyEffect
 	Keep   KeepReplies
+	Asks   func(ClientSettings) bool // reports whether the message may change consent, which comes first; nil: it does not
+}
+
+// ErrConsentFirst is the error about a message that may change consent. It is not kept.
+var ErrConsentFirst = errors.New("the message may change consent, which comes first")
+
+// ShownName is the name under which a person's messages are kept: a number, where one is known.
+func ShownName(names []string) string {
+	if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "+") }); i >= 0 {
+		return names[i]
+	}
+	return names[0]
 }
 
 // OptOutStore is the part of the store that an intake needs for opt-outs.
@@ -192,10 +207,10 @@ type IntakeStore interface {
 	// session, and returns how many it skipped.
 	KeepReceipts(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
 
-	// KeepInbound opens windows for free text, and stops what was started before the person wrote by sequences that
-	// stop on a reply. It keeps the message once for its mark, as the client's settings say. It returns how many
-	// messages were cancelled. After an error some effects may be on disk. A repeat with the same messages completes
-	// them.
+	// KeepInbound opens windows for free text, and stops what was started before the person wrote by sequences that stop
+	// on a reply. It keeps the message once for its mark, as the client's settings say. It returns how many messages were
+	// cancelled. After an error some effects may be on disk. The same messages told again bring the others. Error:
+	// ErrConsentFirst, of a message with Asks that was not taken before.
 	KeepInbound(ctx context.Context, now time.Time, all []TakenMessage) (cancelled int, err error)
 
 	// KeepAliases notes by which other names the network knows people.

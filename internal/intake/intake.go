@@ -46,11 +46,14 @@ func New(cfg Config) *Intake {
 	return &Intake{cfg}
 }
 
-// Take stores a session's reports of its network. After an error some of it may be stored, and the network should repeat everything.
+// sessionLog makes the logger of a session, where there is something to log.
+type sessionLog func() *slog.Logger
+
+// Take stores what a session's network reported. After an error nothing is certain, and the network should repeat everything.
 func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
 	now := in.cfg.Clock.Now()
-	log := in.cfg.Logger.With("session_id", int64(session))
-	if len(told.Aliases) > 0 { // this comes first, because the rest may need aliases
+	log := func() *slog.Logger { return in.cfg.Logger.With("session_id", int64(session)) }
+	if len(told.Aliases) > 0 { // before all that may need them
 		if err := in.cfg.Store.KeepAliases(ctx, told.Aliases); err != nil {
 			return fmt.Errorf("keep other names of people: %w", err)
 		}
@@ -71,7 +74,7 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 			return fmt.Errorf("keep evidence: %w", err)
 		}
 		if unknown > 0 {
-			log.Info("the network told of messages that are not this session's", "messages", unknown)
+			log().Info("the network told of messages that are not this session's", "messages", unknown)
 		}
 	}
 	for _, p := range told.Preferences {
@@ -87,12 +90,12 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 	return nil
 }
 
-func (in *Intake) template(ctx context.Context, log *slog.Logger, n puntuale.TemplateEvent) error {
+func (in *Intake) template(ctx context.Context, log sessionLog, n puntuale.TemplateEvent) error {
 	if err := in.cfg.Store.TellNetworkTemplate(ctx, n); err != nil {
 		return fmt.Errorf("keep news of a template: %w", err)
 	}
 	if use, _ := n.Status.Use(); n.Status != "" && use != puntuale.TemplateUsable {
-		log.Warn("the network no longer takes a template", "template", n.Name, "status", n.Status)
+		log().Warn("the network no longer takes a template", "template", n.Name, "status", n.Status)
 	}
 	return nil
 }

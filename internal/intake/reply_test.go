@@ -39,6 +39,13 @@ func (f *failing) CancelMarketing(ctx context.Context, client puntuale.ClientID,
 }
 
 func (f *failing) KeepInbound(ctx context.Context, now time.Time, all []puntuale.TakenMessage) (int, error) {
+	if all[0].Names == nil { // nothing of an opt-out is kept yet
+		n, err := f.IntakeStore.KeepInbound(ctx, now, all)
+		if crash := f.fail("asked"); crash != nil {
+			return n, crash
+		}
+		return n, err
+	}
 	if err := f.fail("before keeping"); err != nil {
 		return 0, err
 	}
@@ -107,7 +114,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 		if _, err := w.c.UpdateSettings(ctx, puntuale.SettingsPatch{OptOutAnswer: new("Fatto.")}); err != nil {
 			t.Fatal(err)
 		}
-		for i, at := range []string{"", "entered", "cancelled", "before keeping", "kept"} {
+		for i, at := range []string{"", "asked", "entered", "cancelled", "before keeping", "kept"} {
 			phone := fmt.Sprintf("+39333000100%d", i)
 			ids := w.c.MustStart(phone, storetest.Begin.Add(time.Hour), 2)
 			w.Exec("update message set purpose = 1 where client_id = $1 and id = $2", w.c.ID, int64(ids[0]))

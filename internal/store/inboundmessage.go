@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"puntuale"
@@ -19,6 +18,7 @@ import (
 // rest belong to the last run of the batch.
 type inbound struct {
 	puntuale.TakenMessage
+	told      string    // the name that the network told, where the others are looked for; "": all are known
 	at        time.Time // when it was written, never in the future
 	media     string    // JSON
 	cancelled int
@@ -37,7 +37,8 @@ type inbound struct {
 type inboundCall struct {
 	now  time.Time
 	all  []*inbound
-	many bool // it stops more messages than one transaction may
+	many bool // it stops more than one transaction may
+	asks bool // it may change consent, which comes first
 }
 
 // inboundWeight bounds the messages of one batch.
@@ -45,8 +46,9 @@ const inboundWeight = 200
 
 func newInboundKind() *engine.Kind {
 	return &engine.Kind{
-		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // networks send replies as fast as messages leave
-		Check:   engine.RunAgain, // messages that were taken before change nothing
+		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // what networks report comes as fast as messages leave
+		Gather:  collectFor,
+		Check:   engine.RunAgain, // what was told before changes nothing
 		Prepare: prepareInbound,
 		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 			return runInbound(ctx, &w.Conn, tasks)
@@ -60,6 +62,9 @@ func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.T
 		x := &inbound{TakenMessage: m, at: m.At}
 		if x.at.After(now) {
 			x.at = now
+		}
+		if x.Names == nil {
+			x.told = m.Phone
 		}
 		if x.Media != nil {
 			text, err := json.Marshal(x.Media)
@@ -84,43 +89,23 @@ func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.T
 	return cancelled, err
 }
 
-// gatherFor is how long a network's messages may wait for others. Under load, several replies come within ten milliseconds. One transaction
+// collectFor is how long a network's messages may wait for others. Under load, several replies come within ten milliseconds. One transaction
 // for each of them would delay calls more than everything else.
 const collectFor = 10 * time.Millisecond
 
-// gatherTimer lets messages that come within a short time share a transaction. A single message does not wait.
-type collectTimer struct {
-	mu   sync.Mutex
-	next time.Time // when the waiting messages go on, or when the last ones went on
-}
-
-// wait returns how long to wait from now.
-func (g *collectTimer) wait(now time.Time) time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch late := now.Sub(g.next); {
-	case late >= collectFor || late < -collectFor: // no message came for a while, or the clock was set
-		g.next = now
-	case late >= 0:
-		g.next = g.next.Add(collectFor)
-	}
-	return g.next.Sub(now)
-}
-
-// takeInbound takes messages of one client, with the writer of outcomes. There, replies of many clients share a transaction, and no call
-// waits for it. A message that stops very many others is taken alone. The others are cancelled before, a chunk in each transaction. After a
-// failure the network repeats the message, and it still has its effects.
+// takeInbound takes messages of one client, with what networks answer: there, replies of many clients share a transaction, and no call
+// waits for it. Messages that stop very much are taken one by one, and what they stop is
+// cancelled before, a chunk a transaction. One that is told again after a failure finds its effects still to be done.
 func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound) error {
 	for {
-		if err := s.LocalClock.Sleep(ctx, s.collect.wait(s.LocalClock.Now())); err != nil {
-			return engine.PublicError(err)
-		}
 		call := &inboundCall{now: now, all: rows}
 		client := int64(rows[0].Client)
 		if err := s.RecordWriter.Do(ctx, engine.Joined(s.kinds.inbound, len(rows), call).Of(client), false); err != nil {
 			return err
 		}
 		switch {
+		case call.asks:
+			return puntuale.ErrConsentFirst
 		case !call.many:
 			for _, x := range rows {
 				x.cancelled += x.stopped
@@ -222,10 +207,13 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 	}
 	for _, t := range tasks {
 		call := t.Body.(*inboundCall)
-		call.many = false
+		call.many, call.asks = false, false
 		first := w.IDs.Take(len(call.all))
 		for i, x := range call.all {
 			x.id, x.fresh, x.refs, x.stopped, x.effect, x.run, x.known = first+int64(i), x.Mark == "" || forgetsInbound, nil, 0, x.Effect, 0, false
+			if x.told != "" {
+				x.Names, x.Phone = nil, x.told
+			}
 		}
 	}
 	return nil
@@ -236,11 +224,17 @@ type inboundBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
 	rows  []*inbound // fresh ones
+	set   map[puntuale.ClientID]puntuale.ClientSettings
 }
 
 func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) error {
 	b := &inboundBatch{a: a, tasks: tasks}
-	for _, step := range []func(context.Context) error{b.note, b.stop, b.openWindows, b.classify, b.store, b.converse} {
+	for _, step := range []func(context.Context) error{b.note, b.look} { // in one round trip
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	for _, step := range []func(context.Context) error{b.ask, b.stop, b.openWindows, b.classify, b.store, b.converse} {
 		if err := step(ctx); err != nil || len(b.rows) == 0 {
 			return err
 		}
@@ -248,7 +242,7 @@ func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) err
 	return nil
 }
 
-// note records that the network sent the messages, and finds those that it had not sent before.
+// note notes that the network told the messages, and finds those that it did not tell before. The answer comes with look's.
 func (b *inboundBatch) note(ctx context.Context) error {
 	marked := map[seenKey]*inbound{}
 	for _, t := range b.tasks {
@@ -260,7 +254,7 @@ func (b *inboundBatch) note(ctx context.Context) error {
 	}
 	if len(marked) > 0 {
 		keys := slices.SortedFunc(maps.Keys(marked), seenKey.compare)
-		if err := b.a.Query(ctx, `insert into inbound_seen (client_id, mark, at) select u.c, u.m, u.a from $u(c bigint, m text, a bigint) where true
+		if err := b.a.Queue(ctx, `insert into inbound_seen (client_id, mark, at) select u.c, u.m, u.a from $u(c bigint, m text, a bigint) where true
  on conflict (client_id, mark) do nothing returning client_id, mark`, []any{engine.Columns{
 			engine.Column(keys, func(k *seenKey) int64 { return k.client }),
 			engine.Column(keys, func(k *seenKey) string { return k.mark }),
@@ -276,7 +270,95 @@ func (b *inboundBatch) note(ctx context.Context) error {
 			return fmt.Errorf("note what the network told: %w", err)
 		}
 	}
+	return nil
+}
+
+// look finds the clients' settings, and all names of those who wrote.
+func (b *inboundBatch) look(ctx context.Context) error {
+	b.set = map[puntuale.ClientID]puntuale.ClientSettings{}
+	var people []*namedPerson
+	var rows []*inbound
+	for _, t := range b.tasks {
+		for _, x := range t.Body.(*inboundCall).all {
+			if x.told == "" {
+				continue
+			}
+			people = append(people, &namedPerson{client: int64(x.Client), session: int64(x.Session), names: []string{x.told}})
+			rows = append(rows, x)
+			b.set[x.Client] = puntuale.DefaultSettings()
+		}
+	}
+	read := b.a.Queue
+	if len(people) == 0 {
+		read = b.a.Query // else the marks are not known yet
+	}
+	if err := read(ctx, `select `+settingColumns+` from client_setting where client_id in (select u.c from $u(c bigint))`, []any{engine.Columns{
+		engine.Column(slices.Sorted(maps.Keys(b.set)), func(id *puntuale.ClientID) int64 { return int64(*id) }),
+	}}, func(r engine.Row) error {
+		var id puntuale.ClientID
+		c := puntuale.DefaultSettings()
+		err := scanSettings(r, &id, &c)
+		b.set[id] = c
+		return err
+	}); err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	if err := findNames(ctx, b.a, people); err != nil {
+		return err
+	}
+	for i, x := range rows {
+		if x.Names = people[i].names; x.Mark != "" {
+			x.Phone, x.Keep = puntuale.ShownName(x.Names), b.set[x.Client].KeepReplies
+		}
+	}
+	return nil
+}
+
+// ask leaves calls out that may change consent, and takes their marks back.
+func (b *inboundBatch) ask(ctx context.Context) error {
 	b.collect()
+	for _, t := range b.tasks {
+		call := t.Body.(*inboundCall)
+		call.asks = slices.ContainsFunc(call.all, func(x *inbound) bool {
+			return x.fresh && x.told != "" && x.Mark != "" && x.Asks != nil && x.Asks(b.set[x.Client])
+		})
+	}
+	return b.leaveOut(ctx)
+}
+
+// leaveOut takes the marks back that this batch made for calls that are left out. A call that told one of these messages, too, waits
+// for a later batch: its answer would say that the message is kept.
+func (b *inboundBatch) leaveOut(ctx context.Context) error {
+	var out []*inbound
+	gone := map[seenKey]bool{}
+	for more := true; more; {
+		more = false
+		for _, t := range b.tasks {
+			call := t.Body.(*inboundCall)
+			if !t.Later && !call.many && !call.asks {
+				t.Later = slices.ContainsFunc(call.all, func(x *inbound) bool { return !x.fresh && gone[seenKey{int64(x.Client), x.Mark}] })
+			}
+			if !t.Later && !call.many && !call.asks {
+				continue
+			}
+			for _, x := range call.all {
+				if x.fresh && x.Mark != "" {
+					x.fresh, more, gone[seenKey{int64(x.Client), x.Mark}] = false, true, true
+					out = append(out, x)
+				}
+			}
+		}
+	}
+	b.collect()
+	if len(out) == 0 {
+		return nil
+	}
+	if _, err := b.a.Exec(ctx, `delete from inbound_seen where (client_id, mark) in (select u.c, u.m from $u(c bigint, m text))`, engine.Columns{
+		engine.Column(out, func(x **inbound) int64 { return int64((*x).Client) }),
+		engine.Column(out, func(x **inbound) string { return (*x).Mark }),
+	}); err != nil {
+		return fmt.Errorf("leave messages for later: %w", err)
+	}
 	return nil
 }
 
@@ -285,7 +367,7 @@ func (b *inboundBatch) collect() {
 	b.rows = b.rows[:0]
 	for _, t := range b.tasks {
 		call := t.Body.(*inboundCall)
-		if t.Later || call.many {
+		if t.Later || call.many || call.asks {
 			continue
 		}
 		for _, x := range call.all {
@@ -333,10 +415,12 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 
 // bound leaves out calls that stop too many messages, and removes their marks.
 func (b *inboundBatch) bound(ctx context.Context) error {
-	var out []*inbound
 	sum := 0
 	for _, t := range b.tasks {
 		call, n := t.Body.(*inboundCall), 0
+		if call.asks || t.Later {
+			continue
+		}
 		for _, x := range call.all {
 			n += len(x.refs)
 		}
@@ -345,23 +429,8 @@ func (b *inboundBatch) bound(ctx context.Context) error {
 			continue
 		}
 		t.Later, call.many = n <= engine.Chunk, n > engine.Chunk
-		for _, x := range call.all {
-			if x.fresh && x.Mark != "" {
-				out = append(out, x)
-			}
-		}
 	}
-	b.collect()
-	if len(out) == 0 {
-		return nil
-	}
-	if _, err := b.a.Exec(ctx, `delete from inbound_seen where (client_id, mark) in (select u.c, u.m from $u(c bigint, m text))`, engine.Columns{
-		engine.Column(out, func(x **inbound) int64 { return int64((*x).Client) }),
-		engine.Column(out, func(x **inbound) string { return (*x).Mark }),
-	}); err != nil {
-		return fmt.Errorf("leave messages for later: %w", err)
-	}
-	return nil
+	return b.leaveOut(ctx)
 }
 
 // openWindows allows free text to the people who wrote.
@@ -501,54 +570,6 @@ func (b *inboundBatch) converse(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) OpenWindows(ctx context.Context, now time.Time, m puntuale.TakenMessage) error {
-	x := &inbound{TakenMessage: m, at: m.At}
-	if x.at.After(now) {
-		x.at = now
-	}
-	return s.TenantWriter(int64(m.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
-		return openWindows(ctx, a, []*inbound{x})
-	}).Of(int64(m.Client)), false)
-}
-
-// window is the window of a person who wrote, at one session.
-type window struct {
-	client, session int64
-	phone           string
-	until           int64
-}
-
-// openWindows allows free text to the people who wrote, under each of their names.
-func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
-	until := map[window]int64{}
-	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {
-		k := window{client: int64(n.Client), session: int64(n.Session), phone: n.name}
-		until[k] = max(until[k], engine.Micros(n.at.Add(puntuale.ServiceWindow)))
-	}
-	if len(until) == 0 {
-		return nil
-	}
-	var all []window
-	for k, at := range until {
-		k.until = at
-		all = append(all, k)
-	}
-	slices.SortFunc(all, func(x, y window) int {
-		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone), cmp.Compare(x.session, y.session))
-	})
-	if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until)
- select u.c, u.s, u.p, u.w from $u(c bigint, s bigint, p text, w bigint) where true
- on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`, engine.Columns{
-		engine.Column(all, func(k *window) int64 { return k.client }),
-		engine.Column(all, func(k *window) int64 { return k.session }),
-		engine.Column(all, func(k *window) string { return k.phone }),
-		engine.Column(all, func(k *window) int64 { return k.until }),
-	}); err != nil {
-		return fmt.Errorf("open windows: %w", err)
-	}
-	return nil
-}
-
 func (s *Store) Seen(ctx context.Context, client puntuale.ClientID, mark string) (bool, error) {
 	var n int
 	seen, err := engine.QueryOne(ctx, s.CallReads, `select 1 from inbound_seen where client_id = $1 and mark = $2`, []any{client, mark}, &n)
@@ -556,18 +577,4 @@ func (s *Store) Seen(ctx context.Context, client puntuale.ClientID, mark string)
 		return false, engine.PublicError(fmt.Errorf("look whether the network told it before: %w", err))
 	}
 	return seen, nil
-}
-
-func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
-	var until time.Time
-	_, err := engine.QueryOne(ctx, s.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
-		[]any{client, phone, session}, engine.ScanTime(&until))
-	if err != nil {
-		return time.Time{}, engine.PublicError(fmt.Errorf("read a window: %w", err))
-	}
-	return until, nil
-}
-
-func (t tenant) WindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
-	return t.s.WindowUntil(ctx, t.id, session, phone)
 }

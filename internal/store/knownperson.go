@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -126,4 +127,66 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	}
 	s.lastContact.Store(&last)
 	return nil
+}
+
+func (s *Store) OpenWindows(ctx context.Context, now time.Time, m puntuale.TakenMessage) error {
+	x := &inbound{TakenMessage: m, at: m.At}
+	if x.at.After(now) {
+		x.at = now
+	}
+	return s.TenantWriter(int64(m.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+		return openWindows(ctx, a, []*inbound{x})
+	}).Of(int64(m.Client)), false)
+}
+
+// window is what a session knows of somebody who wrote.
+type window struct {
+	client, session int64
+	phone           string
+	until           int64
+}
+
+// openWindows lets free text reach those who wrote, under each name.
+func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
+	until := map[window]int64{}
+	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {
+		k := window{client: int64(n.Client), session: int64(n.Session), phone: n.name}
+		until[k] = max(until[k], engine.Micros(n.at.Add(puntuale.ServiceWindow)))
+	}
+	if len(until) == 0 {
+		return nil
+	}
+	var all []window
+	for k, at := range until {
+		k.until = at
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(x, y window) int {
+		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone), cmp.Compare(x.session, y.session))
+	})
+	if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until)
+ select u.c, u.s, u.p, u.w from $u(c bigint, s bigint, p text, w bigint) where true
+ on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`, engine.Columns{
+		engine.Column(all, func(k *window) int64 { return k.client }),
+		engine.Column(all, func(k *window) int64 { return k.session }),
+		engine.Column(all, func(k *window) string { return k.phone }),
+		engine.Column(all, func(k *window) int64 { return k.until }),
+	}); err != nil {
+		return fmt.Errorf("open windows: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
+	var until time.Time
+	_, err := engine.QueryOne(ctx, s.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
+		[]any{client, phone, session}, engine.ScanTime(&until))
+	if err != nil {
+		return time.Time{}, engine.PublicError(fmt.Errorf("read a window: %w", err))
+	}
+	return until, nil
+}
+
+func (t tenant) WindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
+	return t.s.WindowUntil(ctx, t.id, session, phone)
 }

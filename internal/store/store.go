@@ -34,7 +34,6 @@ type Store struct {
 	lastAlias   atomic.Pointer[aliasKey]   // the alias that Maintain looked at last; nil: from the beginning
 
 	kinds   kinds
-	collect collectTimer
 	closing sync.Once
 }
 

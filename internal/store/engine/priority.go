@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"puntuale"
 )
@@ -98,6 +99,7 @@ type writerRound struct {
 	alone   bool // one unit
 	units   []*taskGroup
 	joining map[*Kind]*taskGroup
+	unripe  []*Kind // their tasks wait for more
 	tasks   int
 }
 
@@ -135,7 +137,7 @@ func (r *writerRound) add(t *Task, u *taskGroup) {
 // fill takes the tasks of a class, while the round has room for them.
 func (r *writerRound) fill(tasks []*Task, of Class) {
 	for _, t := range tasks {
-		if t.Kind.Class != of {
+		if t.Kind.Class != of || slices.Contains(r.unripe, t.Kind) {
 			continue
 		}
 		u := r.join(t)
@@ -148,12 +150,38 @@ func (r *writerRound) fill(tasks []*Task, of Class) {
 	}
 }
 
+// unripe returns the kinds of waiting tasks that gather, and when the first of them is ripe. w.mu is held.
+func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
+	if w.closing {
+		return nil, 0
+	}
+	var now time.Time
+	for _, t := range w.queue {
+		if t.Kind.Gather == 0 || slices.Contains(kinds, t.Kind) {
+			continue
+		}
+		if now.IsZero() {
+			now = w.DB.LocalClock.Now()
+		}
+		age := now.Sub(w.took[t.Kind])
+		if age < 0 || age >= t.Kind.Gather { // or the clock was set
+			continue
+		}
+		if left := t.Kind.Gather - age; rest == 0 || left < rest {
+			rest = left
+		}
+		kinds = append(kinds, t.Kind)
+	}
+	return kinds, rest
+}
+
 // next takes the tasks of the next transaction out of the queue; from then on, their callers wait for the result. Classes that wait are
-// served one after the other.
-func (w *Writer) next() (units []*taskGroup, closing bool) {
+// served one after the other. If it takes none although some wait, it returns when the first of them will be ripe.
+func (w *Writer) next() (units []*taskGroup, rest time.Duration, closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := writerRound{joining: map[*Kind]*taskGroup{}}
+	r.unripe, rest = w.unripe()
 	tasks := w.fairOrder()
 	for i := range classes {
 		round := (w.last + 1 + i) % classes
@@ -163,15 +191,20 @@ func (w *Writer) next() (units []*taskGroup, closing bool) {
 			break
 		}
 	}
+	for _, u := range r.units {
+		if u.kind.Gather > 0 {
+			w.took[u.kind] = w.DB.LocalClock.Now()
+		}
+	}
 	w.queue = slices.DeleteFunc(w.queue, func(t *Task) bool { return t.taken || t.state.Load() == taskDropped })
 	if len(w.queue) == 0 {
 		w.served = nil
-		return r.units, w.closing
+		return r.units, rest, w.closing
 	}
 	for _, u := range r.units {
 		for _, t := range u.tasks {
 			w.serve(t)
 		}
 	}
-	return r.units, w.closing
+	return r.units, rest, w.closing
 }

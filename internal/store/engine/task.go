@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // Kind is a kind of task. Waiting tasks of a joining kind are done together by one set of statements.
@@ -14,7 +15,11 @@ type Kind struct {
 
 	Background bool // no caller waits for its tasks
 
-	// Prepare runs before the transaction begins. It may be nil.
+	// Gather is how long a task may wait for others of its kind, counted from when the writer last took some. So a task that comes alone
+	// does not wait.
+	Gather time.Duration
+
+	// prepare runs before the transaction begins; nil: nothing to prepare.
 	Prepare func(ctx context.Context, w *Writer, tasks []*Task) error
 
 	// Run does the tasks' work inside a transaction. It may run several times for the same tasks (after a deadlock, or to find the one that

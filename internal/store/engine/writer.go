@@ -11,8 +11,8 @@ import (
 	"puntuale"
 )
 
-// Writer commits the tasks of many callers together. While one transaction is being written to disk, new tasks queue. They share the next
-// transaction. No task is delayed on purpose. A writer has one goroutine. Tasks that touch the same client go to the same writer, so that
+// Writer commits what callers want, many at once. While one transaction is being written to disk, new tasks queue. They share the next
+// transaction. No task is delayed on purpose, except where its kind gathers. A writer has one goroutine. Tasks that touch the same client go to the same writer, so that
 // writers of one node do not wait for each other.
 type Writer struct {
 	DB   *DB
@@ -21,10 +21,11 @@ type Writer struct {
 
 	mu      sync.Mutex
 	queue   []*Task
-	served  map[ownerTasks]int // when each owner was last served, as a count; nil while no task waits
-	round   int                // the count
-	last    Class              // of the last round's tasks
-	wake    chan struct{}      // holds a value after the queue or closing changed
+	served  map[ownerTasks]int  // when each owner was last served, as a count; nil while no task waits
+	round   int                 // the count
+	last    Class               // of the last round's tasks
+	took    map[*Kind]time.Time // when tasks of kinds that gather were last taken
+	wake    chan struct{}       // holds a value after the queue or closing changed
 	closing bool
 	done    chan struct{}
 }
@@ -36,7 +37,7 @@ const (
 )
 
 func (s *DB) startWriter(l Conn) *Writer {
-	w := &Writer{DB: s, Conn: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w := &Writer{DB: s, Conn: l, took: map[*Kind]time.Time{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	s.writers.all = append(s.writers.all, w)
 	go w.loop()
 	return w
@@ -90,7 +91,10 @@ func (w *Writer) submit(t *Task, urgent bool) error {
 	case len(w.queue) >= queueBound && t.priority == PriorityCall:
 		return puntuale.Overloaded(0)
 	default:
-		w.queue = append(w.queue, t)
+		known := t.Kind.Gather > 0 && slices.ContainsFunc(w.queue, func(o *Task) bool { return o.Kind == t.Kind })
+		if w.queue = append(w.queue, t); known {
+			return nil // the loop waits until these are ripe
+		}
 	}
 	w.signal()
 	return nil
@@ -129,13 +133,20 @@ func (w *Writer) loop() {
 	defer close(w.done)
 	defer w.Conn.drop()
 	for {
-		all, closing := w.next()
+		all, rest, closing := w.next()
 		switch {
 		case len(all) > 0:
 			w.commit(all)
 			w.DB.checkpoints.committed(&w.Conn)
 		case closing:
 			return
+		case rest > 0:
+			ripe, stop := w.DB.LocalClock.After(rest)
+			select {
+			case <-ripe:
+			case <-w.wake:
+			}
+			stop()
 		default:
 			<-w.wake
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -263,6 +264,96 @@ func (c *Client) mustTake(now time.Time, all ...puntuale.TakenMessage) {
 	c.w.t.Helper()
 	if _, err := c.w.KeepInbound(context.Background(), now, all); err != nil {
 		c.w.t.Fatalf("keep a reply: %v", err)
+	}
+}
+
+// Without names, the store finds the names and the settings itself. What may change consent is not taken, until somebody has
+// seen to it.
+func testInboundLooks(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	const person, number, written = "US.123456789", "+5511987654321", "+551187654321"
+	if err := w.KeepAliases(ctx, []puntuale.Alias{{Client: c.ID, Session: c.Session, Name: written, Phone: number}, {Client: c.ID, Session: c.Session, Name: person, Phone: written}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.UpdateSettings(ctx, puntuale.SettingsPatch{KeepReplies: new(puntuale.KeepAllReplies), OptOutWords: &[]string{"ora"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.UpdateSettings(ctx, puntuale.SettingsPatch{KeepReplies: new(puntuale.KeepNoReplies)}); err != nil {
+		t.Fatal(err)
+	}
+	message := func(c *Client, mark string) puntuale.TakenMessage {
+		m := puntuale.TakenMessage{InboundMessage: puntuale.InboundMessage{Client: c.ID, Session: c.Session, Phone: person, At: Begin, ID: mark, Kind: puntuale.ReplyText, Text: "Ciao"}, Mark: mark}
+		m.Asks = func(set puntuale.ClientSettings) bool {
+			return mark == "asks" && slices.Equal(set.OptOutWords, []string{"ora"})
+		}
+		return m
+	}
+	for range 2 {
+		c.mustTake(Begin, message(c, "a"))
+		other.mustTake(Begin, message(other, "a"), message(other, "asks"))
+		if _, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{message(c, "b"), message(c, "asks")}); !errors.Is(err, puntuale.ErrConsentFirst) {
+			t.Errorf("a message that may change consent: %v", err)
+		}
+		if seen, err := w.Seen(ctx, c.ID, "asks"); err != nil || seen {
+			t.Errorf("it is taken: %v, %v", seen, err)
+		}
+	}
+	if all := c.mustReplies(puntuale.ReplyFilter{}); len(all) != 1 || all[0].Phone != written || all[0].NetworkID != "a" {
+		t.Errorf("kept: %+v", all)
+	}
+	if all := other.mustReplies(puntuale.ReplyFilter{}); len(all) != 0 {
+		t.Errorf("kept for one who keeps nothing: %+v", all)
+	}
+	for _, name := range []string{person, number, written} {
+		if c.window(c.Session, name).IsZero() {
+			t.Errorf("%s may not be answered", name)
+		}
+	}
+	if !other.window(other.Session, number).IsZero() {
+		t.Error("an alias of one client is another's, too")
+	}
+	var twins sync.WaitGroup
+	for range 20 { // told many times at once: nobody hears that it is taken
+		twins.Go(func() {
+			if _, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{message(c, "asks")}); !errors.Is(err, puntuale.ErrConsentFirst) {
+				t.Errorf("one of many that may change consent: %v", err)
+			}
+		})
+	}
+	twins.Wait()
+	seen := message(c, "asks")
+	seen.Names, seen.Keep, seen.Asks = []string{person}, puntuale.KeepAllReplies, nil
+	c.mustTake(Begin, seen)
+	c.mustTake(Begin, message(c, "asks"), message(c, "b")) // was taken, so nobody asks
+	if all := c.mustReplies(puntuale.ReplyFilter{}); len(all) != 3 {
+		t.Errorf("afterwards: %+v", all)
+	}
+}
+
+// Messages that come one after the other within a short time share a transaction. The first one does not wait.
+func testInboundGathers(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull)
+	const n, every = 100, time.Millisecond
+	before := w.DB.Meter.Inbound.Load()
+	begun := time.Now()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			if _, err := w.KeepInbound(context.Background(), Begin, []puntuale.TakenMessage{{Mark: "m" + strconv.Itoa(i), InboundMessage: puntuale.InboundMessage{
+				Client: c.ID, Session: c.Session, Phone: phone, At: Begin, Kind: puntuale.ReplyText, Text: "Ciao"}}}); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(every)
+	}
+	all.Wait()
+	// At most one for each ten milliseconds, and the first one.
+	if took, most := time.Since(begun), int64(time.Since(begun)/(10*time.Millisecond))+2; w.DB.Meter.Inbound.Load()-before > most {
+		t.Errorf("%d transactions within %v", w.DB.Meter.Inbound.Load()-before, took)
+	}
+	if seen := w.Int("select count(*) from inbound_seen where client_id = $1", c.ID); seen != n {
+		t.Errorf("%d of %d are taken", seen, n)
 	}
 }
 

@@ -40,7 +40,13 @@ type Database struct {
 // Meter counts the events that tests ask about.
 type Meter struct {
 	puntuale.NoMeter
-	Deadlocks, Refusals, SetAside atomic.Int64
+	Deadlocks, Refusals, SetAside, Inbound atomic.Int64
+}
+
+func (m *Meter) Batch(operation string, _ int, _ time.Duration) {
+	if operation == "inbound" {
+		m.Inbound.Add(1)
+	}
 }
 
 func (m *Meter) Deadlock()         { m.Deadlocks.Add(1) }
