@@ -42,6 +42,9 @@ type Tenant interface {
 	ReplyStore
 	ConsentStore
 	SettingStore
+	WebhookStore
+	DeliveryStore
+	EventStore
 }
 
 // RunStore starts and stops runs.
@@ -214,7 +217,9 @@ type PartnerTenant interface {
 	AuditStore
 	BrandStore
 	OverviewStore
-	IdempotencyStore // separate from the clients' records
+	IdempotencyStore // apart from those of clients
+	WebhookStore     // of the partner's own, for all its clients
+	DeliveryStore
 }
 
 // ClientStore keeps a partner's clients.

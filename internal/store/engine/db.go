@@ -90,8 +90,9 @@ type writers struct {
 	RecordWriter  *Writer
 	LedgerWriter  *Writer // for the sandbox
 	FleetWriter   *Writer
-	FeedWriter    *Writer // for campaigns
-	ArchiveWriter *Writer // for the archiver
+	FeedWriter    *Writer // of campaigns
+	EventWriter   *Writer // of events and deliveries
+	ArchiveWriter *Writer // the archiver's
 }
 
 // failure is the error after which the store cannot work any more.
