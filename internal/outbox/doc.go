@@ -3,11 +3,11 @@
 //	facts ─▶ numberer: gives events their numbers, makes deliveries            (numberer.go)
 //	                │ wakes
 //	                ▼
-//	due rows ─▶ Sender: one goroutine owns all queues in memory                (sender.go)
+//	due rows ─▶ Sender: one goroutine owns all queues in memory                (scheduler.go)
 //	                │ fair queue, bounds                                       (receiver.go)
 //	                ▼
 //	            Caller: one attempt, signed, through the safe dialer           (caller.go)
-//	                │ result, next attempt                                     (schedule.go)
+//	                │ result, next attempt                                     (retry.go)
 //	                ▼
 //	            recorder: writes results in batches                            (recorder.go)
 //

@@ -133,7 +133,7 @@ func (q *fairQueue) cut(size int) (rest []puntuale.DueDelivery) {
 type account struct {
 	receivers []*receiver
 	next      int
-	active    bool // it is in the loop's list
+	active    bool // it is in the scheduler's list
 }
 
 // pick returns the next of the account's receivers that may get an attempt; nil: none may. empty: none has a delivery.

@@ -54,8 +54,8 @@ type Sender struct {
 
 	wake     chan struct{} // facts were written
 	numbered chan struct{} // deliveries were made
-	ended    chan ended
-	found    chan found
+	ended    chan endedAttempt
+	found    chan reading
 
 	mu      sync.Mutex
 	stop    func(context.Context) error // nil: not started
@@ -76,7 +76,7 @@ func New(cfg Config) *Sender {
 	if cfg.Random == nil {
 		cfg.Random = rand.Float64
 	}
-	s := &Sender{cfg: cfg, wake: make(chan struct{}, 1), numbered: make(chan struct{}, 1), ended: make(chan ended, mostAtOnce), found: make(chan found, 1)}
+	s := &Sender{cfg: cfg, wake: make(chan struct{}, 1), numbered: make(chan struct{}, 1), ended: make(chan endedAttempt, mostAtOnce), found: make(chan reading, 1)}
 	s.health = newHealth(&s.cfg)
 	return s
 }
@@ -108,7 +108,7 @@ func (s *Sender) Start() {
 	parts.Go(func() { recorder.run(records) })
 	parts.Go(func() { s.number(running) })
 	parts.Go(func() {
-		newLoop(s, recorder, attempts).run(running)
+		newScheduler(s, recorder, attempts).run(running)
 		recorder.close()
 		for range recorder.done { // until the last is on disk
 		}
@@ -168,8 +168,8 @@ type deliveryKey struct {
 
 func keyOf(d *puntuale.Delivery) deliveryKey { return deliveryKey{d.Webhook, d.Client, d.Seq} }
 
-// ended is an attempt that came to its end.
-type ended struct {
+// endedAttempt is an attempt that came to its end.
+type endedAttempt struct {
 	delivery puntuale.Delivery
 	begun    time.Time
 	answer   answer
@@ -179,5 +179,5 @@ type ended struct {
 // attempt makes one attempt in a goroutine of its own.
 func (s *Sender) attempt(ctx context.Context, t puntuale.WebhookTarget, d puntuale.DueDelivery, begun time.Time) {
 	a := s.cfg.Caller.attempt(ctx, &t, &d.Event)
-	s.ended <- ended{delivery: d.Delivery, begun: begun, answer: a, cut: a.status == 0 && ctx.Err() != nil}
+	s.ended <- endedAttempt{delivery: d.Delivery, begun: begun, answer: a, cut: a.status == 0 && ctx.Err() != nil}
 }

@@ -11,8 +11,8 @@ import (
 	"puntuale"
 )
 
-// loop is the sender's memory. One goroutine owns all of it.
-type loop struct {
+// scheduler is the sender's memory. One goroutine owns all of it.
+type scheduler struct {
 	sender   *Sender
 	recorder *recorder
 	attempts context.Context // of attempts
@@ -38,15 +38,15 @@ type loop struct {
 	pending  bool // a look at all must come
 }
 
-func newLoop(s *Sender, r *recorder, attempts context.Context) *loop {
-	return &loop{
+func newScheduler(s *Sender, r *recorder, attempts context.Context) *scheduler {
+	return &scheduler{
 		sender: s, recorder: r, attempts: attempts, held: map[deliveryKey]struct{}{},
 		receivers: map[puntuale.WebhookID]*receiver{}, stale: map[*receiver]struct{}{}, busy: map[*receiver]struct{}{},
 	}
 }
 
 // run sends until ctx ends, and waits for the attempts in flight then.
-func (l *loop) run(ctx context.Context) {
+func (l *scheduler) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := l.sender.cfg.Clock.Now()
 		l.look(now)
@@ -85,7 +85,7 @@ func (l *loop) run(ctx context.Context) {
 }
 
 // drain takes what else came meanwhile, before the next look at everything.
-func (l *loop) drain() {
+func (l *scheduler) drain() {
 	for range mostAtOnce {
 		select {
 		case e := <-l.sender.ended:
@@ -100,7 +100,7 @@ func (l *loop) drain() {
 
 // look lets the next reads look at receivers: at all when new deliveries were made, else at some by turns. Of many receivers it looks
 // less often, so that it costs the same.
-func (l *loop) look(now time.Time) {
+func (l *scheduler) look(now time.Time) {
 	since := now.Sub(l.looked)
 	switch {
 	case l.pending && now.Sub(l.atAll) >= time.Duration(len(l.receivers))*perLook:
@@ -126,7 +126,7 @@ func (l *loop) look(now time.Time) {
 }
 
 // begin starts the attempts that may begin now, one for each account in turn.
-func (l *loop) begin(now time.Time) {
+func (l *scheduler) begin(now time.Time) {
 	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unkept >= mostUnkept {
 		return
 	}
@@ -176,7 +176,7 @@ func (l *loop) begin(now time.Time) {
 }
 
 // end takes what came of an attempt. Its delivery stays in memory until the result is on disk.
-func (l *loop) end(e *ended) {
+func (l *scheduler) end(e *endedAttempt) {
 	cfg := &l.sender.cfg
 	l.inFlight--
 	now, d, a := cfg.Clock.Now(), &e.delivery, &e.answer
@@ -213,7 +213,7 @@ func word(r *puntuale.DeliveryResult) string {
 }
 
 // cut forgets deliveries that a receiver does not get soon. They stay due in the store.
-func (l *loop) cut(r *receiver, now time.Time) {
+func (l *scheduler) cut(r *receiver, now time.Time) {
 	size := r.capacity(now)
 	if r.queue.size <= size {
 		return
@@ -225,7 +225,7 @@ func (l *loop) cut(r *receiver, now time.Time) {
 	l.stale[r] = struct{}{}
 }
 
-func (l *loop) recorded(batch []puntuale.DeliveryResult) {
+func (l *scheduler) recorded(batch []puntuale.DeliveryResult) {
 	l.unkept -= len(batch)
 	for i := range batch {
 		l.release(deliveryKey{batch[i].Webhook, batch[i].Client, batch[i].Seq})
@@ -233,7 +233,7 @@ func (l *loop) recorded(batch []puntuale.DeliveryResult) {
 }
 
 // release lets a later read take a delivery again. A read that is under way may have seen it before its result was on disk.
-func (l *loop) release(k deliveryKey) {
+func (l *scheduler) release(k deliveryKey) {
 	if l.reading {
 		l.released = append(l.released, k)
 		return
@@ -241,8 +241,8 @@ func (l *loop) release(k deliveryKey) {
 	delete(l.held, k)
 }
 
-// found is what the store told.
-type found struct {
+// reading is what the store told.
+type reading struct {
 	at       time.Time // when it was asked
 	owned    []puntuale.WebhookTarget
 	asked    bool // what this node owns
@@ -254,7 +254,7 @@ type found struct {
 }
 
 // read asks the store what this node owns, or what is due, or both, in a goroutine of its own. One such call is under way at most.
-func (l *loop) read(ctx context.Context, now time.Time) {
+func (l *scheduler) read(ctx context.Context, now time.Time) {
 	if l.reading {
 		return
 	}
@@ -272,7 +272,7 @@ func (l *loop) read(ctx context.Context, now time.Time) {
 
 // wanted returns receivers that need more deliveries, and how many each may get. Slow and other receivers are read by turns: each
 // receiver of one read may get as many.
-func (l *loop) wanted(now time.Time) (webhooks []puntuale.WebhookID, limit int) {
+func (l *scheduler) wanted(now time.Time) (webhooks []puntuale.WebhookID, limit int) {
 	if l.ownedAt.IsZero() {
 		return nil, 0
 	}
@@ -296,7 +296,7 @@ func (l *loop) wanted(now time.Time) (webhooks []puntuale.WebhookID, limit int) 
 	return webhooks, max(1, min(limit, (mostQueued-l.queued)/len(webhooks)))
 }
 
-func (l *loop) needing(now time.Time, slow bool) (webhooks []puntuale.WebhookID) {
+func (l *scheduler) needing(now time.Time, slow bool) (webhooks []puntuale.WebhookID) {
 	for r := range l.stale {
 		capacity := r.capacity(now)
 		switch {
@@ -312,12 +312,12 @@ func (l *loop) needing(now time.Time, slow bool) (webhooks []puntuale.WebhookID)
 	return webhooks
 }
 
-// ask calls the store. It runs beside the loop, which leaves held alone meanwhile.
-func (l *loop) ask(ctx context.Context, now time.Time, own bool, webhooks []puntuale.WebhookID, limit int) found {
+// ask calls the store. It runs beside the scheduler, which leaves held alone meanwhile.
+func (l *scheduler) ask(ctx context.Context, now time.Time, own bool, webhooks []puntuale.WebhookID, limit int) reading {
 	s := l.sender
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	f := found{at: now, asked: own, webhooks: webhooks, limit: limit}
+	f := reading{at: now, asked: own, webhooks: webhooks, limit: limit}
 	if own {
 		if node := s.cfg.Node(); node == 0 {
 			f.ownError = puntuale.ErrFenced
@@ -335,7 +335,7 @@ func (l *loop) ask(ctx context.Context, now time.Time, own bool, webhooks []punt
 }
 
 // take takes what the store told.
-func (l *loop) take(f *found) {
+func (l *scheduler) take(f *reading) {
 	l.reading = false
 	if f.asked {
 		l.takeOwned(f)
@@ -349,7 +349,7 @@ func (l *loop) take(f *found) {
 	l.released = l.released[:0]
 }
 
-func (l *loop) takeOwned(f *found) {
+func (l *scheduler) takeOwned(f *reading) {
 	switch {
 	case errors.Is(f.ownError, puntuale.ErrFenced): // another node may own them now
 		l.ownedAt = time.Time{}
@@ -367,7 +367,7 @@ func (l *loop) takeOwned(f *found) {
 }
 
 // listed makes the receivers those of a list.
-func (l *loop) listed(all []puntuale.WebhookTarget) {
+func (l *scheduler) listed(all []puntuale.WebhookTarget) {
 	changed := false
 	for _, r := range l.receivers {
 		r.listed = false
@@ -401,7 +401,7 @@ func (l *loop) listed(all []puntuale.WebhookTarget) {
 }
 
 // arrange gives each client, and each webhook of a partner, an account.
-func (l *loop) arrange() {
+func (l *scheduler) arrange() {
 	byClient := map[puntuale.ClientID]*account{}
 	for _, r := range slices.SortedFunc(maps.Values(l.receivers), func(a, b *receiver) int { return cmp.Compare(a.target.ID, b.target.ID) }) {
 		of := byClient[r.target.Client]
@@ -420,14 +420,14 @@ func (l *loop) arrange() {
 	}
 }
 
-func (l *loop) activate(a *account) {
+func (l *scheduler) activate(a *account) {
 	if !a.active {
 		a.active = true
 		l.active = append(l.active, a)
 	}
 }
 
-func (l *loop) takeDue(f *found) {
+func (l *scheduler) takeDue(f *reading) {
 	if errors.Is(f.err, context.Canceled) {
 		return
 	}
