@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	poll        = 200 * time.Millisecond // between looks for facts and due deliveries, if nothing wakes
+	numberPoll  = 100 * time.Millisecond // between looks for facts, if nothing wakes
 	numberAgain = time.Second            // after a failure
 	callWithin  = 15 * time.Second       // for one call of the store
 )
@@ -25,7 +25,7 @@ func (s *Sender) number(ctx context.Context) {
 			signal(s.numbered)
 			continue
 		}
-		wait := poll
+		wait := numberPoll
 		if err != nil {
 			wait = numberAgain
 		}

@@ -22,6 +22,7 @@ type recorder struct {
 	waiting []puntuale.DeliveryResult
 	more    chan struct{} // holds one; says that something waits
 	closed  bool          // no more comes
+	failing bool          // the store did not take the last batch
 }
 
 func newRecorder(s *Sender) *recorder {
@@ -41,6 +42,13 @@ func (r *recorder) close() {
 	r.closed = true
 	r.mu.Unlock()
 	signal(r.more)
+}
+
+// fails reports whether the store takes no results at present.
+func (r *recorder) fails() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failing
 }
 
 func (r *recorder) take() (batch []puntuale.DeliveryResult, over bool) {
@@ -88,6 +96,9 @@ func (r *recorder) write(ctx context.Context, batch []puntuale.DeliveryResult) b
 		err := s.cfg.Store.EndAttempts(call, s.cfg.Clock.Now(), batch)
 		cancel()
 		s.health.note("record", err)
+		r.mu.Lock()
+		r.failing = err != nil
+		r.mu.Unlock()
 		if err == nil {
 			return true
 		}

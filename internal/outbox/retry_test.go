@@ -39,7 +39,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
+func TestAskedWaits(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]time.Duration{
 		"": 0, "7": 7 * time.Second, " 120 ": 2 * time.Minute, "0": 0, "-3": 0, "soon": 0, "1.5": 0, "99999999999999999999": 0, "18446744073709551615": 24 * time.Hour,

@@ -52,7 +52,7 @@ func (l *scheduler) run(ctx context.Context) {
 		l.look(now)
 		l.begin(now)
 		l.read(ctx, now)
-		fired, stop := l.sender.cfg.Clock.After(poll - now.Sub(l.looked))
+		fired, stop := l.sender.cfg.Clock.After(lookPoll - now.Sub(l.looked))
 		select {
 		case <-ctx.Done():
 		case <-fired:
@@ -108,7 +108,7 @@ func (l *scheduler) look(now time.Time) {
 		for _, r := range l.receivers {
 			l.stale[r] = struct{}{}
 		}
-	case since >= poll || since < 0:
+	case since >= lookPoll || since < 0:
 		if len(l.rotation) == 0 {
 			l.rotation = slices.Collect(maps.Values(l.receivers))
 		}
@@ -127,8 +127,8 @@ func (l *scheduler) look(now time.Time) {
 
 // begin starts the attempts that may begin now, one for each account in turn.
 func (l *scheduler) begin(now time.Time) {
-	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unkept >= mostUnkept {
-		return
+	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unkept >= mostUnkept || l.recorder.fails() {
+		return // what is sent and not recorded comes twice
 	}
 	var quick, slow int
 	for r := range l.busy {
