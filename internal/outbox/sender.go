@@ -36,12 +36,13 @@ const (
 	mostAtOnce   = 768  // attempts in all: those to receivers that answered before, and hang now, are over a pool
 	perFree      = 16   // a receiver gets at most one of so many free places, and at least one
 	mostQueued   = 8192 // deliveries in memory
-	mostUnkept   = 2048 // results that are not on disk yet: the store is slow
+	mostUnkept   = 1024 // results that are not on disk yet: the store is slow
 	mostRead     = 256  // webhooks in one read
 	mostLook     = 512  // receivers at which one look by the clock looks
 	perLook      = 200 * time.Microsecond
 	ownEvery     = time.Second
-	ownSoon      = poll
+	lookPoll     = 200 * time.Millisecond // between looks for due deliveries, if nothing wakes
+	ownSoon      = lookPoll
 	ownedFor     = 3 * time.Second // after the store said so; then no attempt begins
 	stopLongest  = 5 * time.Second // for attempts in flight
 	recordWithin = 2 * time.Second // for the last results

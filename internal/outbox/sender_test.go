@@ -376,6 +376,7 @@ func TestTakeover(t *testing.T) {
 			if half.Add(1) == events/2 {
 				dying.dead.Store(true)
 			}
+			<-time.After(20 * time.Millisecond)
 			rw.WriteHeader(http.StatusOK)
 		})
 		w.webhook(c, l.URL)
@@ -401,7 +402,7 @@ func TestTakeover(t *testing.T) {
 		}
 		t.Logf("%d of %d came twice", twice, len(got))
 		l.exactly(c.ID, events, 2)
-		if twice > 4*puntuale.WebhookAtOnce { // in flight, or in the batch that was not recorded
+		if twice > 100 && !raced { // in flight, or in the batches that were not recorded
 			t.Errorf("%d came twice", twice)
 		}
 	})
