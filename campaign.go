@@ -42,8 +42,9 @@ type Campaign struct {
 // CampaignDraft is what a person decides about a campaign. The JSON form is what stores keep.
 type CampaignDraft struct {
 	Purpose   string            `json:"purpose,omitempty"`
-	Step      *Step             `json:"step,omitempty"`   // of one message, with placeholders or the name of a template; nil: the sequence
-	Fields    map[string]string `json:"fields,omitempty"` // the same for every recipient; a recipient's own go first
+	Reference string            `json:"reference,omitempty"` // the caller's own name of the campaign, which its runs have
+	Step      *Step             `json:"step,omitempty"`      // of one message, with placeholders or the name of a template; nil: the sequence
+	Fields    map[string]string `json:"fields,omitempty"`    // the same for every recipient; a recipient's own go first
 	PerMinute int               `json:"per_minute,omitempty"`
 	Window    *Window           `json:"window,omitempty"`
 	StartAt   time.Time         `json:"start_at,omitzero"`

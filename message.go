@@ -225,13 +225,14 @@ type MessageOutcome struct {
 
 // MessageFilter narrows a list of messages; zero values do not narrow.
 type MessageFilter struct {
-	State    *State
-	Sequence SequenceID
-	Campaign CampaignID
-	Phone    string
-	Origin   Origin
-	From, To time.Time // of the planned moment: from inclusive, to exclusive
-	Standing bool      // leaves out RESCHEDULED ones: another message stands in their place
+	State     *State
+	Sequence  SequenceID
+	Campaign  CampaignID
+	Phone     string
+	Reference string // of the caller
+	Origin    Origin
+	From, To  time.Time // of the planned moment: from inclusive, to exclusive
+	Standing  bool      // leaves out RESCHEDULED ones: another message stands in their place
 
 	// Text is words that the message's text and its recipient's name ([RecipientName]) hold together, in any order. Each may be a part of a
 	// longer word. Case and accents do not count. A page with a text looks through 10,000 messages at most; it may hold less than its

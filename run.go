@@ -8,17 +8,18 @@ import (
 // Run is one start of a sequence for one recipient: all its messages, scheduled in one transaction. Single and mass sends are runs of one
 // step without a sequence. The text is here and not with the messages, because message rows are written several times.
 type Run struct {
-	ID       RunID // given by the store
-	Client   ClientID
-	Sequence SequenceID // 0: none
-	Session  SessionID
-	Phone    string // "+…", or a group id as given
-	Origin   Origin
-	Campaign CampaignID // that fed it; 0: none
-	Name     string     // of a single or mass send; "" for a sequence
-	Zone     string     // IANA name the run was planned in
-	Received time.Time
-	Request  []byte // the call's body, byte for byte
+	ID        RunID // given by the store
+	Client    ClientID
+	Sequence  SequenceID // 0: none
+	Session   SessionID
+	Phone     string // "+…", or a group id as given
+	Origin    Origin
+	Campaign  CampaignID // that fed it; 0: none
+	Name      string     // of a single or mass send; "" for a sequence
+	Reference string     // the caller's own name of what the run is about; "": none. At most [MaxReference] characters
+	Zone      string     // IANA name the run was planned in
+	Received  time.Time
+	Request   []byte // the call's body, byte for byte
 
 	ClientName   string // frozen at start
 	SequenceName string
@@ -79,7 +80,7 @@ type StartRun struct {
 
 	Day         Date // the client's present day, whose cap counts
 	Now         time.Time
-	IfRunning   IfRunning
+	IfRunning   IfRunning    // with a reference in Run, only runs that have it count as running; for a campaign all do
 	Idempotency *Idempotency // nil: none; its Answer gets the [StartedRun], and returns its JSON form
 
 	// Revision is the client revision at which the start's data was read. 0: the data was read for this call.
@@ -97,6 +98,13 @@ type StartedRun struct {
 type StopResult struct {
 	IDs   []MessageID
 	Usage Usage
+}
+
+// CancelTarget names the messages of a cancellation, by one of its members.
+type CancelTarget struct {
+	Phones    []string // to these recipients
+	Reference string   // of runs with this reference of the caller
+	All       bool     // all of the client's
 }
 
 // CancelledMessage is one message that a cancellation reached.

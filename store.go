@@ -41,6 +41,9 @@ type Tenant interface {
 	ReplyStore
 	ConsentStore
 	SettingStore
+	WebhookStore
+	DeliveryStore
+	EventStore
 }
 
 // RunStore starts and stops.
@@ -59,12 +62,13 @@ type RunStore interface {
 	// the answer. It is CANCELLED if its attempt comes back for a retry. It is not repeated if the attempt's outcome is unknown; then only
 	// a delivery receipt or a refusal decides. Every other method that cancels does the same. Codes: not_found for a sequence that never
 	// was the client's, nothing counted; a deleted one can still be stopped.
-	Stop(ctx context.Context, sequence SequenceID, phone string, day Date, now time.Time) (StopResult, error)
+	// With a reference, it reaches only runs that have it.
+	Stop(ctx context.Context, sequence SequenceID, phone, reference string, day Date, now time.Time) (StopResult, error)
 
-	// CancelPending does the same for all messages to the phones, or for all of the client when all is true. It passes each cancelled chunk
+	// CancelPending does the same for all messages that the target names. It passes each cancelled chunk
 	// to took and does not keep it. Each chunk is sorted by id, and so are the first 50,000 messages. If took returns an error,
 	// CancelPending ends; cancelled messages stay cancelled.
-	CancelPending(ctx context.Context, phones []string, all bool, day Date, now time.Time, took func([]CancelledMessage) error) error
+	CancelPending(ctx context.Context, target CancelTarget, day Date, now time.Time, took func([]CancelledMessage) error) error
 }
 
 // MessageStore reads messages, and acts on those named by their ids.
@@ -213,6 +217,8 @@ type PartnerTenant interface {
 	BrandStore
 	OverviewStore
 	IdempotencyStore // apart from those of clients
+	WebhookStore     // of the partner's own, for all its clients
+	DeliveryStore
 }
 
 // ClientStore keeps a partner's clients.

@@ -71,7 +71,7 @@ var questions = []question{
 	}},
 	{name: "cancel by phone", changes: true, ask: func(ctx context.Context, t puntuale.Tenant, f *fixture, i int) error {
 		n := 0
-		err := t.CancelPending(ctx, []string{phoneOf(i, 12)}, false, f.today, time.Now(), func(done []puntuale.CancelledMessage) error {
+		err := t.CancelPending(ctx, puntuale.CancelTarget{Phones: []string{phoneOf(i, 12)}}, f.today, time.Now(), func(done []puntuale.CancelledMessage) error {
 			n += len(done)
 			return nil
 		})

@@ -154,7 +154,7 @@ func (p *Plan) Start(r *puntuale.Recipient, built plan.Plan, now time.Time) punt
 	c := &p.campaign
 	run := puntuale.Run{
 		Client: c.Client, Sequence: p.frozen.Sequence.ID, Session: c.Session, Phone: r.Phone, Origin: puntuale.OriginMassive, Campaign: c.ID,
-		Name: c.Name, Zone: p.zone.String(), Received: c.Started, Request: p.request(r),
+		Name: c.Name, Reference: c.Draft.Reference, Zone: p.zone.String(), Received: c.Started, Request: p.request(r),
 		ClientName: p.frozen.ClientName, SequenceName: p.frozen.Sequence.Name, Steps: make([]puntuale.FrozenStep, len(built.Messages)),
 	}
 	for i, m := range built.Messages {

@@ -30,6 +30,7 @@ type Campaign struct {
 type NewCampaign struct {
 	Name      string
 	Purpose   string
+	Reference string         // the caller's own name of the campaign; "": none
 	Sequence  string         // "" for one message
 	Step      *puntuale.Step // what one message says; only its content is looked at
 	Session   string         // "" for the sequence's, else the default one
@@ -155,7 +156,8 @@ func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients in
 	if r.Canary != nil && (*r.Canary < 0 || *r.Canary > puntuale.CampaignAhead) {
 		f.Add("body.canary", puntuale.FaultNotInRange, *r.Canary, "0", strconv.Itoa(puntuale.CampaignAhead))
 	}
-	made.Draft = puntuale.CampaignDraft{Purpose: r.Purpose, Fields: r.Fields, PerMinute: r.PerMinute, Window: r.Window, Canary: r.Canary, Zone: r.Timezone}
+	f.Text("body.reference", r.Reference, puntuale.MaxReference)
+	made.Draft = puntuale.CampaignDraft{Purpose: r.Purpose, Reference: r.Reference, Fields: r.Fields, PerMinute: r.PerMinute, Window: r.Window, Canary: r.Canary, Zone: r.Timezone}
 	zone, err := c.zoneOf(&f, "body.timezone", r.Timezone)
 	if err != nil {
 		return made, err

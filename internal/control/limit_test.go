@@ -406,7 +406,7 @@ var messageLimits = []limit{
 		return w.send(ctx, control.SingleCall{Body: []byte(long), Name: long, Timezone: "Factory", Session: nul, Key: nul, Template: nul})
 	}},
 	{"Stop", "invalid body.phone", func(ctx context.Context, w *limited) error {
-		_, err := w.client.Stop(ctx, w.sequence, long)
+		_, err := w.client.Stop(ctx, w.sequence, long, control.Reference{})
 		return err
 	}},
 	{"CancelPending", "invalid body.phones", func(ctx context.Context, w *limited) error {

@@ -41,15 +41,16 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 
 // MessageQuery narrows a list of messages; a field that is "" does not narrow.
 type MessageQuery struct {
-	State    string // one of the contract's words
-	Origin   string // SINGLE, SEQUENCE, MASSIVE, AUTOMATION
-	Sequence string // id
-	Campaign string // id
-	Phone    string
-	Period   request.Period // of the planned moment
-	Text     string         // words of the text and of the recipient's name; see [puntuale.MessageFilter]
-	Standing bool           // without those in whose place another message stands
-	Page     request.Page
+	State     string // one of the contract's words
+	Origin    string // SINGLE, SEQUENCE, MASSIVE, AUTOMATION
+	Sequence  string // id
+	Campaign  string // id
+	Phone     string
+	Reference string         // of the caller
+	Period    request.Period // of the planned moment
+	Text      string         // words of the text and of the recipient's name; see [puntuale.MessageFilter]
+	Standing  bool           // without those in whose place another message stands
+	Page      request.Page
 
 	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that the page comes at once. Searches for a text, or
 	// for a rare state, are always bounded.
@@ -111,6 +112,8 @@ func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilt
 	if q.Phone != "" {
 		filter.Phone = c.recipient(f, "query.phone", q.Phone)
 	}
+	f.Text("query.reference", q.Reference, puntuale.MaxReference)
+	filter.Reference = q.Reference
 	loc, err := c.zone()
 	if err != nil {
 		return filter, err

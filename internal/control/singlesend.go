@@ -24,6 +24,7 @@ type SingleCall struct {
 	Session   string // "" for the client's default one
 	Name      string // kept as nome_invio
 	Purpose   string // service or marketing; "": service
+	Reference Reference
 	Timezone  string // that the date is reckoned in; "" for the client's
 	Body      []byte // byte for byte, kept as richiesta
 
@@ -84,6 +85,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 	}
 	sequence := puntuale.Sequence{Steps: []puntuale.Step{step}}
 	sequence.Purpose = purposeIn(&f, call.Purpose)
+	p.reference = call.Reference.of(&f, sequence)
 	if p.purposes, err = c.purposesOf(ctx, p.session, sequence); err != nil {
 		return planned{}, err
 	}

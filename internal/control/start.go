@@ -23,7 +23,8 @@ type StartCall struct {
 	Timezone  string                     // from the query; "" for the body's
 	BodyZone  string                     // from the body; "" for the client's
 	IfRunning string                     // "" for the sequence's
-	Body      []byte                     // byte for byte, kept as richiesta
+	Reference Reference
+	Body      []byte // byte for byte, kept as richiesta
 
 	Faults []puntuale.Fault // found by the caller in the request itself, answered together with the others
 
@@ -139,6 +140,7 @@ type planned struct {
 	sequence  puntuale.Sequence
 	session   puntuale.Session
 	phone     string
+	reference string
 	zone      *time.Location
 	ifRunning puntuale.IfRunning
 	purposes  []puntuale.Purpose // of each step
@@ -146,6 +148,7 @@ type planned struct {
 
 // Faults of this file.
 const (
+	faultCallOtherReference   puntuale.ReasonCode = "call.other_reference"
 	faultCallOtherTimezone    puntuale.ReasonCode = "call.other_timezone"
 	faultSequenceTemplateGone puntuale.ReasonCode = "sequence.template_gone"
 )
@@ -178,6 +181,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	if !sane(call.Key) {
 		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
 	}
+	p.reference = call.Reference.of(&f, sequence)
 	p.Plan, err = plan.Build(plan.Input{
 		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
 		Closed: c.account.Closed, Now: now, Seed: seed, Media: c.control.media,
@@ -222,7 +226,7 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[
 	day := puntuale.DateOf(now.In(zone))
 	run := puntuale.Run{
 		Client: c.account.ID, Sequence: p.sequence.ID, Session: p.session.ID, Phone: p.phone,
-		Origin: p.origin, Name: p.name, Zone: p.zone.String(), Received: now, Request: body,
+		Origin: p.origin, Name: p.name, Reference: p.reference, Zone: p.zone.String(), Received: now, Request: body,
 		ClientName: c.account.Name, SequenceName: p.sequence.Name,
 		Steps: make([]puntuale.FrozenStep, len(p.Messages)),
 	}
@@ -280,6 +284,29 @@ func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Locatio
 		f.Add(location, puntuale.FaultNotZone, name)
 	}
 	return c.zone()
+}
+
+// Reference is a caller's own name of what a call is about, such as a booking's number.
+type Reference struct {
+	Query string // from the query; "" for the body's
+	Body  string // from the body's member; "": there is none
+}
+
+// of returns the reference. The member of the body is a field where the sequence has one of this name.
+func (r Reference) of(f *request.Faults, s puntuale.Sequence) string {
+	const field = "reference"
+	if slices.ContainsFunc(plan.Fields(s), func(named puntuale.Field) bool { return named.Name == field }) {
+		r.Body = ""
+	}
+	location, text := "query.reference", r.Query
+	switch {
+	case text == "":
+		location, text = "body.reference", r.Body
+	case r.Body != "" && r.Body != text:
+		f.Add(location, faultCallOtherReference, text)
+	}
+	f.Text(location, text, puntuale.MaxReference)
+	return text
 }
 
 // values takes from the body the values of the fields that the sequence's steps name.

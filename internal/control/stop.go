@@ -10,15 +10,16 @@ import (
 	"puntuale"
 )
 
-// Stop cancels the unsent messages of a sequence's runs for one recipient. It works on a deleted sequence too. It counts one call and is
+// Stop cancels the unsent messages of a sequence's runs for one recipient; with a reference, only of runs that have it. It works on a deleted sequence too. It counts one call and is
 // never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found, invalid.
-func (c *Client) Stop(ctx context.Context, sequence, phone string, found ...puntuale.Fault) (puntuale.StopResult, error) {
+func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Reference, found ...puntuale.Fault) (puntuale.StopResult, error) {
 	id, err := sequenceID(sequence)
 	if err != nil {
 		return puntuale.StopResult{}, err
 	}
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
+	only := reference.of(&f, puntuale.Sequence{})
 	if err := f.Err(); err != nil {
 		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // which comes before what is wrong with the body
 			return puntuale.StopResult{}, fmt.Errorf("read sequence %d to stop: %w", id, missing)
@@ -30,7 +31,7 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, found ...punt
 	if err != nil {
 		return puntuale.StopResult{}, err
 	}
-	stopped, err := c.tenant.Stop(ctx, id, phone, day, now)
+	stopped, err := c.tenant.Stop(ctx, id, phone, only, day, now)
 	if err != nil {
 		return puntuale.StopResult{}, fmt.Errorf("stop sequence %d: %w", id, err)
 	}
@@ -73,19 +74,24 @@ func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err err
 	return n, nil
 }
 
-// CancelCall is a request to cancel the messages to some recipients, or all of the client's.
+// CancelCall is a request to cancel the messages to some recipients, those of a reference, or all of the client's.
 type CancelCall struct {
-	Phones   []string         // none of them: nothing is cancelled, unless All
-	All      bool             // all of the client's
-	Location string           // of the list: "body.phones", "query.phones"
-	Faults   []puntuale.Fault // found by the caller in the request itself, answered together with the others
+	Phones    []string         // none of them: nothing is cancelled, unless All or Reference is given
+	Reference *string          // nil: none
+	All       bool             // all of the client's
+	Location  string           // of the list: "body.phones", "query.phones"
+	Faults    []puntuale.Fault // found by the caller in the request itself, answered together with the others
 }
 
 // CancelPending cancels the unsent messages, and returns their number. It passes them to took in parts of at most 1,000. It counts one call
 // and is never refused by the cap. Codes: invalid, and then nothing is cancelled.
 func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([]puntuale.CancelledMessage) error) (n int, err error) {
 	f := request.Faults(call.Faults)
-	phones := c.recipients(&f, call.Location, call.Phones)
+	target := puntuale.CancelTarget{Phones: c.recipients(&f, call.Location, call.Phones), All: call.All}
+	if call.Reference != nil {
+		target.Reference = *call.Reference
+		f.Required("body.reference", target.Reference, puntuale.MaxReference)
+	}
 	if err := f.Err(); err != nil {
 		return 0, err
 	}
@@ -94,7 +100,7 @@ func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([
 	if err != nil {
 		return 0, err
 	}
-	if err := c.tenant.CancelPending(ctx, phones, call.All, day, now, func(some []puntuale.CancelledMessage) error {
+	if err := c.tenant.CancelPending(ctx, target, day, now, func(some []puntuale.CancelledMessage) error {
 		n += len(some)
 		return took(some)
 	}); err != nil {

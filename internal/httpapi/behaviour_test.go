@@ -60,6 +60,7 @@ func TestBehaviour(t *testing.T) {
 		{"SingleSendFaults", behaviourSingleFaults},
 		{"MessageLists", behaviourLists},
 		{"CancelByIDs", behaviourCancelIDs},
+		{"Reference", behaviourReference},
 		{"ContentsBlanked", behaviourContentsBlanked},
 		{"PersonErased", behaviourPersonErased},
 		{"ErasedWhileSent", behaviourErasedWhileSent},

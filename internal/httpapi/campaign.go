@@ -76,6 +76,7 @@ func registerCampaigns(a *api) {
 type campaignBody struct {
 	Name       string              `json:"name" minLength:"1" maxLength:"200"`
 	Purpose    string              `json:"purpose,omitempty" enum:"marketing,service"`
+	Reference  string              `json:"reference,omitempty" maxLength:"255" doc:"Your own name of the campaign. Details, lists and events of its messages show it"`
 	Sequence   *string             `json:"sequence,omitempty" doc:"ID of the sequence to start. Else content or template"`
 	Content    *campaignContent    `json:"content,omitempty" doc:"One message"`
 	Template   string              `json:"template,omitempty" doc:"Name of a template: one message"`
@@ -157,6 +158,7 @@ type CampaignAnswer struct {
 	State      string            `json:"state" enum:"draft,checking,ready,running,paused,resuming,cancelling,done,cancelled,failed"`
 	Reason     *string           `json:"reason" doc:"Why it paused or ended by itself: canary, no_credit, client_held, number_restricted, restored, failover, session_deleted, sequence_deleted"`
 	Purpose    *string           `json:"purpose"`
+	Reference  string            `json:"reference,omitempty" doc:"Your own name of the campaign, which its messages have"`
 	Sequence   *string           `json:"sequence"`
 	Session    *string           `json:"id_sessione"`
 	Recipients int               `json:"recipients" doc:"Rows of its list"`
@@ -296,7 +298,7 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 		return control.NewCampaign{}, nil, err
 	}
 	asked := control.NewCampaign{
-		Name: body.text("name"), Purpose: body.text("purpose"), Sequence: body.id("sequence"), Session: body.id("id_sessione"),
+		Name: body.text("name"), Purpose: body.text("purpose"), Reference: body.id("reference"), Sequence: body.id("sequence"), Session: body.id("id_sessione"),
 		StartAt: body.text("start_at"), IfRunning: body.text("if_running"), Timezone: body.text("timezone"), Canary: body.wholeOrNil("canary"),
 		Fields: readFields(body.object("fields")),
 	}
@@ -507,7 +509,7 @@ func inert(cell string) string {
 func campaignOf(c control.Campaign) CampaignAnswer {
 	size := c.Feed.Waiting + c.Feed.Fed + c.Feed.Refused
 	out := CampaignAnswer{
-		ID: c.ID.String(), Name: c.Name, State: c.State.String(), Reason: textOrNull(c.Reason), Purpose: textOrNull(c.Draft.Purpose),
+		ID: c.ID.String(), Name: c.Name, State: c.State.String(), Reason: textOrNull(c.Reason), Purpose: textOrNull(c.Draft.Purpose), Reference: c.Draft.Reference,
 		Recipients: size, Fields: c.Draft.Fields, Created: stamp(c.Created), Started: stampOrNull(c.Started), Ended: stampOrNull(c.Ended),
 		Counts: campaignCounts{size, c.Feed.Refused, c.Feed.Waiting, c.Feed.Fed, c.Counts.Pending, c.Counts.Completed, c.Counts.Failed, c.Counts.Cancelled, c.Counts.Blacklisted},
 	}

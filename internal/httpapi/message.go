@@ -50,16 +50,22 @@ type cancelledMessage struct {
 	Desired string `json:"desired_date" format:"date-time" doc:"When the message was to be sent"`
 }
 
-// cancelPending writes a [cancelAnswer]. The number of messages has no limit, and the answer begins with their count.
-// So they are kept on disk until all are cancelled.
 func (a *api) cancelPending(ctx context.Context, c *control.Client, in *call, _ *cancelInput) (writtenBytes, error) {
 	location, phones, all, err := in.phones()
 	if err != nil {
 		return nil, err
 	}
+	return a.cancelled(ctx, func(took func([]puntuale.CancelledMessage) error) (int, error) {
+		return c.CancelPending(ctx, control.CancelCall{Phones: phones, All: all, Location: location, Faults: in.unknown}, took)
+	})
+}
+
+// cancelled carries out a cancellation and writes its [cancelAnswer]. The number of messages has no limit, and the answer
+// begins with their count. So they are kept on disk until all are cancelled.
+func (a *api) cancelled(ctx context.Context, cancel func(took func([]puntuale.CancelledMessage) error) (int, error)) (writtenBytes, error) {
 	kept := &spool{folder: a.scratch}
 	list := listWriter{to: kept}
-	n, err := c.CancelPending(ctx, control.CancelCall{Phones: phones, All: all, Location: location, Faults: in.unknown}, func(some []puntuale.CancelledMessage) error {
+	n, err := cancel(func(some []puntuale.CancelledMessage) error {
 		for _, m := range some {
 			if err := list.add(cancelledMessageOf(m)); err != nil {
 				return err
@@ -87,10 +93,6 @@ func (a *api) cancelPending(ctx context.Context, c *control.Client, in *call, _ 
 
 func cancelledMessageOf(m puntuale.CancelledMessage) cancelledMessage {
 	return cancelledMessage{int64(m.ID), stamp(m.Desired)}
-}
-
-func cancelledOf(cancelled []puntuale.CancelledMessage) cancelAnswer {
-	return cancelAnswer{control.Cancelled(len(cancelled)), each(cancelled, cancelledMessageOf)}
 }
 
 // Faults of this file.
@@ -169,6 +171,7 @@ type MessageDetail struct {
 	Departed  *string  `json:"partito,omitempty" format:"date-time" doc:"When it left the network's own servers, once the network said so"`
 	Delivered *string  `json:"consegnato,omitempty" format:"date-time" doc:"When it reached the recipient's device, once the network said so"`
 	Read      *string  `json:"letto,omitempty" format:"date-time" doc:"When the recipient saw it, once the network said so"`
+	Reference string   `json:"reference,omitempty" doc:"What the call gave as its reference"`
 }
 
 func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) (detailsAnswer, error) {
@@ -195,6 +198,6 @@ func detailOf(m *puntuale.MessageDetail) MessageDetail {
 		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
 		MediaName: textOrNull(control.MediaName(m.Content)), Request: string(m.Request),
 		Response: catalogue.Italian.Say(m.Response()), Detail: textOrNull(catalogue.Italian.Say(m.Detail)), Removed: m.Blanked,
-		Departed: stampOrNull(m.Departed), Delivered: stampOrNull(m.Delivered), Read: stampOrNull(m.Read),
+		Departed: stampOrNull(m.Departed), Delivered: stampOrNull(m.Delivered), Read: stampOrNull(m.Read), Reference: m.Reference,
 	}
 }

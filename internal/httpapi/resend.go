@@ -15,11 +15,13 @@ func registerResend(a *api) {
 		summary: "Send messages again, all or none", body: resendBody{},
 		refusals: []int{http.StatusNotFound, http.StatusConflict},
 	}, resend)
-	client(a, operation{
+	cancel := operation{
 		id: "cancelMessages", method: http.MethodPost, path: "/api/messages/cancel", prevents: true, body: cancelIDsBody{},
-		summary:  "Cancel messages by their ids; those that are sent already are not in the answer",
+		summary:  "Cancel messages by their ids, or by their reference; those that are sent already are not in the answer",
 		refusals: []int{http.StatusNotFound},
-	}, cancelMessages)
+	}
+	client(a, cancel, a.cancelMessages)
+	documentAnswer[cancelAnswer](a, cancel)
 }
 
 // resendBody documents the body of a re-send.
@@ -58,23 +60,38 @@ func resend(ctx context.Context, c *control.Client, in *call, p *OnceInput) (res
 
 func resentOf(r puntuale.ResendResult) resendAnswer { return resendAnswer{idTexts(r.IDs)} }
 
-// cancelIDsBody documents the body of a cancellation by ids.
+// cancelIDsBody documents the body of a cancellation by ids, or by a reference.
 type cancelIDsBody struct {
-	ID []string `json:"id" minItems:"1" maxItems:"1000" doc:"IDs of the messages. Numbers are taken too."`
+	ID        []string `json:"id,omitempty" minItems:"1" maxItems:"1000" doc:"IDs of the messages. Numbers are taken too."`
+	Reference string   `json:"reference,omitempty" minLength:"1" maxLength:"255" doc:"In the place of id: all that was started or sent with this reference"`
 }
 
-func cancelMessages(ctx context.Context, c *control.Client, in *call, _ *struct{}) (cancelAnswer, error) {
+func (a *api) cancelMessages(ctx context.Context, c *control.Client, in *call, _ *struct{}) (writtenBytes, error) {
 	body, err := in.object()
 	if err != nil {
-		return cancelAnswer{}, err
+		return nil, err
+	}
+	_, named := body.members["id"]
+	if referred := body.has("reference"); referred && !named {
+		reference := body.id("reference")
+		if err := body.err(); err != nil {
+			return nil, err
+		}
+		return a.cancelled(ctx, func(took func([]puntuale.CancelledMessage) error) (int, error) {
+			return c.CancelPending(ctx, control.CancelCall{Reference: &reference, Faults: *body.refused}, took)
+		})
+	} else if referred {
+		body.refuse("reference", puntuale.FaultGoesWithout, nil, "id")
 	}
 	ids := body.needIDs("id")
 	if err := body.err(); err != nil {
-		return cancelAnswer{}, err
+		return nil, err
 	}
-	cancelled, err := c.CancelMessages(ctx, ids, *body.refused...)
-	if err != nil {
-		return cancelAnswer{}, err
-	}
-	return cancelledOf(cancelled), nil
+	return a.cancelled(ctx, func(took func([]puntuale.CancelledMessage) error) (int, error) {
+		cancelled, err := c.CancelMessages(ctx, ids, *body.refused...)
+		if err != nil {
+			return 0, err
+		}
+		return len(cancelled), took(cancelled)
+	})
 }

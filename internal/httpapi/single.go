@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -35,9 +36,15 @@ type singleBody struct {
 	Purpose   string   `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
 	Name      string   `json:"name,omitempty" maxLength:"200" doc:"Name of the send, kept as nome_invio"`
 	Timezone  string   `json:"timezone,omitempty" doc:"IANA name of the zone that the date is reckoned in; else the client's"`
+	Reference string   `json:"reference,omitempty" maxLength:"255" doc:"Your own name of what this is about. Where the template names a field reference, this is that field"`
 }
 
-func sendSingle(ctx context.Context, c *control.Client, in *call, p *OnceInput) (startAnswer, error) {
+type singleInput struct {
+	OnceInput
+	Reference string `query:"reference" maxLength:"255" doc:"The same as the body's reference, also where the template names a field reference"`
+}
+
+func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput) (startAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return startAnswer{}, err
@@ -45,7 +52,8 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 	asked := control.SingleCall{
 		Phone: body.phone("phone"), Fields: body.members, Latitude: body.number("latitude"), Longitude: body.number("longitude"),
 		Template: body.text("template"), Session: body.id("id_sessione"), Name: body.text("name"), Purpose: body.text("purpose"), Timezone: body.text("timezone"),
-		Body: in.body, Scope: in.scope, Key: p.Key, Faults: refuseDry(in.query),
+		Reference: control.Reference{Query: p.Reference, Body: body.id("reference")},
+		Body:      in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
 	}
 	if len(asked.Faults) > 0 {
 		asked.Key = "" // a dry run must not get the kept answer of a real call
@@ -69,13 +77,14 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 
 type messagesInput struct {
 	ListInput
-	State    string `query:"state" enum:"PENDING,COMPLETED,FAILED,CANCELLED,RESCHEDULED,BLACKLISTED"`
-	Sequence string `query:"sequence" doc:"ID of a sequence"`
-	Phone    string `query:"phone" doc:"Recipient"`
-	Text     string `query:"text" maxLength:"200" doc:"Words of the text and of the name that the call gave of the recipient (nome or name), in any order and case, with or without accents"`
-	Origin   string `query:"origin" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION"`
-	Start    string `query:"start" doc:"Planned from this moment on, or from this day: 20/11/2026 10:30, 2026-11-20. Also read as from, start_date, inizio"`
-	End      string `query:"end" doc:"Planned up to this minute, or to the end of this day. Also read as to, end_date, fine"`
+	State     string `query:"state" enum:"PENDING,COMPLETED,FAILED,CANCELLED,RESCHEDULED,BLACKLISTED"`
+	Sequence  string `query:"sequence" doc:"ID of a sequence"`
+	Phone     string `query:"phone" doc:"Recipient"`
+	Reference string `query:"reference" maxLength:"255" doc:"What the call gave as its reference"`
+	Text      string `query:"text" maxLength:"200" doc:"Words of the text and of the name that the call gave of the recipient (nome or name), in any order and case, with or without accents"`
+	Origin    string `query:"origin" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION"`
+	Start     string `query:"start" doc:"Planned from this moment on, or from this day: 20/11/2026 10:30, 2026-11-20. Also read as from, start_date, inizio"`
+	End       string `query:"end" doc:"Planned up to this minute, or to the end of this day. Also read as to, end_date, fine"`
 }
 
 // listedMessage is the contract's record with its id.
@@ -92,7 +101,7 @@ type messagesAnswer struct {
 func listMessages(ctx context.Context, c *control.Client, in *call, p *messagesInput) (messagesAnswer, error) {
 	in.allow(append(periodNames[0], periodNames[1]...)...)
 	rows, next, err := c.Messages(ctx, control.MessageQuery{
-		State: p.State, Origin: p.Origin, Sequence: p.Sequence, Phone: p.Phone, Text: p.Text, Period: in.period(), Page: p.page(in),
+		State: p.State, Origin: p.Origin, Sequence: p.Sequence, Phone: p.Phone, Reference: p.Reference, Text: p.Text, Period: in.period(), Page: p.page(in),
 	})
 	if err != nil {
 		return messagesAnswer{}, err

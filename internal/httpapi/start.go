@@ -46,6 +46,7 @@ type startBody struct {
 	Media     string   `json:"media,omitempty" doc:"Address of an online media file, where the sequence names the field media"`
 	MediaName string   `json:"media_name,omitempty" doc:"File name of the media, where the sequence names the field media_name"`
 	Timezone  string   `json:"timezone,omitempty" doc:"IANA name of the zone that days and dates are reckoned in; else the client's"`
+	Reference string   `json:"reference,omitempty" maxLength:"255" doc:"Your own name of what this is about, such as a booking's number. Details, lists and events show it. Where the sequence names a field reference, this is that field"`
 }
 
 type startInput struct {
@@ -53,6 +54,7 @@ type startInput struct {
 	DryRun    string `query:"dry_run" enum:"true,false" doc:"true: answer what would be scheduled, and store and count nothing"`
 	Timezone  string `query:"timezone" doc:"IANA name of the zone that days and dates are reckoned in; else the client's"`
 	IfRunning string `query:"if_running" enum:"allow,skip,restart,reject" doc:"What to do while the same sequence runs for the same recipient; else the sequence's own setting"`
+	Reference string `query:"reference" maxLength:"255" doc:"The same as the body's reference, also where the sequence names a field reference"`
 	Key       string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat under the same key gives the first call's answer"`
 }
 
@@ -127,13 +129,13 @@ func start(ctx context.Context, c *control.Client, in *call, p *startInput) (sta
 	}
 	asked := control.StartCall{
 		Sequence: p.Sequence, Phone: body.phone("phone"), Fields: body.members, Timezone: p.Timezone,
-		BodyZone: body.text("timezone"), IfRunning: p.IfRunning, Body: in.body, Scope: in.scope, Key: p.Key,
+		BodyZone: body.text("timezone"), IfRunning: p.IfRunning, Reference: control.Reference{Query: p.Reference, Body: body.id("reference")}, Body: in.body, Scope: in.scope, Key: p.Key,
 	}
 	if err := body.err(); err != nil {
 		return startedOrPreview{}, in.confirmed(ctx, err)
 	}
 	dry, faults := wantsDry(in.query)
-	asked.Faults = slices.Concat(*body.refused, faults, in.repeated("timezone", "if_running"))
+	asked.Faults = slices.Concat(*body.refused, faults, in.repeated("timezone", "if_running", "reference"))
 	if dry || len(faults) > 0 {
 		preview, err := c.Preview(ctx, asked)
 		return startedOrPreview{preview: previewOf(preview)}, err
@@ -225,11 +227,13 @@ func idTexts(ids []puntuale.MessageID) []string {
 
 // stopBody documents the body of a stop.
 type stopBody struct {
-	Phone string `json:"phone" doc:"The recipient that must stop receiving the sequence's messages. A number is taken too."`
+	Phone     string `json:"phone" doc:"The recipient that must stop receiving the sequence's messages. A number is taken too."`
+	Reference string `json:"reference,omitempty" maxLength:"255" doc:"Only what was started with this reference"`
 }
 
 type stopInput struct {
-	Sequence string `path:"id_sequenza" doc:"ID of the sequence whose messages are cancelled"`
+	Sequence  string `path:"id_sequenza" doc:"ID of the sequence whose messages are cancelled"`
+	Reference string `query:"reference" maxLength:"255" doc:"The same as the body's reference"`
 }
 
 type stopAnswer struct {
@@ -243,11 +247,11 @@ func stop(ctx context.Context, c *control.Client, in *call, p *stopInput) (stopA
 	if err != nil {
 		return stopAnswer{}, err
 	}
-	phone := body.phone("phone")
+	phone, reference := body.phone("phone"), control.Reference{Query: p.Reference, Body: body.id("reference")}
 	if err := body.err(); err != nil {
 		return stopAnswer{}, err
 	}
-	stopped, err := c.Stop(ctx, p.Sequence, phone, *body.refused...)
+	stopped, err := c.Stop(ctx, p.Sequence, phone, reference, slices.Concat(*body.refused, in.repeated("reference"))...)
 	if err != nil {
 		return stopAnswer{}, err
 	}

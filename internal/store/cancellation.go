@@ -18,11 +18,21 @@ import (
 const (
 	stopCandidates = `
 select m.client_id, m.id from run r cross join message m
-where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3
+where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3 and ($4 = '' or r.reference = $4)
  and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
 select m.client_id, m.id from run r cross join message m
-where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3
+where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3 and ($4 = '' or r.reference = $4)
+ and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
+
+	// Open messages of runs with a reference. Naming the condition of the index lets both databases use it.
+	referenceCandidates = `
+select m.client_id, m.id from run r cross join message m
+where r.client_id = $1 and r.reference = $2 and r.reference <> ''
+ and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
+union all
+select m.client_id, m.id from run r cross join message m
+where r.client_id = $1 and r.reference = $2 and r.reference <> ''
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
 	// All open messages of a client, by its sessions: that index holds only open messages. (+ 0 keeps the planner from reading all that the
@@ -32,8 +42,8 @@ select m.client_id, m.id from session s cross join message m
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and (m.intent = 0 or m.valid_until > 0)`
 )
 
-func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone string, day puntuale.Date, now time.Time) (puntuale.StopResult, error) {
-	refs, err := engine.QueryAll(ctx, t.s.CallReads, stopCandidates, []any{t.id, phone, sequence}, queue.ScanRef)
+func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone, reference string, day puntuale.Date, now time.Time) (puntuale.StopResult, error) {
+	refs, err := engine.QueryAll(ctx, t.s.CallReads, stopCandidates, []any{t.id, phone, sequence, reference}, queue.ScanRef)
 	if err != nil {
 		return puntuale.StopResult{}, engine.PublicError(fmt.Errorf("look for messages to stop: %w", err))
 	}
@@ -60,10 +70,13 @@ const cancelRound = 50_000
 
 // The last round sees every message that is open then. So the call cancels all messages that were accepted before it,
 // and perhaps some that are accepted meanwhile. (+ 0 keeps the planner from an index in the order of ids.)
-func (t tenant) CancelPending(ctx context.Context, phones []string, all bool, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error {
-	text, args := queue.PhoneCandidates, []any{t.id, engine.Columns{phones}}
-	if all {
+func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error {
+	text, args := queue.PhoneCandidates, []any{t.id, engine.Columns{target.Phones}}
+	switch {
+	case target.All:
 		text, args = openCandidates, []any{t.id}
+	case target.Reference != "":
+		text, args = referenceCandidates, []any{t.id, target.Reference}
 	}
 	text = fmt.Sprintf("select o.client_id, o.id from (%s) o order by o.id + 0 limit %d", text, cancelRound)
 	c := cancellation{t: t, kind: t.s.kinds.cancel, day: day, now: now, took: took}

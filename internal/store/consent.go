@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
@@ -60,6 +61,11 @@ func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry
  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, e.Client, r.ID, e.Phone, e.Purpose, r.Change, e.Source, e.Words, e.Message,
 		e.ReplyMark, e.By, engine.Micros(e.At), engine.Micros(e.Entered), engine.Bit(r.Applied), engine.Bit(r.Changed)); err != nil {
 		return r, fmt.Errorf("enter what a person agreed to: %w", err)
+	}
+	if r.Changed {
+		if err := outbox.Emit(ctx, a, e.Entered, []outbox.Fact{{Client: e.Client, Type: puntuale.EventConsentChanged, Subject: r.ID}}); err != nil {
+			return r, err
+		}
 	}
 	switch {
 	case !r.Applied:

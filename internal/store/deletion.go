@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/event"
 	"puntuale/internal/store/queue"
 )
 
@@ -81,7 +82,7 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 			return fmt.Errorf("delete what was a client's: %w", err)
 		}
 	}
-	return nil
+	return event.Deleted(ctx, a, id)
 }
 
 // endSessions deletes sessions, with their numbers, keys and pairing codes.

@@ -12,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
@@ -447,7 +448,13 @@ func (b *inboundBatch) store(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("keep replies: %w", err)
 	}
-	return nil
+	var facts []outbox.Fact
+	for _, x := range rows {
+		if !x.Own {
+			facts = append(facts, outbox.Fact{Client: x.Client, Type: puntuale.EventReplyReceived, Subject: x.id})
+		}
+	}
+	return outbox.Emit(ctx, b.a, b.tasks[0].Body.(*inboundCall).now, facts)
 }
 
 // conversationChange is what messages change of one conversation.

@@ -22,7 +22,7 @@ const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.orig
  abs(m.valid_until), m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
  m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, r.blanked_at <> 0,
  octet_length(r.request), octet_length(r.content), coalesce(g.delivered_at, 0), coalesce(g.read_at, 0),
- coalesce(g.sent_at, 0), coalesce(g.failed_at, 0), m.outcome <> 0, m.purpose`
+ coalesce(g.sent_at, 0), coalesce(g.failed_at, 0), m.outcome <> 0, m.purpose, r.reference, r.sequence_id, m.campaign_id`
 
 // detailReceipts joins the receipts to messages. Most messages have none.
 const detailReceipts = ` left join receipt g on g.client_id = m.client_id and g.message_id = m.id`
@@ -49,7 +49,7 @@ func (d *details) scan(rows engine.Row) error {
 		engine.ScanTime(&m.Due), engine.ScanTime(&m.Next), engine.ScanTime(&m.ValidUntil), &m.Intent, engine.ScanTime(&m.IntentAt), &m.Attempt, &m.Repeats,
 		&m.Generation, &m.State, engine.ScanTime(&m.Done), engine.ScanReason(&m.Reason), engine.ScanReason(&m.Detail), &m.ResentFrom, engine.ScanTime(&m.Received), &m.RunName,
 		&m.ClientName, &m.SequenceName, &m.Zone, &m.Blanked, &request, &content,
-		engine.ScanTime(&m.Delivered), engine.ScanTime(&m.Read), engine.ScanTime(&m.Departed), engine.ScanTime(&m.GivenUp), &m.Ended, &m.Purpose)
+		engine.ScanTime(&m.Delivered), engine.ScanTime(&m.Read), engine.ScanTime(&m.Departed), engine.ScanTime(&m.GivenUp), &m.Ended, &m.Purpose, &m.Reference, &m.Sequence, &m.Campaign)
 	d.all, d.request, d.content = append(d.all, m), append(d.request, request), append(d.content, content)
 	return err
 }

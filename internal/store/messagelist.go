@@ -74,7 +74,7 @@ const runsApart = time.Hour
 // calls, except for the blocks of ids that servers hold. So a binary search finds the end of a period. Waiting messages are all read,
 // unless they are more than the bound.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
-	if f.Look <= 0 || f.Phone != "" || f.Campaign != 0 {
+	if f.Look <= 0 || f.Phone != "" || f.Reference != "" || f.Campaign != 0 {
 		return last, 0, nil
 	}
 	if f.State != nil && *f.State == puntuale.Pending {
@@ -167,13 +167,13 @@ func (l *listStatement) campaign(f puntuale.MessageFilter) string {
  order by m.id desc limit $3`
 }
 
-// byRun goes by way of the client's runs. Runs of a phone have an index. Other runs are read from the newest on, up to the limit. A run's
+// byRun goes by way of the client's runs. Runs of a phone or a reference have an index. Other runs are read from the newest on, up to the limit. A run's
 // planned messages are numbered from it, so they have the order of runs. Re-sent ones have other numbers and come by their own index.
 // PostgreSQL guesses that a range of numbers has a ninth of all rows, so a lateral join leaves it no choice. SQLite has no lateral join,
 // and keeps the order of tables as written.
-func (l *listStatement) byRun(ofPhone bool) string {
+func (l *listStatement) byRun(ofFewRuns bool) string {
 	resent, ofRuns, order := "message m cross join run r", "r.id < $2", "r.id"
-	if ofPhone { // SQLite takes the index that has the order, unless it has none
+	if ofFewRuns { // SQLite takes the index that has the order, unless it has none
 		resent, ofRuns, order = "run r cross join message m", "r.id + 0 < $2", "r.id + 0"
 	}
 	ofThisRun := "m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.id < $2" + l.ofMessage
@@ -206,7 +206,11 @@ func (l *listStatement) found(f puntuale.MessageFilter) string {
 	if f.Phone != "" {
 		l.ofRun += " and r.phone = " + l.bind(f.Phone)
 	}
-	pending := f.State != nil && *f.State == puntuale.Pending && f.Phone == ""
+	if f.Reference != "" {
+		l.ofRun += " and r.reference <> '' and r.reference = " + l.bind(f.Reference)
+	}
+	ofFewRuns := f.Phone != "" || f.Reference != ""
+	pending := f.State != nil && *f.State == puntuale.Pending && !ofFewRuns
 	if f.State != nil && f.Campaign == 0 && (!pending || l.bounded) {
 		l.ofMessage += " and m.state + 0 = " + l.bind(int64(*f.State))
 	}
@@ -228,7 +232,7 @@ func (l *listStatement) found(f puntuale.MessageFilter) string {
 	if pending && !l.bounded {
 		return l.pending()
 	}
-	return l.byRun(f.Phone != "")
+	return l.byRun(ofFewRuns)
 }
 
 // bind adds an argument and returns its placeholder.

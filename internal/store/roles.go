@@ -15,6 +15,7 @@ var (
 	_ puntuale.PushStore     = (*Store)(nil)
 	_ puntuale.IntakeStore   = (*Store)(nil)
 	_ puntuale.KnownPersons  = (*Store)(nil)
+	_ puntuale.OutboxStore   = (*Store)(nil)
 
 	_ puntuale.NetworkTemplateStore = (*Store)(nil)
 	_ puntuale.SignInStores         = (*Store)(nil)

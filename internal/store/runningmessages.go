@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// runningMessage is an open message of a sequence's runs for a phone.
+// runningMessage is an open message of a sequence's runs for a phone, and for a reference where the call gives one.
 type runningMessage struct {
 	puntuale.MessageRef
 	intent  int64
@@ -19,12 +19,12 @@ type runningMessage struct {
 
 // "intent >= 0" means open.
 const runningMessages = `
-select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint) cross join run r cross join message m
-where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
+select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint, e text) cross join run r cross join message m
+where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' or r.reference = u.e)
  and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
-select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint) cross join run r cross join message m
-where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
+select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint, e text) cross join run r cross join message m
+where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' or r.reference = u.e)
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
 const faultSequenceRunning puntuale.ReasonCode = "sequence.running"
@@ -45,6 +45,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 		engine.Column(asking, func(t **engine.Task) int64 { return int64((*t).Body.(*start).client) }),
 		engine.Column(asking, func(t **engine.Task) string { return (*t).Body.(*start).Run.Phone }),
 		engine.Column(asking, func(t **engine.Task) int64 { return int64((*t).Body.(*start).Run.Sequence) }),
+		engine.Column(asking, func(t **engine.Task) string { return (*t).Body.(*start).rival() }),
 	}}, func(rows engine.Row) error {
 		var i int
 		var m runningMessage
@@ -80,6 +81,15 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	}
 	_, err = queue.CancelOpen(ctx, b.a, stop, now)
 	return err
+}
+
+// rival is the reference of the runs that count as running; "": all do. The recipients of a campaign have its reference, which
+// names no booking of theirs.
+func (s *start) rival() string {
+	if s.Run.Campaign != 0 {
+		return ""
+	}
+	return s.Run.Reference
 }
 
 // asking are the passed calls whose if_running is not allow. In one batch, a second call for the same sequence and phone would not see the

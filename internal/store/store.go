@@ -13,6 +13,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
@@ -29,6 +30,7 @@ type Store struct {
 	*retention.Retention
 	*account.Accounts
 	*person.Persons
+	*event.Events
 
 	lastContact atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
 	lastAlias   atomic.Pointer[aliasKey]   // likewise
@@ -50,7 +52,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), kinds: newKinds()}
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

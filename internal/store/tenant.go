@@ -6,12 +6,14 @@ import (
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/event"
 	"puntuale/internal/store/person"
 )
 
 // tenant is a client's handle: every statement of its methods carries the client's id.
 type tenant struct {
 	person.ContactStore
+	event.ClientEvents
 	s    *Store
 	id   puntuale.ClientID
 	free bool // its calls are not counted
@@ -20,14 +22,14 @@ type tenant struct {
 // Tenant returns the handle that reaches what belongs to the client, and nothing else. It asks nothing of the database.
 func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant {
 	t := tenant{s: s, id: id}
-	t.ContactStore = s.Persons.Of(id, t.calls())
+	t.ContactStore, t.ClientEvents = s.Persons.Of(id, t.calls()), s.Events.OfClient(id)
 	return t
 }
 
 // Uncounted is Tenant without counting calls.
 func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 	t := tenant{s: s, id: id, free: true}
-	t.ContactStore = s.Persons.Of(id, t.calls())
+	t.ContactStore, t.ClientEvents = s.Persons.Of(id, t.calls()), s.Events.OfClient(id)
 	return t
 }
 
@@ -42,13 +44,14 @@ func (t tenant) calls() int64 {
 // partnerTenant is a partner's handle. Deleting a client reaches messages and sessions, so it stays here.
 type partnerTenant struct {
 	account.Partner
+	event.Account
 	s  *Store
 	id puntuale.PartnerID
 }
 
 // Partner returns the handle that reaches the partner's clients, and nothing else.
 func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant {
-	return partnerTenant{s.Accounts.Partner(id), s, id}
+	return partnerTenant{s.Accounts.Partner(id), s.OfPartner(id), s, id}
 }
 
 // write runs a transaction for the client.

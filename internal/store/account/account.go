@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/queue"
 )
@@ -46,7 +47,7 @@ func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c 
 func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Idempotency) (created puntuale.CreatedIDs, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var there int64
-		found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1`, []any{p.id}, &there)
+		found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1 for share`, []any{p.id}, &there)
 		if err := engine.ThereOr(found, err, puntuale.NoPartner); err != nil {
 			return nil, err
 		}
@@ -73,8 +74,10 @@ func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *punt
 		}
 		s := n.Session
 		s.Default = true
-		created.Session, err = fleet.InsertSession(ctx, a, created.Client, s)
-		return created, err
+		if created.Session, err = fleet.InsertSession(ctx, a, created.Client, s); err != nil {
+			return nil, err
+		}
+		return created, event.Created(ctx, a, created.Client)
 	})
 	if err != nil {
 		return puntuale.CreatedIDs{}, err

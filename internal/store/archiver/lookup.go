@@ -175,7 +175,8 @@ func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
 			Reason: puntuale.ParseReason(m.Text("reason")), Detail: puntuale.ParseReason(m.Text("detail")), ResentFrom: puntuale.MessageID(m.int("resent_from")),
 		},
 		Received: engine.Instant(run.int("received_at")), RunName: run.Text("name"), ClientName: run.Text("client_name"),
-		SequenceName: run.Text("sequence_name"), Zone: run.Text("zone"), Blanked: run.int("blanked_at") != 0,
+		SequenceName: run.Text("sequence_name"), Zone: run.Text("zone"), Blanked: run.int("blanked_at") != 0, Reference: run.Text("reference"),
+		Sequence: puntuale.SequenceID(run.int("sequence_id")), Campaign: puntuale.CampaignID(run.int("campaign_id")),
 	}
 	if err := queue.ScanOrigin(&d.Origin).Scan(m.int("origin")); err != nil {
 		return d, err

@@ -91,6 +91,7 @@ type writers struct {
 	LedgerWriter  *Writer // of the sandbox
 	FleetWriter   *Writer
 	FeedWriter    *Writer // of campaigns
+	EventWriter   *Writer // of events and deliveries
 	ArchiveWriter *Writer // the archiver's
 }
 

@@ -109,6 +109,12 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	s.FeedWriter = on(feeders)
+	// Numbering waits for nobody who writes facts. Its connection is opened by the first event.
+	numberers, err := s.PostgresPool(address, writerSettings, 1)
+	if err != nil {
+		return err
+	}
+	s.EventWriter = on(numberers)
 	return nil
 }
 

@@ -106,7 +106,7 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 	}
 	s.checkpoints = startCheckpointer(copies, s.LocalClock)
 	w := s.startWriter(Conn{dialect: s.Dialect, db: db})
-	s.TenantWriters, s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter, s.ArchiveWriter, s.FeedWriter = []*Writer{w}, w, w, w, w, w, w
+	s.TenantWriters, s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter, s.ArchiveWriter, s.FeedWriter, s.EventWriter = []*Writer{w}, w, w, w, w, w, w, w
 	return nil
 }
 

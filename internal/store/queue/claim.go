@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/outbox"
 )
 
 func (s *Queue) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
@@ -327,21 +328,28 @@ func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	if len(refs) == 0 {
 		return nil
 	}
+	var facts []outbox.Fact
 	if err := b.A.Query(ctx, `update message set intent = -1, state = u.s, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
  credit = message.credit * u.k, reason = case when u.r = '' then message.reason else u.r end from $u(c bigint, i bigint, k smallint, s smallint, r text)
- where message.client_id = u.c and message.id = u.i and message.intent = $2 returning message.client_id, message.credit`,
+ where message.client_id = u.c and message.id = u.i and message.intent = $2 returning message.client_id, message.id, message.state, message.credit`,
 		[]any{engine.Micros(b.Done), b.Token, append(RefColumns(refs), credit, state, reason)}, func(rows engine.Row) error {
-			var c puntuale.ClientID
+			var ref puntuale.MessageRef
+			var state puntuale.State
 			var back int
-			err := rows.Scan(&c, &back)
+			err := rows.Scan(&ref.Client, &ref.ID, &state, &back)
 			if back < 0 {
-				b.returned[c]++
+				b.returned[ref.Client]++
 			}
+			kind := puntuale.EventMessageBlacklisted
+			if state == puntuale.Failed {
+				kind = puntuale.EventMessageFailed
+			}
+			facts = append(facts, outbox.Message(ref, kind))
 			return err
 		}); err != nil {
 		return fmt.Errorf("close blocked messages: %w", err)
 	}
-	return nil
+	return outbox.Emit(ctx, b.A, b.Done, facts)
 }
 
 // charge takes the credits and gives some back. If a client has too few, its first due messages get them, and the intents of the others are

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
 // StoredMessage is the part of a message that matters for a late receipt, whose attempt is no longer the present one.
@@ -73,6 +74,9 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 			continue
 		}
 		b.events = append(b.events, event{r.MessageRef, "merge", said})
+		if m.state != puntuale.Rescheduled {
+			b.facts = append(b.facts, outbox.Message(r.MessageRef, puntuale.EventMessageSent))
+		}
 		sent = append(sent, i)
 		if m.credit != 1 {
 			unpaid = append(unpaid, m.MessageRef)

@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/outbox"
 )
 
 // After a failover that may have lost commits, the network may have every message that was due. Its intent and its outcome may be missing
@@ -212,6 +213,10 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	}
 	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	slices.SortFunc(refs, CompareRefs)
+	told, err := uncertainBefore(ctx, a, refs)
+	if err != nil {
+		return 0, err
+	}
 	// attempt 0: none that we know of. By this, a claim knows that it must still check the blacklist.
 	if _, err := a.Exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
  credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
@@ -219,8 +224,14 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 		q.token, engine.Micros(q.now), engine.Bit(paid), puntuale.Because(reasonFailover).Stored(), RefColumns(refs)); err != nil {
 		return 0, fmt.Errorf("set messages aside: %w", err)
 	}
-	return len(rows), writeEvents(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) event {
+	if err := writeEvents(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) event {
 		return event{*r, "uncertain", puntuale.Because(reasonFailover)}
+	})); err != nil {
+		return 0, err
+	}
+	refs = slices.DeleteFunc(refs, func(r puntuale.MessageRef) bool { return told[r] })
+	return len(rows), outbox.Emit(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) outbox.Fact {
+		return outbox.Message(*r, puntuale.EventMessageUncertain)
 	}))
 }
 
@@ -257,6 +268,7 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 		{`update session set owner = 0 where owner <> 0`, nil},
 		{`update counter set next = next + $1::bigint`, []any{int64(ForgottenJump)}},
 		{engine.TakeBlock, []any{IdLeap.Microseconds()}},
+		{outbox.Leap, []any{IdLeap.Microseconds()}},
 		{`update cluster set timeline = $1::bigint, synchronous = ` + fleet.SynchronousNow + `, since = $clock where one = 1`, []any{q.To}},
 	} {
 		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {

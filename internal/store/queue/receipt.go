@@ -10,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
 // KeepEvidence works on one client's receipts at a time, because a webhook brings only those.
@@ -50,9 +51,10 @@ type receiptTarget struct {
 	session  puntuale.SessionID
 	phone    string
 	campaign puntuale.CampaignID
-	billed   bool                    // its charge was counted
-	charge   *puntuale.Charge        // to be counted now
-	receipts puntuale.DeliveryStatus // as they were, then with the evidence
+	billed   bool             // its charge was counted
+	charge   *puntuale.Charge // to be counted now
+	before   puntuale.DeliveryStatus
+	receipts puntuale.DeliveryStatus // then with the evidence
 	failed   bool                    // its outcome is FAILED, perhaps sent again since
 	changed  bool
 	last     *puntuale.DeliveryReceipt // that decided
@@ -66,6 +68,7 @@ func (b *evidenceBatch) Run(ctx context.Context) error {
 	}
 	var kept, complete, fail []*receiptTarget
 	var events []event
+	var facts []outbox.Fact
 	for i := range b.evidence {
 		e := &b.evidence[i]
 		m := found[e.MessageRef]
@@ -88,14 +91,19 @@ func (b *evidenceBatch) Run(ctx context.Context) error {
 		case puntuale.Sent:
 			complete = append(complete, m)
 			events = append(events, m.event("merge"))
+			if m.state != puntuale.Rescheduled {
+				facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageSent))
+			}
 		case puntuale.Refused:
 			fail = append(fail, m)
 			events = append(events, m.event("late refused"))
+			facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageFailed))
 		default:
 			if m.last.Kind == puntuale.ReceiptFailed {
 				events = append(events, m.event("late refused"))
 			}
 		}
+		facts = append(facts, m.arrivals()...)
 	}
 	if err := b.keepReceipts(ctx, kept); err != nil {
 		return err
@@ -109,7 +117,10 @@ func (b *evidenceBatch) Run(ctx context.Context) error {
 	if err := b.fail(ctx, fail); err != nil {
 		return err
 	}
-	return writeEvents(ctx, b.a, b.now, events)
+	if err := writeEvents(ctx, b.a, b.now, events); err != nil {
+		return err
+	}
+	return outbox.Emit(ctx, b.a, b.now, facts)
 }
 
 // lock locks and reads the messages and their receipts so far.
@@ -130,7 +141,7 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 	found := make(map[puntuale.MessageRef]*receiptTarget, len(rows))
 	for i := range rows {
 		m := &rows[i]
-		m.erased = m.phone == ""
+		m.erased, m.before = m.phone == "", m.receipts
 		found[m.MessageRef] = m
 	}
 	return found, nil
@@ -172,6 +183,17 @@ func (m *receiptTarget) event(kind string) event {
 		return event{m.MessageRef, kind, puntuale.Reason{}}
 	}
 	return event{m.MessageRef, kind, words(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
+}
+
+// arrivals are the facts that the message arrived, or was read, for the first time.
+func (m *receiptTarget) arrivals() (facts []outbox.Fact) {
+	if m.before.Delivered.IsZero() && !m.receipts.Delivered.IsZero() {
+		facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageDelivered))
+	}
+	if m.before.Read.IsZero() && !m.receipts.Read.IsZero() {
+		facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageRead))
+	}
+	return facts
 }
 
 func toldColumns(all []*receiptTarget) engine.Columns {

@@ -13,12 +13,12 @@ import (
 
 // canceller is the part of [puntuale.Tenant] that is needed here.
 type canceller interface {
-	CancelPending(ctx context.Context, phones []string, all bool, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error
+	CancelPending(ctx context.Context, target puntuale.CancelTarget, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error
 }
 
 // CancelPending cancels, and returns all messages that the store reports as cancelled.
 func CancelPending(ctx context.Context, c canceller, phones []string, all bool, day puntuale.Date, now time.Time) (done []puntuale.CancelledMessage, err error) {
-	err = c.CancelPending(ctx, phones, all, day, now, func(some []puntuale.CancelledMessage) error {
+	err = c.CancelPending(ctx, puntuale.CancelTarget{Phones: phones, All: all}, day, now, func(some []puntuale.CancelledMessage) error {
 		done = append(done, some...)
 		return nil
 	})
@@ -32,7 +32,7 @@ func testStop(t *testing.T, w *World) {
 	other := c.MustStart("+393330000000", Begin, 1)
 	node := w.MustJoin()
 	w.MustClaim(node, Begin, c.Items(phone, 0, first[0])...)
-	stopped, err := c.Stop(ctx, c.Sequence, phone, Day, Begin)
+	stopped, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin)
 	if want := append(slices.Clone(first[1:]), second...); err != nil || !slices.Equal(stopped.IDs, want) {
 		t.Fatalf("stopped = %+v, %v, want %v", stopped, err, want)
 	}
@@ -42,9 +42,70 @@ func testStop(t *testing.T, w *World) {
 	if a, b := c.Detail(first[0]), c.Detail(other[0]); a.State != puntuale.Pending || b.State != puntuale.Pending {
 		t.Fatalf("states = %v, %v", a.State, b.State)
 	}
-	again, err := c.Stop(ctx, c.Sequence, phone, Day, Begin)
+	again, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin)
 	if err != nil || len(again.IDs) != 0 || again.Usage.Used != stopped.Usage.Used+1 {
 		t.Fatalf("again = %+v, %v", again, err)
+	}
+}
+
+// testReference reaches what a caller named: a stop, a cancellation, a restart and a list, of one client only.
+func testReference(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	begin := func(c *Client, reference string, how puntuale.IfRunning) puntuale.StartedRun {
+		t.Helper()
+		r := c.Run(phone, Begin.Add(time.Hour), 2)
+		r.Run.Reference, r.IfRunning = reference, how
+		started, err := c.Start(ctx, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return started
+	}
+	first, second, nameless := begin(c, "a", ""), begin(c, "b", ""), begin(c, "", "")
+	theirs := begin(other, "a", "")
+	if d := c.Detail(first.IDs[0]); d.Reference != "a" {
+		t.Errorf("the reference of a message: %q", d.Reference)
+	}
+	again := c.MustResend(first.IDs[1])[0] // stands in the place of the second message, under another id
+	if got, _, err := c.Messages(ctx, puntuale.MessageFilter{Reference: "a"}, puntuale.Page{Limit: 10}); err != nil || len(got) != 3 || got[0].ID != again {
+		t.Errorf("listed: %+v, %v", got, err)
+	}
+	if kept := begin(c, "a", puntuale.IfRunningSkip); !slices.Equal(kept.IDs, []puntuale.MessageID{first.IDs[0], again}) {
+		t.Errorf("what runs under the reference: %v", kept.IDs)
+	}
+	moved := begin(c, "a", puntuale.IfRunningRestart)
+	for id, want := range map[puntuale.MessageID]puntuale.State{
+		first.IDs[0]: puntuale.Cancelled, again: puntuale.Cancelled, second.IDs[0]: puntuale.Pending, nameless.IDs[0]: puntuale.Pending,
+	} {
+		if got := c.Detail(id).State; got != want {
+			t.Errorf("message %d after a restart: %v, want %v", id, got, want)
+		}
+	}
+	stopped, err := c.Stop(ctx, c.Sequence, phone, "b", Day, Begin)
+	if err != nil || !slices.Equal(stopped.IDs, second.IDs) {
+		t.Errorf("stopped: %+v, %v", stopped, err)
+	}
+	var done []puntuale.MessageID
+	if err := c.CancelPending(ctx, puntuale.CancelTarget{Reference: "a"}, Day, Begin, func(some []puntuale.CancelledMessage) error {
+		for _, m := range some {
+			done = append(done, m.ID)
+		}
+		return nil
+	}); err != nil || !slices.Equal(done, moved.IDs) {
+		t.Errorf("cancelled: %v, %v, want %v", done, err, moved.IDs)
+	}
+	if d := other.Detail(theirs.IDs[0]); d.State != puntuale.Pending {
+		t.Errorf("another client's message: %v", d.State)
+	}
+	if d := c.Detail(nameless.IDs[0]); d.State != puntuale.Pending {
+		t.Errorf("a message without a reference: %v", d.State)
+	}
+	if _, err := c.Erase(ctx, puntuale.Erasure{Phone: phone, Now: Begin, Day: Day}); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Int("select count(*) from run where client_id = $1 and reference <> ''", c.ID); n != 0 {
+		t.Errorf("%d references stay after an erasure", n)
 	}
 }
 
@@ -126,7 +187,7 @@ func testCancelledIsNeverGranted(t *testing.T, w *World) {
 					mu.Unlock()
 				}
 			case 2:
-				stopped, err := c.Stop(ctx, c.Sequence, number, Day, Begin)
+				stopped, err := c.Stop(ctx, c.Sequence, number, "", Day, Begin)
 				if err != nil {
 					t.Error(err)
 				}

@@ -96,7 +96,7 @@ func testRetry(t *testing.T, w *World) {
 	if !w.MustRecord(next, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: next.Add(time.Second)}) || c.Detail(item.ID).Attempt != 1 {
 		t.Fatalf("detail = %+v", c.Detail(item.ID))
 	}
-	stopped, err := c.Stop(context.Background(), c.Sequence, phone, Day, next)
+	stopped, err := c.Stop(context.Background(), c.Sequence, phone, "", Day, next)
 	if err != nil || !slices.Equal(stopped.IDs, []puntuale.MessageID{item.ID}) || c.credits() != 100 {
 		t.Fatalf("stop in retry = %+v, %v, %d credits", stopped, err, c.credits())
 	}
@@ -416,7 +416,7 @@ func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Cl
 			w.MustClaim(node, Begin, item)
 		},
 		"stop": func(c *Client, _ puntuale.ClaimItem, _, _ int64) {
-			if _, err := c.Stop(ctx, c.Sequence, phone, Day, Begin); err != nil {
+			if _, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin); err != nil {
 				t.Error(err)
 			}
 		},

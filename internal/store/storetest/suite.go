@@ -27,7 +27,7 @@ var suite = []func(*testing.T, *World){
 	testStart, testEmptyStart, testReplay, testTwins, testRefusedKeyIsFree, testStaleStart, testIfRunning,
 	testIfRunningTogether, testBadMember, testExpiredCaller,
 	testCapExact, testCapCountsWhatPassed, testNoCap, testAlwaysCounted, testUncounted,
-	testStop, testStoppedInFlight, testStoppedOutcomes, testStoppedIsNotRunning, testStoppedReopenedByVersionBefore, testCancelPending, testCancelChunks, testCancelledIsNeverGranted,
+	testStop, testReference, testStoppedInFlight, testStoppedOutcomes, testStoppedIsNotRunning, testStoppedReopenedByVersionBefore, testCancelPending, testCancelChunks, testCancelledIsNeverGranted,
 	testClaimOnce, testClaimConditions, testClaimHeld, testClaimBlacklisted, testTakeover,
 	testOutcomes, testRetry, testUncertain, testLateEvidence, testSettle, testMoves,
 	testCreditsRunOut, testCreditsAddUp,

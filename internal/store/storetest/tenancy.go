@@ -26,7 +26,7 @@ var foreignCalls = map[string]foreign{
 		return mine.LastStarted(context.Background(), 10)
 	},
 	"Stop": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		r, err := mine.Stop(context.Background(), other.Sequence, phone, Day, Begin)
+		r, err := mine.Stop(context.Background(), other.Sequence, phone, "", Day, Begin)
 		return r.IDs, err
 	},
 	"CancelPending": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
@@ -438,6 +438,10 @@ var foreignCalls = map[string]foreign{
 		all, _, err := mine.UnknownMessages(context.Background(), puntuale.Page{})
 		return all, err
 	},
+	"Events": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Events(context.Background(), 0, puntuale.AllEvents, 10, Begin)
+		return all, err
+	},
 	"CloseUnknown": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		theirs, _, err := other.UnknownMessages(context.Background(), puntuale.Page{})
 		if err != nil || len(theirs) != 1 {
@@ -510,6 +514,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	}
 	other.mustTake(Begin, other.reply("t", Begin, puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Phone: wrote, Text: "STOP"}}))
 	other.mustEnter(optOut(wrote, "t", puntuale.ConsentWithdraw, 0))
+	told := other.mustTell(other.Tenant)
 	before := other.Detail(started.IDs[0])
 	handle := reflect.TypeFor[puntuale.Tenant]()
 	for i := range handle.NumMethod() {
@@ -517,6 +522,11 @@ func testTenantsApart(t *testing.T, w *World) {
 		call, known := foreignCalls[name]
 		if !known {
 			call, known = ofReplies[name]
+		}
+		if about, ok := ofWebhooks[name]; ok {
+			if known = true; about != nil {
+				call = func(theirs puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) { return about(theirs, told) }
+			}
 		}
 		if !known {
 			t.Errorf("%s is not tried with what belongs to another", name)

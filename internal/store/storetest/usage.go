@@ -98,7 +98,7 @@ func testAlwaysCounted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })
 	c.MustStart(phone, Begin, 1)
-	stopped, err := c.Stop(ctx, c.Sequence, phone, Day, Begin)
+	stopped, err := c.Stop(ctx, c.Sequence, phone, "", Day, Begin)
 	if err != nil || stopped.Usage != (puntuale.Usage{Cap: 1, Used: 2}) || stopped.Usage.Remaining() != 0 {
 		t.Fatalf("stop = %+v, %v", stopped, err)
 	}
@@ -158,7 +158,7 @@ func testUncounted(t *testing.T, w *World) {
 	if r, err := hand.Resend(ctx, c.Again(ids[0])); err != nil || len(r.IDs) != 1 || r.Usage.Used != 1 {
 		t.Errorf("re-send = %+v, %v", r, err)
 	}
-	if stopped, err := hand.Stop(ctx, c.Sequence, phone, Day, Begin); err != nil || len(stopped.IDs) != 13 || stopped.Usage.Used != 1 {
+	if stopped, err := hand.Stop(ctx, c.Sequence, phone, "", Day, Begin); err != nil || len(stopped.IDs) != 13 || stopped.Usage.Used != 1 {
 		t.Errorf("stop = %+v, %v", stopped, err)
 	}
 	if err := hand.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {

@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
@@ -203,6 +204,9 @@ func (s *installation) setAside(ctx context.Context, a engine.Querier, r restore
  select client_id, id, $2::bigint, $3::bigint from message`+unknownDue+` on conflict do nothing`, due, engine.Micros(r.since), now); err != nil {
 		return done, fmt.Errorf("list what is unknown: %w", err)
 	}
+	if err := outbox.EmitUncertain(ctx, a, r.now, unknownDue, due); err != nil {
+		return done, err
+	}
 	if _, err := a.Exec(ctx, `insert into event (client_id, message_id, at, kind, detail)
  select client_id, id, $2::bigint, 'uncertain', $3::text from message`+unknownDue, due, now, puntuale.Because(reasonRestored).Stored()); err != nil {
 		return done, fmt.Errorf("write events: %w", err)
@@ -281,6 +285,7 @@ func (s *installation) beginAnew(ctx context.Context, a engine.Querier) error {
 		{`update session set owner = 0 where owner <> 0`, nil},
 		{`update counter set next = next + $1::bigint`, []any{int64(queue.ForgottenJump)}},
 		{leap, []any{queue.IdLeap.Microseconds()}},
+		{outbox.Leap, []any{queue.IdLeap.Microseconds()}},
 		{`update cluster set timeline = $timeline, since = $clock where one = 1`, nil},
 	} {
 		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {

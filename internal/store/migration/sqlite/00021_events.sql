@@ -56,7 +56,7 @@ create table webhook (
     secret_until integer not null default 0,
     owner integer not null default 0 -- the node that sends for it; 0: none
 ) without rowid, strict;
-create index webhook_account on webhook (partner_id, client_id);
+create index webhook_account on webhook (client_id, partner_id);
 create index webhook_owner on webhook (owner) where owner <> 0;
 
 -- An event on its way to a webhook.
