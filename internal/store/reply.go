@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
@@ -201,8 +202,10 @@ func (s *Store) blankReplies(ctx context.Context, now, before time.Time) error {
 	}
 	return engine.Purge(ctx, s.DB, "texts of replies", `select client_id, id from reply where at < $1 and blanked_at = 0 order by at limit $2`, engine.Micros(before),
 		queue.ScanRef, queue.CompareRefs, func(ctx context.Context, a engine.Querier, part []puntuale.MessageRef) error {
-			_, err := a.Exec(ctx, `update reply set text = '', media = '', network_id = '', blanked_at = $1::bigint from $u(c bigint, i bigint)
- where reply.client_id = u.c and reply.id = u.i and reply.blanked_at = 0`, engine.Micros(now), queue.RefColumns(part))
-			return err
+			if _, err := a.Exec(ctx, `update reply set text = '', media = '', network_id = '', blanked_at = $1::bigint from $u(c bigint, i bigint)
+ where reply.client_id = u.c and reply.id = u.i and reply.blanked_at = 0`, engine.Micros(now), queue.RefColumns(part)); err != nil {
+				return err
+			}
+			return outbox.ForgetAnswers(ctx, a, outbox.MessageSubjects(part))
 		})
 }

@@ -109,7 +109,7 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	s.FeedWriter = on(feeders)
-	// Numbering waits for nobody who writes facts. Its connection is opened by the first event.
+	// Numbering does not wait for transactions that write facts. Its connection is opened by the first event.
 	numberers, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err

@@ -23,13 +23,13 @@ type deliveryKey struct{ at, client, seq int64 }
 const deliveryColumns = `d.client_id, d.seq, d.type, d.state, d.attempts, d.next_at, d.tried_at, d.status, d.took, d.answer`
 
 func deliveryFields(d *puntuale.Delivery) []any {
-	return []any{&d.Client, &d.Seq, &d.Type, &d.State, &d.Attempts, engine.ScanTime(&d.Next), engine.ScanTime(&d.Tried), &d.Status, scanMicros{&d.Took}, &d.Answer}
+	return []any{&d.Client, &d.Seq, &d.Type, &d.State, &d.Attempts, engine.ScanTime(&d.Next), engine.ScanTime(&d.Tried), &d.Status, durationColumn{&d.Took}, &d.Answer}
 }
 
-// scanMicros scans a column of a duration.
-type scanMicros struct{ into *time.Duration }
+// durationColumn scans a column of a duration.
+type durationColumn struct{ into *time.Duration }
 
-func (s scanMicros) Scan(value any) error {
+func (s durationColumn) Scan(value any) error {
 	n, ok := value.(int64)
 	if !ok {
 		return fmt.Errorf("a duration is kept as %T", value)

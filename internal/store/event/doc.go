@@ -1,7 +1,7 @@
 // Package event makes events of facts, and gives them to feeds and webhooks.
 //
 // A numberer locks a client's stream. It numbers the facts that it sees by their ids, without gaps, and makes the deliveries of the webhooks
-// that want them. So whoever saw a number also sees all lower ones. A number is never used again: a restored installation, and one after a
+// that want them. A reader that saw a number also sees all lower ones. A number is never used again: a restored installation, and one after a
 // failover that may have lost commits, go on far beyond. Feeds and webhooks read numbered events only.
 //
 // A webhook has an owner, the node that sends for it. Only the owner reads its due deliveries, so reading them writes nothing. The owner holds

@@ -99,8 +99,8 @@ const (
 	dueFloors = 10_000 // webhooks
 )
 
-// dueFloor is where looks for a webhook's due deliveries begin.
-type dueFloor struct {
+// dueCursor is where looks for a webhook's due deliveries begin.
+type dueCursor struct {
 	from time.Time
 	anew time.Time // when it is forgotten
 }
@@ -189,9 +189,9 @@ func (s *Events) floor(id puntuale.WebhookID, now time.Time) time.Time {
 	f, ok := s.floors[id]
 	if !ok || !now.Before(f.anew) {
 		if len(s.floors) >= dueFloors || s.floors == nil {
-			s.floors = map[puntuale.WebhookID]dueFloor{}
+			s.floors = map[puntuale.WebhookID]dueCursor{}
 		}
-		s.floors[id] = dueFloor{anew: now.Add(dueAnew)}
+		s.floors[id] = dueCursor{anew: now.Add(dueAnew)}
 		return time.Time{}
 	}
 	return f.from

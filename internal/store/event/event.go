@@ -20,7 +20,7 @@ type Events struct {
 	numbered atomic.Int64 // the client that was numbered last
 
 	mu     sync.Mutex
-	floors map[puntuale.WebhookID]dueFloor
+	floors map[puntuale.WebhookID]dueCursor
 }
 
 // New returns the events of a database.

@@ -35,7 +35,7 @@ func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err 
 		if err != nil || len(clients) == 0 {
 			return all, err
 		}
-		n := &numbering{s: s, clients: clients, now: s.db.From(now)}
+		n := &numberTask{s: s, clients: clients, now: s.db.From(now)}
 		if err := s.db.EventWriter.Do(ctx, engine.Single(s.number, n.run), false); err != nil {
 			return all, fmt.Errorf("number events: %w", err)
 		}
@@ -67,8 +67,8 @@ func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
 	return append(all, more...), err
 }
 
-// numbering is one transaction.
-type numbering struct {
+// numberTask is one transaction.
+type numberTask struct {
 	s       *Events
 	clients []puntuale.ClientID // in the order in which they are served
 	now     func() time.Time
@@ -89,7 +89,7 @@ type fact struct {
 	session     puntuale.SessionID // where a webhook asks for it
 }
 
-func (n *numbering) run(ctx context.Context, a engine.Querier) error {
+func (n *numberTask) run(ctx context.Context, a engine.Querier) error {
 	n.a, n.facts, n.last = a, nil, 0
 	if err := n.lock(ctx); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (n *numbering) run(ctx context.Context, a engine.Querier) error {
 }
 
 // lock locks the streams of the clients that no other numberer is at.
-func (n *numbering) lock(ctx context.Context) error {
+func (n *numberTask) lock(ctx context.Context) error {
 	n.seqs = map[puntuale.ClientID]int64{}
 	sorted := slices.Sorted(slices.Values(n.clients))
 	err := n.a.Query(ctx, `select e.client_id, e.last_seq from $u(c bigint) join event_stream e on e.client_id = u.c order by e.client_id for update of e skip locked`,
@@ -126,7 +126,7 @@ func clientColumn(clients []puntuale.ClientID) engine.Columns {
 }
 
 // read reads and numbers facts, as many as one transaction may.
-func (n *numbering) read(ctx context.Context) error {
+func (n *numberTask) read(ctx context.Context) error {
 	most := sqliteNumbers
 	if n.s.db.Dialect.Postgres {
 		most = postgresNumbers
@@ -155,7 +155,7 @@ func (n *numbering) read(ctx context.Context) error {
 }
 
 // store makes events of the facts.
-func (n *numbering) store(ctx context.Context) error {
+func (n *numberTask) store(ctx context.Context) error {
 	type F = *fact
 	clients := engine.Column(n.facts, func(f F) int64 { return int64(f.client) })
 	if err := n.a.Queue(ctx, `delete from outbox_fact where (client_id, id) in (select u.c, u.i from $u(c bigint, i bigint))`,
@@ -179,7 +179,7 @@ func (n *numbering) store(ctx context.Context) error {
 }
 
 // served are the clients of the facts, sorted.
-func (n *numbering) served() []puntuale.ClientID {
+func (n *numberTask) served() []puntuale.ClientID {
 	all := engine.Column(n.facts, func(f *fact) puntuale.ClientID { return f.client })
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -199,7 +199,7 @@ select k.id, w.id, w.types, w.session_id from $u(c bigint) cross join client k c
 where k.id = u.c and w.partner_id = k.partner_id and w.client_id in (0, k.id) and w.active = 1 order by k.id, w.id`
 
 // fanOut makes the deliveries.
-func (n *numbering) fanOut(ctx context.Context) error {
+func (n *numberTask) fanOut(ctx context.Context) error {
 	targets := map[puntuale.ClientID][]target{}
 	narrow := false
 	if err := n.a.Query(ctx, ActiveWebhooks, []any{clientColumn(n.served())}, func(r engine.Row) error {
@@ -253,7 +253,7 @@ var (
 )
 
 // findSessions finds the sessions of the facts. What belongs to no session, such as a change of consent, has 0.
-func (n *numbering) findSessions(ctx context.Context) error {
+func (n *numberTask) findSessions(ctx context.Context) error {
 	for _, s := range subjectTables {
 		var which []*fact
 		for i := range n.facts {

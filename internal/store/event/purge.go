@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Maintain removes what is older than [puntuale.KeepEvents], and what was of deleted webhooks and clients.
+// Maintain removes rows older than [puntuale.KeepEvents], and those of deleted webhooks and clients.
 func (s *Events) Maintain(ctx context.Context, now time.Time) error {
 	before := engine.Micros(now.Add(-puntuale.KeepEvents))
 	return errors.Join(s.purgeDeliveries(ctx, before), s.purgeEvents(ctx, before), s.forgetClients(ctx))

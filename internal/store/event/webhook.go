@@ -134,8 +134,8 @@ func (s Account) subscribe(ctx context.Context, a engine.Querier) error {
 	return outbox.Announce(ctx, s.db.Dialect, a)
 }
 
-// wanted is what a client's webhooks and its partner's want.
-type wanted struct {
+// subscription is what a client's webhooks and its partner's want.
+type subscription struct {
 	client        puntuale.ClientID
 	before, types puntuale.EventSet
 }
@@ -149,7 +149,7 @@ func subscribe(ctx context.Context, a engine.Querier, clients string, id int64) 
 		return false, fmt.Errorf("begin streams of events: %w", err)
 	}
 	all, err := engine.QueryAll(ctx, a, `select e.client_id, e.wanted from event_stream e join client k on k.id = e.client_id where `+clients+`
- order by e.client_id for update of e`, []any{id}, func(r engine.Row, w *wanted) error { return r.Scan(&w.client, &w.before) })
+ order by e.client_id for update of e`, []any{id}, func(r engine.Row, w *subscription) error { return r.Scan(&w.client, &w.before) })
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
@@ -169,13 +169,13 @@ func subscribe(ctx context.Context, a engine.Querier, clients string, id int64) 
 		w.types = types[w.client]
 		more = more || w.types&^w.before != 0
 	}
-	all = slices.DeleteFunc(all, func(w wanted) bool { return w.types == w.before })
+	all = slices.DeleteFunc(all, func(w subscription) bool { return w.types == w.before })
 	if len(all) == 0 {
 		return false, nil
 	}
 	if _, err := a.Exec(ctx, `update event_stream set wanted = u.w from $u(c bigint, w bigint) where event_stream.client_id = u.c`, engine.Columns{
-		engine.Column(all, func(w *wanted) int64 { return int64(w.client) }),
-		engine.Column(all, func(w *wanted) int64 { return int64(w.types) }),
+		engine.Column(all, func(w *subscription) int64 { return int64(w.client) }),
+		engine.Column(all, func(w *subscription) int64 { return int64(w.types) }),
 	}); err != nil {
 		return false, fmt.Errorf("store what webhooks want: %w", err)
 	}

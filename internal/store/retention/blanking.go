@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
@@ -213,6 +214,9 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
  where run.client_id = u.c and run.id = u.i`, engine.Micros(b.now), []byte{}, RunColumns(refs)); err != nil {
 		return fmt.Errorf("blank runs: %w", err)
 	}
+	if err := forgetAnswers(ctx, a, refs); err != nil {
+		return err
+	}
 	var sent []puntuale.MessageRef
 	var copies []SandboxCopy
 	if err := a.Query(ctx, SandboxMessagesOf, []any{RunColumns(refs)}, func(rows engine.Row) error {
@@ -232,6 +236,19 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 		return fmt.Errorf("blank what the sandbox received: %w", err)
 	}
 	return nil
+}
+
+// forgetAnswers removes what receivers of webhooks answered to events about the messages of runs.
+func forgetAnswers(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
+	var n int64
+	if there, err := engine.QueryOne(ctx, a, `select 1 from delivery limit 1`, nil, &n); err != nil || !there {
+		return err
+	}
+	messages, err := engine.QueryAll(ctx, a, RunMembers, []any{RunColumns(refs)}, queue.ScanRef)
+	if err != nil {
+		return fmt.Errorf("look for messages of runs: %w", err)
+	}
+	return outbox.ForgetAnswers(ctx, a, outbox.MessageSubjects(messages))
 }
 
 // The messages of runs that went to the simulated network.

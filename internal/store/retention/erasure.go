@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
 )
@@ -294,6 +295,9 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.
 		return fmt.Errorf("erase runs: %w", err)
 	}
 	x.done.Messages, x.done.Sandbox = len(refs), int(n)
+	if err := outbox.ForgetAnswers(ctx, x.a, outbox.MessageSubjects(refs)); err != nil {
+		return err
+	}
 	return ForgetLate(ctx, x.a, x.refs)
 }
 
@@ -339,6 +343,9 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
  blanked_at = case when reply.blanked_at = 0 then $2::bigint else reply.blanked_at end from $u(i bigint) where reply.client_id = $1 and reply.id = u.i`,
 					x.id, engine.Micros(x.Now), engine.Columns{ids}); err != nil {
 					return fmt.Errorf("erase replies: %w", err)
+				}
+				if err := outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, ids)); err != nil {
+					return err
 				}
 			}
 			if n == engine.Chunk {
@@ -386,6 +393,10 @@ func (x *erasureTransaction) mark(ctx context.Context) error {
 
 // markConsent keeps what the person agreed to, without number and words. Of two names with a state the later one stays.
 func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) (marked bool, err error) {
+	ids, err := engine.QueryAll(ctx, a, `select id from consent where client_id = $1 and `+erasedNames+` order by id`, []any{x.id, x.Phone}, engine.ScanOne[int64])
+	if err != nil {
+		return false, fmt.Errorf("look for what an erased person agreed to: %w", err)
+	}
 	for _, statement := range []string{
 		`delete from consent_state where client_id = $1 and (phone = $3 or ` + erasedNames + `) and exists (select 1 from consent_state o where o.client_id = $1
  and o.purpose = consent_state.purpose and (o.at, o.phone) > (consent_state.at, consent_state.phone)
@@ -399,7 +410,7 @@ func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) 
 		}
 		marked = marked || n > 0
 	}
-	return marked, nil
+	return marked, outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, ids))
 }
 
 // markBlacklisted keeps the number's entry in the blacklist as a mark. It reports whether it made one now.

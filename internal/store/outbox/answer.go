@@ -17,19 +17,34 @@ where e.client_id = u.c and e.subject = u.s and k.id = u.c
  and d.webhook_id = w.id and d.at = e.at and d.client_id = e.client_id and d.seq = e.seq
 order by d.webhook_id, d.at, d.client_id, d.seq for update of d`
 
-// ForgetAnswers removes what receivers answered to events about messages, replies or entries of a client, since an answer may repeat what it
-// was told. The caller's transaction, or one before it, removed the texts themselves. Locks: the deliveries, also those without an answer:
-// the transaction that keeps an answer locks its delivery first, and then looks whether the subject was forgotten.
-func ForgetAnswers(ctx context.Context, a engine.Querier, client puntuale.ClientID, subjects []int64) error {
+// Subject is what an event tells of: a message, a reply or an entry of the ledger of consent.
+type Subject struct {
+	Client puntuale.ClientID
+	ID     int64
+}
+
+// Subjects are subjects of one client.
+func Subjects[ID ~int64](client puntuale.ClientID, ids []ID) []Subject {
+	return engine.Column(ids, func(id *ID) Subject { return Subject{client, int64(*id)} })
+}
+
+// MessageSubjects are messages.
+func MessageSubjects(refs []puntuale.MessageRef) []Subject {
+	return engine.Column(refs, func(r *puntuale.MessageRef) Subject { return Subject{r.Client, int64(r.ID)} })
+}
+
+// ForgetAnswers removes what receivers answered to events about the subjects, since an answer may repeat what it
+// was told. The caller's transaction, or one before it, removed the texts themselves. Locks: the deliveries, also those without an answer.
+// A transaction that keeps an answer locks its delivery first, and then looks whether the subject was forgotten.
+func ForgetAnswers(ctx context.Context, a engine.Querier, subjects []Subject) error {
 	if len(subjects) == 0 {
 		return nil
 	}
 	type key struct{ webhook, at, client, seq int64 }
-	clients := make([]int64, len(subjects))
-	for i := range clients {
-		clients[i] = int64(client)
-	}
-	all, err := engine.QueryAll(ctx, a, AnswersAbout, []any{engine.Columns{clients, subjects}}, func(r engine.Row, k *key) error {
+	all, err := engine.QueryAll(ctx, a, AnswersAbout, []any{engine.Columns{
+		engine.Column(subjects, func(s *Subject) int64 { return int64(s.Client) }),
+		engine.Column(subjects, func(s *Subject) int64 { return s.ID }),
+	}}, func(r engine.Row, k *key) error {
 		return r.Scan(&k.webhook, &k.at, &k.client, &k.seq)
 	})
 	if err != nil {
