@@ -22,8 +22,8 @@ import (
 // eventSteps is how many messages one start makes. Each makes an event when it is sent.
 const eventSteps = 10
 
-// TestEventsKilled kills the server with SIGKILL ten times while calls are made, messages leave and events go to the receivers of a
-// client's webhook and of its partner's. In the end each event came to both at least once, and always with the same id. The long run has
+// TestEventsKilled kills the server with SIGKILL ten times. Meanwhile calls are made, messages leave, and events go to two webhooks: a
+// client's, and its partner's. In the end each event came to both at least once, and always with the same id. The long run has
 // 100,000 events.
 func TestEventsKilled(t *testing.T) {
 	starts, kills := 200, 10
