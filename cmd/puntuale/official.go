@@ -53,8 +53,8 @@ func (s *server) report(r puntuale.LinkReport) {
 	}
 }
 
-// webhook takes the reports of a network.
-type webhook interface {
+// networkWebhook takes the reports of a network.
+type networkWebhook interface {
 	http.Handler
 	// Expects reports whether a request may be the network's. It reads nothing of the body.
 	Expects(r *http.Request) bool
@@ -68,7 +68,7 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	}
 	meta, gateways := s.networks.official.NewWebhook(), s.networks.sendapp.NewWebhook()
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var hook webhook = meta
+		var hook networkWebhook = meta
 		path := puntuale.OfficialWebhooks
 		if strings.HasPrefix(r.URL.Path, puntuale.GatewayWebhooks) {
 			hook, path = gateways, puntuale.GatewayWebhooks // the log gets this path, because the full one has a secret

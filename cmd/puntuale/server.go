@@ -19,6 +19,7 @@ import (
 	"puntuale/internal/connector/sendapp"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/webhook"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
@@ -51,6 +52,7 @@ type server struct {
 	feeding  *feeding             // likewise
 	events   *outbox.Sender       // likewise
 	caller   *outbox.Caller
+	desk     *webhook.Desk
 	control  *control.Control
 	accounts *account.Accounts
 	tasks    *taskRunner
@@ -144,6 +146,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
 	s.caller = s.openCaller(&cfg, vault)
+	s.desk = webhook.New(webhook.Config{Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller, Plain: len(cfg.WebhookAllow) > 0})
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err
@@ -266,7 +269,7 @@ func (s *server) newAPI(cfg serverConfig, m *metrics.Meter, admit admission.Limi
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Admit: admit, Refuse: admission.NewRefusalPacer(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Accounts: s.accounts, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
+		Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
 			s.outage.Answered(route, status)

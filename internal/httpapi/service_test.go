@@ -46,6 +46,7 @@ type service struct {
 	network  *network
 	owner    *owner
 	intake   *intake.Intake
+	outbox   puntuale.OutboxStore
 }
 
 // databases runs a test on both, each time with a fresh service.
@@ -69,6 +70,7 @@ type options struct {
 	driver   storetest.Driver // nil: SQLite
 	public   string           // the service's address
 	opener   puntuale.MediaOpener
+	plain    bool // receivers of webhooks may be reached by http, on this machine
 }
 
 func newService(t *testing.T, o options) *service {
@@ -80,6 +82,7 @@ func newService(t *testing.T, o options) *service {
 	s := &service{t: t, clock: db.Clock, log: &lockedBuffer{}, wakeups: &wakeups{}, db: db}
 	s.clock.Set(morning)
 	opened := db.Open(t)
+	s.outbox = opened
 	s.network = &network{t: t, queue: opened, fleet: opened, ledger: opened}
 	var operator puntuale.Operator = opened
 	vault := testVault(t)
@@ -111,7 +114,7 @@ func newService(t *testing.T, o options) *service {
 		t.Fatal(err)
 	}
 	s.handler, err = httpapi.New(httpapi.Config{
-		Control: s.control, Accounts: s.accounts, Now: s.clock.Now, Rate: o.rate,
+		Control: s.control, Accounts: s.accounts, Webhooks: newDesk(operator, vault, s.clock, o.plain), Now: s.clock.Now, Rate: o.rate,
 		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

@@ -166,8 +166,9 @@ func deleteWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) 
 }
 
 type rotatedWebhookAnswer struct {
-	issuedWebhookAnswer
-	Until string `json:"secret_before_until" format:"date-time" doc:"The secret before signs too until then"`
+	WebhookAnswer
+	Secret string `json:"secret" doc:"Signs the bodies, by Standard Webhooks; shown only now"`
+	Until  string `json:"secret_before_until" format:"date-time" doc:"The secret before signs too until then"`
 }
 
 func rotateWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) (rotatedWebhookAnswer, error) {
@@ -175,7 +176,7 @@ func rotateWebhook(ctx context.Context, o *webhook.Owner, _ *call, p *oneInput) 
 	if err != nil {
 		return rotatedWebhookAnswer{}, err
 	}
-	return rotatedWebhookAnswer{issuedWebhookOf(made), stamp(until)}, nil
+	return rotatedWebhookAnswer{webhookOf(made.Webhook), made.Secret, stamp(until)}, nil
 }
 
 type attemptAnswer struct {

@@ -1,0 +1,238 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/clock"
+	"puntuale/internal/control/webhook"
+	"puntuale/internal/outbox"
+)
+
+// newDesk makes the desk of a service. Its receivers are on this machine, if plain.
+func newDesk(tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock, plain bool) *webhook.Desk {
+	cfg := outbox.CallerConfig{Clock: c, Within: 5 * time.Second, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
+		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
+	}}
+	if plain {
+		cfg.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	}
+	return webhook.New(webhook.Config{Tenants: tenants, Vault: vault, Clock: c, Caller: outbox.NewCaller(cfg), Plain: plain})
+}
+
+type issuedWebhook struct {
+	ID, Secret, URL, Description string
+	Types                        []string
+	Active                       bool
+}
+
+// TestWebhooks makes, lists, changes and removes webhooks of a client and of a partner. Neither sees the other's.
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
+		var mine, wide issuedWebhook
+		s.must(&mine, "POST", "/api/webhooks", a.Key, `{"url":"https://crm.example/hook","types":["message.sent","message.failed"],"description":"CRM"}`)
+		if !strings.HasPrefix(mine.Secret, "whsec_") || len(mine.Types) != 2 || !mine.Active || mine.URL != "https://crm.example/hook" {
+			t.Fatalf("made: %+v", mine)
+		}
+		s.must(&wide, "POST", "/api/webhooks", s.partner, `{"url":"https://crm.example/all"}`)
+		if len(wide.Types) != len(puntuale.AllEvents.Types()) {
+			t.Errorf("without types: %v", wide.Types)
+		}
+		for key, want := range map[string]string{a.Key: mine.ID, s.partner: wide.ID} {
+			list := s.must(nil, "GET", "/api/webhooks", key, "").body
+			if !strings.Contains(list, `"id":"`+want+`"`) || strings.Count(list, `"url"`) != 1 || strings.Contains(list, "whsec_") {
+				t.Errorf("listed: %s", list)
+			}
+		}
+		if list := s.must(nil, "GET", "/api/webhooks", b.Key, "").body; list != `{"webhooks":[]}` {
+			t.Errorf("another client's: %s", list)
+		}
+		for _, other := range []string{b.Key, s.partner} {
+			for _, call := range [][2]string{{"GET", ""}, {"PATCH", ""}, {"DELETE", ""}, {"POST", "/test"}, {"POST", "/rotate"}, {"GET", "/deliveries"}, {"POST", "/replay"}, {"GET", "/deliveries/1"}} {
+				body := ""
+				if call[0] == "PATCH" {
+					body = `{"active":false}`
+				}
+				if got := s.call(call[0], "/api/webhooks/"+mine.ID+call[1], other, body); got.status != http.StatusNotFound {
+					t.Errorf("%s %s by another: %d %s", call[0], call[1], got.status, got.body)
+				}
+			}
+		}
+		changed := s.must(nil, "PATCH", "/api/webhooks/"+mine.ID, a.Key, `{"types":["reply.received"],"active":false,"id_sessione":"`+a.Session+`"}`).body
+		if !strings.Contains(changed, `"types":["reply.received"]`) || !strings.Contains(changed, `"active":false`) || !strings.Contains(changed, `"id_sessione":"`+a.Session+`"`) || !strings.Contains(changed, `"description":"CRM"`) {
+			t.Errorf("changed: %s", changed)
+		}
+		var rotated struct {
+			Secret string
+			Until  string `json:"secret_before_until"`
+		}
+		s.must(&rotated, "POST", "/api/webhooks/"+mine.ID+"/rotate", a.Key, "")
+		if rotated.Secret == mine.Secret || !strings.HasPrefix(rotated.Secret, "whsec_") || rotated.Until != "2026-11-21T09:30:00.123456Z" {
+			t.Errorf("rotated: %+v", rotated)
+		}
+		s.must(nil, "DELETE", "/api/webhooks/"+mine.ID, a.Key, "")
+		if got := s.call("GET", "/api/webhooks/"+mine.ID, a.Key, ""); got.status != http.StatusNotFound {
+			t.Errorf("deleted: %d", got.status)
+		}
+
+		const path = "/api/webhooks"
+		for body, at := range map[string]string{
+			`{}`:                          "body.url",
+			`{"url":"ftp://x.example/"}`:  "body.url",
+			`{"url":"http://x.example/"}`: "body.url",
+			`{"url":"https://u:p@x.it/"}`: "body.url",
+			`{"url":"https://x.example/` + strings.Repeat("a", 2048) + `"}`:                 "body.url",
+			`{"url":"https://x.example/","types":["message.flew"]}`:                         "body.types[0]",
+			`{"url":"https://x.example/","types":[]}`:                                       "body.types",
+			`{"url":"https://x.example/","id_sessione":"99"}`:                               "body.id_sessione",
+			`{"url":"https://x.example/","description":"` + strings.Repeat("d", 201) + `"}`: "body.description",
+			`{"url":"https://x.example/","secret":"mine"}`:                                  "body.secret",
+		} {
+			s.refusedAt(http.StatusUnprocessableEntity, "POST", path, a.Key, body, at)
+		}
+		s.refusedAt(http.StatusUnprocessableEntity, "POST", path, s.partner, `{"url":"https://x.example/","id_sessione":"`+a.Session+`"}`, "body.id_sessione")
+		if strings.Contains(s.log.String(), "crm.example") {
+			t.Error("the log has an address")
+		}
+		for i := range puntuale.MaxWebhooks {
+			s.must(nil, "POST", path, b.Key, fmt.Sprintf(`{"url":"https://x.example/%d"}`, i))
+		}
+		if got := s.call("POST", path, b.Key, `{"url":"https://x.example/one-more"}`); got.status == http.StatusOK {
+			t.Errorf("beyond the quota: %s", got.body)
+		}
+	})
+}
+
+// TestWebhookOnce: a repeat under the same Idempotency-Key gives the same secret, and no second webhook.
+func TestWebhookOnce(t *testing.T) {
+	t.Parallel()
+	databases(t, options{}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "full")
+		const body = `{"url":"https://crm.example/hook"}`
+		first := s.must(nil, "POST", "/api/webhooks", a.Key, body, "Idempotency-Key", "k1")
+		again := s.must(nil, "POST", "/api/webhooks", a.Key, body, "Idempotency-Key", "k1")
+		if first.body != again.body || again.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%s\n%s", first.body, again.body)
+		}
+		if list := s.must(nil, "GET", "/api/webhooks", a.Key, "").body; strings.Count(list, `"url"`) != 1 {
+			t.Errorf("made twice: %s", list)
+		}
+	})
+}
+
+// TestWebhookTest: the test event arrives signed, also by the secret before while it still signs. What a receiver answers is shown.
+func TestWebhookTest(t *testing.T) {
+	t.Parallel()
+	databases(t, options{plain: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "full")
+		var secrets []string
+		verified := make(chan string, 8)
+		receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			for _, secret := range secrets {
+				hook, err := standardwebhooks.NewWebhook(secret)
+				if err == nil {
+					err = hook.VerifyIgnoringTimestamp(body, r.Header)
+				}
+				if err != nil {
+					verified <- err.Error()
+				}
+			}
+			verified <- string(body)
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = io.WriteString(w, "thank you")
+		}))
+		defer receiver.Close()
+		var made issuedWebhook
+		s.must(&made, "POST", "/api/webhooks", a.Key, `{"url":"`+receiver.URL+`/hook"}`)
+		secrets = []string{made.Secret}
+		got := s.must(nil, "POST", "/api/webhooks/"+made.ID+"/test", a.Key, "").body
+		if !strings.HasPrefix(got, `{"delivered":true,"status":202,`) || !strings.Contains(got, `"answer":"thank you"`) {
+			t.Errorf("the answer: %s", got)
+		}
+		if body := <-verified; !strings.HasPrefix(body, `{"type":"webhook.test",`) {
+			t.Errorf("the receiver got %s", body)
+		}
+		var rotated issuedWebhook
+		s.must(&rotated, "POST", "/api/webhooks/"+made.ID+"/rotate", a.Key, "")
+		secrets = append(secrets, rotated.Secret)
+		s.must(nil, "POST", "/api/webhooks/"+made.ID+"/test", a.Key, "")
+		if body := <-verified; !strings.HasPrefix(body, `{"type":"webhook.test",`) {
+			t.Errorf("after a rotation: %s", body)
+		}
+		receiver.Close()
+		if got := s.must(nil, "POST", "/api/webhooks/"+made.ID+"/test", a.Key, "").body; !strings.HasPrefix(got, `{"delivered":false,"status":null,`) || !strings.Contains(got, `"answer":null,"error":"`) {
+			t.Errorf("nobody listens: %s", got)
+		}
+	})
+}
+
+// TestFeed reads a client's events by number, and waits for the first one.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
+		type feed struct {
+			Events []struct {
+				Seq  int64
+				Type string
+				Data struct {
+					Message   int64 `json:"message_id"`
+					Phone     string
+					Reference string
+					State     string `json:"stato"`
+				}
+			}
+			Next int64 `json:"next_after"`
+		}
+		var got feed
+		for _, key := range []string{a.Key, b.Key} { // the feed is on from now
+			if body := s.must(nil, "GET", "/api/events", key, "").body; body != `{"events":[],"next_after":0}` {
+				t.Errorf("an empty feed: %s", body)
+			}
+		}
+		id := s.newSequence(a.Key, stepDate)
+		var run started
+		s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567","quando":"2026-12-01T10:00","reference":"booking-1"}`)
+		s.must(nil, "POST", "/api/stop/"+id, a.Key, `{"phone":"3331234567"}`)
+		s.number()
+		s.must(&got, "GET", "/api/events?wait=30", a.Key, "")
+		if len(got.Events) != 1 || got.Events[0].Type != "message.cancelled" || got.Events[0].Data.Phone != "+393331234567" || got.Events[0].Data.Reference != "booking-1" ||
+			got.Events[0].Data.State != "CANCELLED" || fmt.Sprint(got.Events[0].Data.Message) != run.ID[0] || got.Next != got.Events[0].Seq {
+			t.Fatalf("the feed: %+v", got)
+		}
+		if body := s.must(nil, "GET", fmt.Sprint("/api/events?after=", got.Next), a.Key, "").body; !strings.HasPrefix(body, `{"events":[],`) {
+			t.Errorf("after the last: %s", body)
+		}
+		if body := s.must(nil, "GET", "/api/events?types=message.sent,reply.received", a.Key, "").body; !strings.HasPrefix(body, `{"events":[],`) {
+			t.Errorf("other types: %s", body)
+		}
+		if body := s.must(nil, "GET", "/api/events", b.Key, "").body; !strings.HasPrefix(body, `{"events":[],`) {
+			t.Errorf("another client's: %s", body)
+		}
+		for query, at := range map[string]string{"after=-1": "query.after", "after=x": "query.after", "types=x": "query.types", "wait=31": "query.wait", "limit=0": "query.limit", "limit=1001": "query.limit", "since=1": "query.since"} {
+			s.refusedAt(http.StatusUnprocessableEntity, "GET", "/api/events?"+query, a.Key, "", at)
+		}
+		s.refusedAt(http.StatusForbidden, "GET", "/api/events", s.partner, "")
+	})
+}
+
+// number gives numbers to events, as a node does.
+func (s *service) number() {
+	s.t.Helper()
+	if _, err := s.outbox.NumberEvents(s.t.Context(), s.clock.Now()); err != nil {
+		s.t.Fatal(err)
+	}
+}
