@@ -216,7 +216,9 @@ func testPartnersApart(t *testing.T, w *World) {
 		call, known := foreignClientCalls[name]
 		if about, ok := ofWebhooks[name]; ok {
 			if known = true; about != nil {
-				call = func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) { return about(theirs, told) }
+				call = func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+					return about(theirs, told)
+				}
 			}
 		}
 		if !known {
