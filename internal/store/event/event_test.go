@@ -2,7 +2,6 @@ package event_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -364,5 +363,3 @@ func TestWanted(t *testing.T) {
 		}
 	})
 }
-
-var _ = fmt.Sprint
