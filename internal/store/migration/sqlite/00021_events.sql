@@ -23,7 +23,6 @@ create table outbox_fact (
     detail text not null default '', -- JSON object of what the subject's row does not tell
     at integer not null
 ) strict;
-create index outbox_fact_client on outbox_fact (client_id, id);
 
 -- Events, numbered for each client without repetition.
 create table outbox_event (
