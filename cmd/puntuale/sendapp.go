@@ -11,7 +11,7 @@ import (
 
 // openGateways makes the connector to gateways. Every node has it, because gateways' webhooks arrive at any node that answers calls.
 func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
-	allowed, _ := networksOf(cfg.GatewayAllow) // were checked with the settings
+	allowed, _ := networksOf(cfg.GatewayAllow) // the check of the settings has parsed them
 	c := sendapp.Config{
 		Store: s.store, Seal: vault.Seal, Unseal: vault.Open, Mark: vault.Mark, Transport: media.Transport(allowed), Public: cfg.PublicURL,
 		Report: s.report, ReadBody: readDelivery, Take: s.networks.intake.Take, Clock: cfg.Clock, Logger: cfg.Logger,

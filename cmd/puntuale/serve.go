@@ -11,9 +11,9 @@ import (
 	"puntuale/internal/store"
 )
 
-// garbage is how much garbage may gather in memory, in per cent of the memory in use, unless GOGC says otherwise. A server uses little
-// memory, so this costs little. Half as many collections save about a seventh of the processor time a message
-// (docs/decisions/0020-hot-path.md).
+// garbage is how much garbage may collect in memory, in per cent of the memory in use, unless GOGC says otherwise. A
+// server uses little memory, so this costs little. Half as many collections save about a seventh of the processor time
+// of a message (docs/decisions/0020-hot-path.md).
 const garbage = 200
 
 // memoryLimit is how much memory, in bytes, the runtime tries to stay below by collecting more often, unless GOMEMLIMIT says otherwise.
@@ -48,11 +48,11 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	debug.FreeOSMemory() // what only starting needed
+	debug.FreeOSMemory() // gives back the memory that only the start needed
 	failed := s.Wait(ctx)
 	logger.Info("stopping", "within", c.StopWithin)
 	err = s.Close()
-	if failed != nil { // what could not be closed then, could not for the same reason
+	if failed != nil { // errors while closing would only repeat the first failure
 		return failed
 	}
 	if err != nil {

@@ -104,7 +104,7 @@ type serveSettings struct {
 // defaultMedia is the list as the command line writes it.
 func defaultMedia() string { return strings.Join(plan.DefaultMediaExtensions, ",") }
 
-// check returns what is wrong with the settings' meaning, beyond each one's form.
+// check returns the faults that parsing one setting cannot find.
 func (s *baseSettings) check() (faults []fault) {
 	if s.Data == "" {
 		faults = append(faults, fault{"data", "must name a folder"})
@@ -112,7 +112,7 @@ func (s *baseSettings) check() (faults []fault) {
 	if s.Database != "" {
 		u, err := url.Parse(s.Database)
 		switch {
-		case err != nil: // url's own error repeats the address, and with it the password
+		case err != nil: // the error of package url repeats the address with its password
 			faults = append(faults, fault{"database", "is not an address of the form postgres://user:password@host/name or sqlite:/path"})
 		case !slices.Contains([]string{"postgres", "postgresql", "sqlite"}, u.Scheme):
 			faults = append(faults, fault{"database", fmt.Sprintf("must begin with postgres:// or sqlite: (it begins with %q)", u.Scheme+":")})
@@ -250,7 +250,7 @@ const (
 	leastConnections, mostConnections = 16, 1_000_000
 )
 
-// calls is how many calls are worked on at once.
+// calls returns how many calls the server works on at once.
 func (s *serveSettings) calls() int {
 	if s.Calls > 0 {
 		return s.Calls

@@ -26,7 +26,7 @@ const (
 	maxFunction = 80
 )
 
-// Rule says what a package, and those below it, may import. Among several rules the longest path holds.
+// Rule says what a package, and those below it, may import. Among several rules the one with the longest path applies.
 type Rule struct {
 	Package string   // relative to the module; "." is the root
 	Module  []string // own packages, and those below each; "..." is all

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// TestMetersEveryFigure uses each verb once and looks for what an operator would see.
+// TestMetersEveryFigure calls each method once, and looks for the figure at /metrics.
 func TestMetersEveryFigure(t *testing.T) {
 	t.Parallel()
 	m := New("test")

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// What follows is for alerts.
+// The figures below are for alerts.
 
 // Backlog is what is due and has not left.
 type Backlog struct {

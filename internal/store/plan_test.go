@@ -10,12 +10,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// access is how a statement must reach a table: the index, or the key; and what it must keep away from.
+// access is how a statement must reach a table: by an index, or by the key. avoids names an index that it must not use.
 var access = map[string]struct {
 	reads  bool
 	wants  []string // on both databases: names of indexes; "key" is the message table's key
 	avoids string
-	allows string // of what is else too little of an index
+	allows string // a part of the plan that is allowed, although it uses too little of an index
 }{
 	"due":       {reads: true, wants: []string{"message_open"}},
 	"campaigns": {reads: true, wants: []string{"message_open"}},
@@ -30,7 +30,7 @@ var access = map[string]struct {
 	"movable":   {wants: []string{"message_resent"}, avoids: "message_open"},
 	"moved":     {avoids: "run_client"},
 	"by pause":  {wants: []string{"key"}, avoids: "message_open"},
-	"retrying":  {reads: true, wants: []string{"message_open"}, allows: "SCAN m\n"}, // of what it found
+	"retrying":  {reads: true, wants: []string{"message_open"}, allows: "SCAN m\n"}, // it scans only the rows that it found
 	"expiring":  {reads: true, wants: []string{"message_open"}},
 	"claim":     {wants: []string{"key", "blacklist_pkey"}, avoids: "message_open"},
 	"marked":    {wants: []string{"blacklist_pkey"}},
@@ -97,7 +97,7 @@ var access = map[string]struct {
 	"list pending":     {reads: true, wants: []string{"message_open", "key"}},
 }
 
-// fill gives the tables sizes and statistics as they are in life.
+// fill gives the tables sizes and statistics as in a real installation.
 func fill(t *testing.T, w *storetest.World) {
 	t.Helper()
 	c := w.Client(puntuale.AccountFull)

@@ -2,7 +2,7 @@ package store
 
 import "puntuale"
 
-// What a store owes.
+// These are the roles that a store must fulfil.
 var (
 	_ puntuale.Operator      = (*Store)(nil)
 	_ puntuale.Queue         = (*Store)(nil)

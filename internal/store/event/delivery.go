@@ -84,7 +84,7 @@ func (s Account) Deliveries(ctx context.Context, id puntuale.WebhookID, f puntua
 	for i := range all {
 		sum += len(all[i].Answer)
 	}
-	return engine.Column(all, func(r *row) puntuale.Delivery { return r.Delivery }), next, engine.TakeRoom(ctx, len(all), sum)
+	return engine.Column(all, func(r *row) puntuale.Delivery { return r.Delivery }), next, engine.TakeMemory(ctx, len(all), sum)
 }
 
 // lookBack returns the key down to which one page looks, and whether there is more below.

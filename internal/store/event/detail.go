@@ -115,8 +115,8 @@ func (s ClientEvents) tell(ctx context.Context, all []puntuale.Event, next int64
 			continue
 		}
 		if sum += len(e.Reply.Text); sum > engine.PageBytes && i > 0 {
-			return all[:i], all[i-1].Seq, engine.TakeRoom(ctx, 0, sum)
+			return all[:i], all[i-1].Seq, engine.TakeMemory(ctx, 0, sum)
 		}
 	}
-	return all, next, engine.TakeRoom(ctx, 0, sum)
+	return all, next, engine.TakeMemory(ctx, 0, sum)
 }

@@ -11,11 +11,11 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// A message is cancelled only while its intent is 0, which means that nobody has begun to send it. After that nobody can begin, because
-// every claim compares and writes the same column. A message whose attempt is under way is marked as stopped instead, by a negative
-// valid_until: it is never repeated or tried again. The attempt may come back without having reached the network. Then the recorder cancels
-// the message (ReopenResults). A receipt that it was sent still counts. A node of the previous version does not know the mark, and opens a
-// marked message again. Nobody can claim it, and it is cancelled like any other. The batch is sorted: rows are locked in order.
+// A message is cancelled only while its intent is 0, which means that no attempt has begun. After that no attempt can begin, because every
+// claim compares and writes the same column. A message whose attempt is under way is marked as stopped instead, by a negative valid_until:
+// it is never repeated or tried again. The attempt may come back without having reached the network. Then the recorder cancels the message
+// (ReopenResults). A receipt that it was sent still counts. A node of the previous version does not know the mark, and opens a marked
+// message again. No node can claim such a message, and it is cancelled like any other. The batch is sorted, so rows are locked in order.
 const CancelMessages = `
 update message set intent = case when message.intent = 0 then -1 else message.intent end,
  state = case when message.intent = 0 then 3 else message.state end,

@@ -68,7 +68,8 @@ func (b *RecordBatch) Run(ctx context.Context) error {
 }
 
 // Outcomes close a message (sent, refused) or leave it open (retry, uncertain). These are two statements, because closing names more
-// columns, and a statement updates the indexes of all columns that it names. A batch that needs both locks all its rows in order first.
+// columns, and a statement updates the indexes of all columns that it names. A batch that needs both statements locks all its rows in order
+// first.
 //
 // Closing from uncertain sets next_at, which had moved to the next look, back to the moment of the attempt. Where a credit is given back,
 // the column credit becomes negative, so that we can find these rows.
@@ -102,7 +103,7 @@ func (b *RecordBatch) write(ctx context.Context) error {
 	var closing, open []int
 	for _, i := range b.Order {
 		if b.Results[i].Token <= 0 {
-			continue // no attempt's token; 0 would match a message that nobody tried
+			continue // the result has no attempt's token; 0 would match a message that was never tried
 		}
 		switch b.Results[i].Outcome.Verdict {
 		case puntuale.Sent, puntuale.Refused:
@@ -162,7 +163,7 @@ func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 	if len(b.stopped) == 0 {
 		return nil
 	}
-	slices.SortFunc(b.stopped, CompareRefs) // the rows are ours already
+	slices.SortFunc(b.stopped, CompareRefs) // this transaction has locked the rows already
 	if _, err := b.A.Exec(ctx, cancelStopped, engine.Micros(b.Now), RefColumns(b.stopped)); err != nil {
 		return fmt.Errorf("cancel stopped messages: %w", err)
 	}

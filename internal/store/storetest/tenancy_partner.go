@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Every method of a partner's handle, called by another partner.
+// Every method of a partner's handle is in this table. Another partner calls it.
 var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error){
 	"CreateClient": nil,
 	"Client": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
@@ -93,7 +93,7 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
-	"Host":         nil, // names nothing of anybody, like the next two
+	"Host":         nil, // no argument belongs to another partner, here and in the next two
 	"ConfirmHost":  nil,
 	"WithdrawHost": nil,
 	"Quotas": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
@@ -216,7 +216,9 @@ func testPartnersApart(t *testing.T, w *World) {
 		call, known := foreignClientCalls[name]
 		if about, ok := ofWebhooks[name]; ok {
 			if known = true; about != nil {
-				call = func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) { return about(theirs, told) }
+				call = func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+					return about(theirs, told)
+				}
 			}
 		}
 		if !known {
