@@ -79,6 +79,14 @@ func (w Webhook) Apply(p WebhookPatch) Webhook {
 	return w
 }
 
+// SealedWebhook is the purpose for which a webhook's secrets are sealed.
+const SealedWebhook = "webhook"
+
+// SealPlace is the place of a webhook's secrets: its owner, and the moment when it was made.
+func (w *Webhook) SealPlace() string {
+	return "webhook of " + w.Client.String() + ", " + strconv.FormatInt(w.Created.UnixMicro(), 10)
+}
+
 // WebhookSecret is what signs a webhook's bodies. Stores keep both sealed.
 type WebhookSecret struct {
 	Present []byte

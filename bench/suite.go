@@ -80,6 +80,7 @@ var parts = []part{
 	{"memory", (*bench).memory},
 	{"campaign", (*bench).campaigns},
 	{"reply", (*bench).replies},
+	{"event", (*bench).events},
 }
 
 func partNames() (names []string) {

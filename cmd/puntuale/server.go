@@ -27,6 +27,7 @@ import (
 	"puntuale/internal/logging"
 	"puntuale/internal/media"
 	"puntuale/internal/metrics"
+	"puntuale/internal/outbox"
 	"puntuale/internal/price"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
@@ -48,6 +49,8 @@ type server struct {
 	dispatch *dispatch.Dispatcher // nil without the role
 	sessions *session.Manager     // likewise
 	feeding  *feeding             // likewise
+	events   *outbox.Sender       // likewise
+	caller   *outbox.Caller
 	control  *control.Control
 	accounts *account.Accounts
 	tasks    *taskRunner
@@ -140,6 +143,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	})
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
+	s.caller = s.openCaller(&cfg, vault)
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err
@@ -215,6 +219,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 	}
 	s.store.Listen(s.takeWakeup)
 	s.startFeeding(cfg)
+	s.startEvents(&cfg, meter)
 	return nil
 }
 
@@ -360,6 +365,9 @@ func (s *server) Close() error {
 		s.tasks.stop()
 	}
 	s.feeding.stop()
+	if s.events != nil { // before the dispatcher gives up the lease, under which webhooks are owned
+		note("record deliveries of events", s.events.Stop(ctx))
+	}
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))
 	}

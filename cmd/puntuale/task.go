@@ -66,7 +66,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 				m.Backlog(now, metrics.Backlog(ready), metrics.Backlog(waiting))
 			}
 			return err
-		}})
+		}}, task{name: "event backlog", every: backlogEvery, do: s.eventBacklog(m)})
 	}
 	if cfg.has(roleDispatch) && pushes != nil {
 		all = append(all, task{name: "push", every: pushEvery, do: pushes.Round})

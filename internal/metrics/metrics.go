@@ -39,6 +39,7 @@ type Meter struct {
 
 	backlog *backlogs
 	alerts  alerts
+	events  eventMeter
 }
 
 // New registers all figures in a registry of its own. version is the release that they name.
@@ -107,6 +108,7 @@ func New(version string) *Meter {
 		m.deadlocks, m.fenced, m.quarantined, m.requests, m.requestTime,
 		m.backlog, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registerOperation(version)
+	m.registerEvents()
 	return m
 }
 

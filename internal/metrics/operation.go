@@ -89,7 +89,7 @@ func (m *Meter) registerOperation(version string) {
 		Name: "puntuale_ready", Help: "1 while a part of this server does its work, 0 while it does not: the store, the dispatcher.",
 	}, []string{"part"})
 	m.alerts.taskFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk, push.",
+		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk, push, events.",
 	}, []string{"task"})
 	m.alerts.taskDone = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_task_success_timestamp_seconds", Help: "When a background task last succeeded.",

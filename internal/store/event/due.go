@@ -113,7 +113,38 @@ type dueCursor struct {
 	anew time.Time // when it is forgotten
 }
 
+// DueWebhooks are those of the webhooks that have due deliveries from a moment on. It reads one row of each.
+const DueWebhooks = `
+select u.i from $u(i bigint, f bigint) where exists (select 1 from delivery d where d.webhook_id = u.i and d.state = 0 and d.next_at >= u.f and d.next_at <= $1)`
+
+// due leaves out webhooks that have nothing due: most, where a node looks at many.
+func (s *Events) due(ctx context.Context, webhooks []puntuale.WebhookID, now time.Time) ([]puntuale.WebhookID, error) {
+	if len(webhooks) < 2 {
+		return webhooks, nil
+	}
+	from := engine.Column(webhooks, func(id *puntuale.WebhookID) int64 { return engine.Micros(s.floor(*id, now)) })
+	due, err := engine.QueryAll(ctx, s.db.DispatchReads, DueWebhooks,
+		[]any{engine.Micros(now), engine.Columns{engine.Column(webhooks, func(id *puntuale.WebhookID) int64 { return int64(*id) }), from}}, engine.ScanOne[puntuale.WebhookID])
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("look for webhooks with due deliveries: %w", err))
+	}
+	is := make(map[puntuale.WebhookID]bool, len(due))
+	for _, id := range due {
+		is[id] = true
+	}
+	for _, id := range webhooks {
+		if !is[id] {
+			s.raise(id, now.Add(-dueSlack))
+		}
+	}
+	return due, nil
+}
+
 func (s *Events) DueDeliveries(ctx context.Context, webhooks []puntuale.WebhookID, now time.Time, limit int, skip func(puntuale.Delivery) bool) ([]puntuale.DueDelivery, error) {
+	webhooks, err := s.due(ctx, webhooks, now)
+	if err != nil {
+		return nil, err
+	}
 	var all []puntuale.DueDelivery
 	for _, id := range webhooks {
 		due, err := s.dueOf(ctx, id, now, limit, skip)
