@@ -26,7 +26,7 @@ with recursive waiting(id) as (
 select id from waiting where id is not null limit $2`
 
 // On SQLite one transaction writes at a time, so there is one numberer. It takes the facts of all clients in the order of their ids. Their table
-// needs no index then, and what was taken is one range.
+// needs no index then, and one range has all that a transaction took.
 const (
 	FirstClients = `select distinct x.client_id from (select f.client_id, f.id from outbox_fact f where f.id > $1 order by f.id limit $2) x`
 	FirstFacts   = `select f.client_id, f.id, f.type, f.subject, f.detail, f.at from outbox_fact f order by f.id limit $1`

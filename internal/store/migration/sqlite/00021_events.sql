@@ -34,7 +34,7 @@ create table outbox_event (
     at integer not null,
     primary key (client_id, seq)
 ) without rowid, strict;
-create index outbox_event_subject on outbox_event (client_id, subject); -- for what an erasure forgets
+create index outbox_event_subject on outbox_event (client_id, subject, type); -- for what an erasure forgets
 
 create table webhook (
     id integer primary key,
