@@ -217,9 +217,9 @@ type PartnerTenant interface {
 	AuditStore
 	BrandStore
 	OverviewStore
-	IdempotencyStore // apart from those of clients
-	WebhookStore     // of the partner's own, for all its clients
+	WebhookStore // of the partner's own, for all its clients
 	DeliveryStore
+	IdempotencyStore // separate from the clients' records
 }
 
 // ClientStore keeps a partner's clients.

@@ -36,7 +36,7 @@ const (
 	mostAtOnce   = 768  // attempts in all: those to receivers that answered before, and hang now, are over a pool
 	perFree      = 16   // a receiver gets at most one of so many free places, and at least one
 	mostQueued   = 8192 // deliveries in memory
-	mostUnkept   = 1024 // results that are not on disk yet: the store is slow
+	mostUnkept   = 256  // results that are not on disk yet: a crash repeats them
 	mostRead     = 256  // webhooks in one read
 	mostLook     = 512  // receivers at which one look by the clock looks
 	perLook      = 200 * time.Microsecond

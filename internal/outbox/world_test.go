@@ -181,6 +181,13 @@ func (l *receiver) ledger() map[string]int {
 	return maps.Clone(l.times)
 }
 
+// busiest is how many requests it had at once.
+func (l *receiver) busiest() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.most
+}
+
 func (l *receiver) calls() (n int) {
 	for _, times := range l.ledger() {
 		n += times

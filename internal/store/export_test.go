@@ -11,7 +11,9 @@ import (
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/retention"
 )
@@ -109,6 +111,20 @@ var Statements = map[string]Statement{
 	"list a phone":     listed(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
 	"list a sequence":  listed(puntuale.MessageFilter{Sequence: 1, State: new(puntuale.Failed)}),
 	"list a campaign":  listed(puntuale.MessageFilter{Campaign: 1, State: new(puntuale.Failed), Standing: true}),
+	"uncertain once":   {queue.UncertainBefore, []any{engine.Columns{one1, one1}}},
+	"emit":             {outbox.EmitFacts, []any{int64(1), engine.Columns{one1, one1, one1, oneText}}},
+	"facts":            {event.FactsOf, []any{int64(1), 10}},
+	"number targets":   {event.ActiveWebhooks, []any{engine.Columns{one1}}},
+	"feed events":      {event.FeedEvents, []any{int64(1), int64(1), int64(9), 10, int64(2), 10}},
+	"waiting hooks":    {event.WaitingWebhooks, nil},
+	"due of webhook":   {event.DueOfWebhook, []any{int64(1), int64(9), int64(1), int64(1), int64(1), 10}},
+	"due webhooks":     {event.DueWebhooks, []any{int64(9), engine.Columns{one1, one1}}},
+	"attempts":         {event.LockAttempts, []any{engine.Columns{one1, one1, one1, one1}}},
+	"deliveries":       {event.DeliveriesBefore, []any{int64(1), int64(9), int64(9), int64(9), int64(1), int64(1), int64(1), int64(-1), 10}},
+	"replay":           {event.ReplayRange, []any{int64(1), int64(1), int64(1), int64(1), int64(9), 10}},
+	"old deliveries":   {event.OldDeliveries, []any{int64(1), int64(9), 10}},
+	"old events":       {event.OldEvents, []any{int64(1), int64(9), 10}},
+	"answers":          {outbox.AnswersAbout, []any{engine.Columns{one1, one1}}},
 	"list pending":     listed(puntuale.MessageFilter{State: new(puntuale.Pending), Sequence: 1}),
 }
 

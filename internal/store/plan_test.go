@@ -94,6 +94,20 @@ var access = map[string]struct {
 	"past delete":      {wants: []string{"key"}, avoids: "message_done"},
 	"past forget":      {avoids: "run_recipient"},
 	"past unsay":       {wants: []string{"event_message"}},
+	"uncertain once":   {wants: []string{"key", "event_message", "outbox_event_subject"}, avoids: "message_open"},
+	"emit":             {},
+	"facts":            {reads: true},
+	"number targets":   {wants: []string{"webhook_account"}},
+	"feed events":      {reads: true},
+	"waiting hooks":    {reads: true, wants: []string{"delivery_due"}},
+	"due of webhook":   {reads: true, wants: []string{"delivery_due"}},
+	"due webhooks":     {reads: true, wants: []string{"delivery_due"}},
+	"attempts":         {avoids: "Seq Scan on delivery"},
+	"deliveries":       {reads: true, avoids: "Seq Scan on delivery"},
+	"replay":           {avoids: "Seq Scan on delivery"},
+	"old deliveries":   {avoids: "Seq Scan on delivery"},
+	"old events":       {reads: true, avoids: "Seq Scan on outbox_event"},
+	"answers":          {wants: []string{"outbox_event_subject"}, avoids: "Seq Scan on delivery"},
 	"list pending":     {reads: true, wants: []string{"message_open", "key"}},
 }
 
@@ -117,6 +131,9 @@ func fill(t *testing.T, w *storetest.World) {
 	exec(t, w.DB.SQL, `insert into reply (client_id, id, session_id, phone, at, kind) select 1 + i % 5, i, i % 5, '+39' || i % 3000, i, 'text' from `+n)
 	exec(t, w.DB.SQL, `insert into consent (client_id, id, phone, purpose, change, source, at, entered_at, applied, changed)
  select 1 + i % 5, i, '+39' || i % 3000, 1, 1, 'x', i, i, 1, 1 from `+n)
+	exec(t, w.DB.SQL, `insert into outbox_event (client_id, seq, type, subject, at) select 1 + i % 5, i, 1, i, i from `+n)
+	exec(t, w.DB.SQL, `insert into delivery (webhook_id, at, client_id, seq, type, state, next_at) select 1 + i % 20, i, 1 + i % 5, i, 1, case when i % 10 = 0 then 0 else 1 end, i from `+n)
+	exec(t, w.DB.SQL, `insert into webhook (id, partner_id, client_id, url, types, created_at, secret, secret_before) select i, 1, 1 + i % 200, '', 2, 1, $1, $1 from `+n, []byte{})
 	exec(t, w.DB.SQL, "analyze")
 }
 

@@ -90,9 +90,9 @@ type writers struct {
 	RecordWriter  *Writer
 	LedgerWriter  *Writer // for the sandbox
 	FleetWriter   *Writer
-	FeedWriter    *Writer // of campaigns
-	EventWriter   *Writer // of events and deliveries
-	ArchiveWriter *Writer // the archiver's
+	FeedWriter    *Writer // for campaigns
+	EventWriter   *Writer // for events and deliveries
+	ArchiveWriter *Writer // for the archiver
 }
 
 // failure is the error after which the store cannot work any more.

@@ -52,6 +52,14 @@ func (s *Events) OwnWebhooks(ctx context.Context, node puntuale.NodeID, now time
 			return nil, err
 		}
 	}
+	var alive int64
+	found, err := engine.QueryOne(ctx, s.db.DispatchReads, `select n.id from node n where n.id = $1 and n.lease_until > $clock and n.timeline = $timeline`, []any{node}, &alive)
+	switch {
+	case err != nil:
+		return nil, engine.PublicError(fmt.Errorf("look for the node's lease: %w", err))
+	case !found:
+		return nil, puntuale.ErrFenced
+	}
 	return s.targets(ctx, node)
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Bounds of numbering. A chunk of SQLite keeps all other writers waiting; one of PostgreSQL keeps nobody waiting but another numberer.
 const (
-	sqliteNumbers   = 100
+	sqliteNumbers   = 500
 	postgresNumbers = 1000
 	numberedClients = 50     // of one transaction
 	numberBound     = 20_000 // events that one call numbers
@@ -24,6 +24,13 @@ with recursive waiting(id) as (
  select min(f.client_id) from outbox_fact f where f.client_id > $1
  union all select (select min(f.client_id) from outbox_fact f where f.client_id > waiting.id) from waiting where waiting.id is not null)
 select id from waiting where id is not null limit $2`
+
+// On SQLite one transaction writes at a time, so there is one numberer. It takes the facts of all clients in the order of their ids. Their table
+// needs no index then, and one range has all that a transaction took.
+const (
+	FirstClients = `select distinct x.client_id from (select f.client_id, f.id from outbox_fact f where f.id > $1 order by f.id limit $2) x`
+	FirstFacts   = `select f.client_id, f.id, f.type, f.subject, f.detail, f.at from outbox_fact f order by f.id limit $1`
+)
 
 // FactsOf are the first facts of a client.
 const FactsOf = `select f.id, f.type, f.subject, f.detail, f.at from outbox_fact f where f.client_id = $1 order by f.client_id, f.id limit $2`
@@ -49,6 +56,13 @@ func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err 
 
 // waiting returns clients with facts, in the order of their ids.
 func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
+	if !s.db.Dialect.Postgres {
+		all, err := engine.QueryAll(ctx, s.db.DispatchReads, FirstClients, []any{0, sqliteNumbers}, engine.ScanOne[puntuale.ClientID])
+		if err != nil {
+			return nil, engine.PublicError(fmt.Errorf("look for facts: %w", err))
+		}
+		return all, nil
+	}
 	read := func(after int64, limit int) ([]puntuale.ClientID, error) {
 		all, err := engine.QueryAll(ctx, s.db.DispatchReads, WaitingClients, []any{after, limit}, engine.ScanOne[puntuale.ClientID])
 		if err != nil {
@@ -77,6 +91,7 @@ type numberTask struct {
 	seqs  map[puntuale.ClientID]int64
 	facts []fact
 	last  puntuale.ClientID // that was served whole
+	taken int64             // on SQLite, the last fact that was read
 }
 
 // fact is a fact with its number.
@@ -90,11 +105,14 @@ type fact struct {
 }
 
 func (n *numberTask) run(ctx context.Context, a engine.Querier) error {
-	n.a, n.facts, n.last = a, nil, 0
+	n.a, n.facts, n.last, n.taken = a, nil, 0, 0
 	if err := n.lock(ctx); err != nil {
 		return err
 	}
-	if err := n.read(ctx); err != nil || len(n.facts) == 0 {
+	if err := n.read(ctx); err != nil || len(n.facts) == 0 && n.taken == 0 {
+		return err
+	}
+	if err := n.deleteFacts(ctx); err != nil || len(n.facts) == 0 {
 		return err
 	}
 	if err := n.store(ctx); err != nil {
@@ -127,13 +145,12 @@ func clientColumn(clients []puntuale.ClientID) engine.Columns {
 
 // read reads and numbers facts, as many as one transaction may.
 func (n *numberTask) read(ctx context.Context) error {
-	most := sqliteNumbers
-	if n.s.db.Dialect.Postgres {
-		most = postgresNumbers
+	if !n.s.db.Dialect.Postgres {
+		return n.readFirst(ctx)
 	}
 	for _, c := range n.clients {
 		last, locked := n.seqs[c]
-		left := most - len(n.facts)
+		left := postgresNumbers - len(n.facts)
 		if left <= 0 {
 			return nil
 		}
@@ -154,14 +171,47 @@ func (n *numberTask) read(ctx context.Context) error {
 	return nil
 }
 
+// readFirst reads and numbers the first facts, up to one of a client whose stream was not read.
+func (n *numberTask) readFirst(ctx context.Context) error {
+	known := true
+	if err := n.a.Query(ctx, FirstFacts, []any{sqliteNumbers}, func(r engine.Row) error {
+		var f fact
+		if err := r.Scan(&f.client, &f.id, &f.kind, &f.subject, &f.detail, &f.at); err != nil {
+			return err
+		}
+		last, there := n.seqs[f.client]
+		if known = known && slices.Contains(n.clients, f.client); !known {
+			return nil
+		}
+		if n.taken = f.id; !there { // it was deleted, and its stream is gone
+			return nil
+		}
+		f.seq, n.seqs[f.client] = last+1, last+1
+		n.facts = append(n.facts, f)
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read facts: %w", err)
+	}
+	return nil
+}
+
+// deleteFacts deletes the facts that were read.
+func (n *numberTask) deleteFacts(ctx context.Context) error {
+	text, args := `delete from outbox_fact where (client_id, id) in (select u.c, u.i from $u(c bigint, i bigint))`,
+		[]any{engine.Columns{engine.Column(n.facts, func(f *fact) int64 { return int64(f.client) }), engine.Column(n.facts, func(f *fact) int64 { return f.id })}}
+	if !n.s.db.Dialect.Postgres {
+		text, args = `delete from outbox_fact where id <= $1`, []any{n.taken}
+	}
+	if err := n.a.Queue(ctx, text, args, nil); err != nil {
+		return fmt.Errorf("delete facts: %w", err)
+	}
+	return nil
+}
+
 // store makes events of the facts.
 func (n *numberTask) store(ctx context.Context) error {
 	type F = *fact
 	clients := engine.Column(n.facts, func(f F) int64 { return int64(f.client) })
-	if err := n.a.Queue(ctx, `delete from outbox_fact where (client_id, id) in (select u.c, u.i from $u(c bigint, i bigint))`,
-		[]any{engine.Columns{clients, engine.Column(n.facts, func(f F) int64 { return f.id })}}, nil); err != nil {
-		return fmt.Errorf("delete facts: %w", err)
-	}
 	if err := n.a.Queue(ctx, `insert into outbox_event (client_id, seq, type, subject, detail, at)
  select u.c, u.n, u.t, u.s, u.d, u.a from $u(c bigint, n bigint, t smallint, s bigint, d text, a bigint)`, []any{engine.Columns{
 		clients, engine.Column(n.facts, func(f F) int64 { return f.seq }), engine.Column(n.facts, func(f F) int64 { return int64(f.kind) }),

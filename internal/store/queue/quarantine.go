@@ -217,7 +217,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	if err != nil {
 		return 0, err
 	}
-	// attempt 0: none that we know of. By this, a claim knows that it must still check the blacklist.
+	// Attempt 0 means that we know of no attempt. So a claim still checks the blacklist.
 	if _, err := a.Exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
  credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = 0`,

@@ -54,7 +54,7 @@ type receiptTarget struct {
 	billed   bool             // its charge was counted
 	charge   *puntuale.Charge // to be counted now
 	before   puntuale.DeliveryStatus
-	receipts puntuale.DeliveryStatus // then with the evidence
+	receipts puntuale.DeliveryStatus // the stored receipts; later with the new ones added
 	failed   bool                    // its outcome is FAILED, perhaps sent again since
 	changed  bool
 	last     *puntuale.DeliveryReceipt // the receipt that decided

@@ -46,7 +46,7 @@ type RecordBatch struct {
 	events   []event
 	facts    []outbox.Fact
 	known    map[puntuale.MessageRef]bool // were uncertain before
-	stopped  []puntuale.MessageRef        // came back for a retry after they were stopped
+	stopped  []puntuale.MessageRef        // messages that were stopped, and came back for a retry
 }
 
 func (b *RecordBatch) Run(ctx context.Context) error {
@@ -71,8 +71,8 @@ func (b *RecordBatch) Run(ctx context.Context) error {
 // columns, and a statement updates the indexes of all columns that it names. A batch that needs both statements locks all its rows in order
 // first.
 //
-// Closing from uncertain sets next_at, which had moved to the next look, back to the moment of the attempt. Where a credit is given back,
-// the column credit becomes negative, so that we can find these rows.
+// An uncertain message has the moment of its next look in next_at. Closing it sets next_at back to the moment of the attempt. If a credit
+// is given back, the column credit becomes negative, so that we can find these rows.
 var (
 	CloseResults = `
 update message set intent = -1, state = u.s, outcome = u.s, done_at = $1::bigint, reason = u.r, detail = u.d,

@@ -13,8 +13,8 @@ import (
 )
 
 // An open message is closed as FAILED, or its next look is moved. It must still have the intent that the caller saw. If an unanswered
-// attempt took a credit, the credit stays spent. A node of the version before may have opened again a message that was stopped in flight (cancellation.go). Such
-// a message looks expired, and is CANCELLED. A message that a campaign holds back does not expire.
+// attempt took a credit, the credit stays spent. A node of the version before may have opened again a message that was stopped in flight
+// (cancellation.go). Such a message looks expired, and is CANCELLED. A message that a campaign holds back does not expire.
 var (
 	FailMessages = `
 update message set intent = -1, state = case when message.intent = 0 and message.valid_until < 0 then 3 else 2 end,

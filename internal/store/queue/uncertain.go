@@ -15,9 +15,12 @@ var isUncertain = `message.intent > 0 and message.next_at > message.intent_at an
 // UncertainBefore are those of the messages that are uncertain, or were so once.
 var UncertainBefore = `
 select message.client_id, message.id from $u(c bigint, i bigint) cross join message
-where message.client_id = u.c and message.id = u.i and (` + isUncertain + `
- or exists (select 1 from event h where h.client_id = message.client_id and h.message_id = message.id and h.kind = 'uncertain')
- or exists (select 1 from outbox_event e where e.client_id = message.client_id and e.subject = message.id and e.type = ` + strconv.Itoa(int(puntuale.EventMessageUncertain)) + `))`
+where message.client_id = u.c and message.id = u.i and ` + isUncertain + `
+union all
+select u.c, u.i from $u(c bigint, i bigint) cross join event h where h.client_id = u.c and h.message_id = u.i and h.kind = 'uncertain'
+union all
+select u.c, u.i from $u(c bigint, i bigint) cross join outbox_event e where e.client_id = u.c and e.subject = u.i
+ and e.type = ` + strconv.Itoa(int(puntuale.EventMessageUncertain))
 
 // uncertainBefore locks the sorted messages, and returns those that are uncertain, or were so once: only the first time is told.
 func uncertainBefore(ctx context.Context, a engine.Querier, sorted []puntuale.MessageRef) (map[puntuale.MessageRef]bool, error) {

@@ -251,7 +251,7 @@ func forgetAnswers(ctx context.Context, a engine.Querier, refs []puntuale.RunRef
 	return outbox.ForgetAnswers(ctx, a, outbox.MessageSubjects(messages))
 }
 
-// The messages of runs that went to the simulated network.
+// SandboxMessagesOf finds the messages of runs that went to the simulated network.
 const SandboxMessagesOf = `
 select m.client_id, m.id, m.generation from $u(c bigint, i bigint) cross join run r cross join message m cross join session s
 where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages

@@ -36,7 +36,7 @@ create table outbox_event (
     at bigint not null,
     primary key (client_id, seq)
 );
-create index outbox_event_subject on outbox_event (client_id, subject); -- for what an erasure forgets
+create index outbox_event_subject on outbox_event (client_id, subject, type); -- for what an erasure forgets
 
 create table webhook (
     id bigint primary key,

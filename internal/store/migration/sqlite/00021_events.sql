@@ -23,7 +23,6 @@ create table outbox_fact (
     detail text not null default '', -- JSON object of what the subject's row does not tell
     at integer not null
 ) strict;
-create index outbox_fact_client on outbox_fact (client_id, id);
 
 -- Events, numbered for each client without repetition.
 create table outbox_event (
@@ -35,7 +34,7 @@ create table outbox_event (
     at integer not null,
     primary key (client_id, seq)
 ) without rowid, strict;
-create index outbox_event_subject on outbox_event (client_id, subject); -- for what an erasure forgets
+create index outbox_event_subject on outbox_event (client_id, subject, type); -- for what an erasure forgets
 
 create table webhook (
     id integer primary key,
