@@ -52,7 +52,7 @@ type server struct {
 	feeding  *feeding             // likewise
 	events   *outbox.Sender       // likewise
 	caller   *outbox.Caller
-	desk     *webhook.Desk
+	desk     *webhook.Webhooks
 	control  *control.Control
 	accounts *account.Accounts
 	tasks    *taskRunner

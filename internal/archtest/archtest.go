@@ -64,6 +64,7 @@ var Rules = []Rule{
 	{Package: "internal/control", Module: []string{".", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/keyword", "internal/roster", "internal/price"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/request", Module: []string{".", "internal/plan"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/account", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/control/webhook", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch/lookahead", Module: []string{"."}, Never: []string{"net/http", "os", "database", "sync"}},
 	{Package: "internal/session", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},

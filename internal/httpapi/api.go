@@ -25,7 +25,7 @@ const DocumentPath = "/openapi.json"
 type Config struct {
 	Control  *control.Control
 	Accounts *account.Accounts
-	Webhooks *webhook.Desk
+	Webhooks *webhook.Webhooks
 	Logger   *slog.Logger
 	Now      func() time.Time                                   // for the access log and the rate
 	Rate     float64                                            // calls a second under one key; 0: no limit
@@ -47,7 +47,7 @@ type api struct {
 	huma.API
 	control    *control.Control
 	accounts   *account.Accounts
-	webhooks   *webhook.Desk
+	webhooks   *webhook.Webhooks
 	logger     *slog.Logger
 	pace       *admission.RateLimiter[pacedKey]
 	admits     admission.Limits

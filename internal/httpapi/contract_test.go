@@ -458,7 +458,7 @@ func contractAuthentication(t *testing.T, s *service) {
 		key := own.keyFor(s, op.path, op.partner)
 		target := own.fill(op.path)
 		separator := map[bool]string{true: "&", false: "?"}[strings.Contains(target, "?")]
-		if op.last || key == "" {
+		if op.last || key == "" || id == "getDelivery" { // nothing was delivered
 			continue
 		}
 		if a := s.call(op.method, target+separator+"api_key="+key, "", own.fill(op.body)); a.status != 200 {

@@ -114,7 +114,7 @@ func newService(t *testing.T, o options) *service {
 		t.Fatal(err)
 	}
 	s.handler, err = httpapi.New(httpapi.Config{
-		Control: s.control, Accounts: s.accounts, Webhooks: newDesk(operator, vault, s.clock, o.plain), Now: s.clock.Now, Rate: o.rate,
+		Control: s.control, Accounts: s.accounts, Webhooks: newWebhooks(operator, vault, s.clock, o.plain), Now: s.clock.Now, Rate: o.rate,
 		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

@@ -90,7 +90,7 @@ func webhookOf(w puntuale.Webhook) WebhookAnswer {
 	return out
 }
 
-func issuedWebhookOf(i webhook.Issued) issuedWebhookAnswer {
+func issuedWebhookOf(i webhook.IssuedWebhook) issuedWebhookAnswer {
 	return issuedWebhookAnswer{webhookOf(i.Webhook), i.Secret}
 }
 

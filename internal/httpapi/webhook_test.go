@@ -19,8 +19,8 @@ import (
 	"puntuale/internal/outbox"
 )
 
-// newDesk makes the desk of a service. Its receivers are on this machine, if plain.
-func newDesk(tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock, plain bool) *webhook.Desk {
+// newWebhooks makes the webhooks of a service. Its receivers are on this machine, if plain.
+func newWebhooks(tenants puntuale.TenantStore, vault *auth.Vault, c clock.Clock, plain bool) *webhook.Webhooks {
 	cfg := outbox.CallerConfig{Clock: c, Within: 5 * time.Second, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
 	}}

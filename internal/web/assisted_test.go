@@ -39,8 +39,8 @@ type desk struct {
 	unheard chan string            // the path of each answer that was lost
 }
 
-// newDesk gives the world's client such a session, and the world the API beside its pages.
-func (w *world) newDesk() *desk {
+// newWebhooks gives the world's client such a session, and the world the API beside its pages.
+func (w *world) newWebhooks() *desk {
 	w.t.Helper()
 	ctx := context.Background()
 	_, err := w.store.Join(ctx, 24*time.Hour) // a take needs a server that holds the lease
@@ -188,7 +188,7 @@ const oddText = "Ciao Anna 👋🏽,\nsconto del 20% & caffè + dolce?\n#1 = “
 // was opened again.
 func TestAssisted(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
-		d := w.newDesk()
+		d := w.newWebhooks()
 		phones := []string{"+393331234500", "+393331234501", "+393331234502", "+393331234503"}
 		ids := make([]string, len(phones))
 		for i, phone := range phones {
@@ -256,7 +256,7 @@ func TestAssistedOnce(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
 	w := newWorld(t)
-	d := w.newDesk()
+	d := w.newWebhooks()
 	b := newBrowser(t, w, screen{390, 844, "dark", "en"})
 	const first, second, group = "+393331234500", "+393331234501", "120363040000000000@g.us"
 	ids := []string{d.due(first, "Ciao"), d.due(second, "Ciao"), d.due(group, "A tutti")}
@@ -320,7 +320,7 @@ func TestAssistedPush(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
 	w := newWorld(t)
-	d := w.newDesk()
+	d := w.newWebhooks()
 	b := newBrowser(t, w, screen{390, 844, "light", "it"})
 	registered := b.registrations()
 	command(b, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID})

@@ -18,7 +18,7 @@ import (
 // happens to the phone's messages.
 func TestDevicePage(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
-		d := w.newDesk()
+		d := w.newWebhooks()
 		b.signIn(w.clients[puntuale.Owner])
 		b.open(w.pages + "/sessions/new")
 		b.fill("name", "Reception")
@@ -69,7 +69,7 @@ func TestFirstMinute(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
 	w := newWorld(t)
-	d := w.newDesk()
+	d := w.newWebhooks()
 	team, err := w.newPartnerHandle().TeamOf(t.Context(), w.client.String())
 	w.must(err)
 	_, invitation, err := team.Invite(t.Context(), account.NewUser{Email: "nuova@example.com", Role: "owner"})

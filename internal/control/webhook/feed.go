@@ -38,7 +38,7 @@ type Feed struct {
 }
 
 // Feed reads the request of a reader. Codes: invalid.
-func (d *Desk) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
+func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	f := request.Faults(q.Unknown)
 	feed := &Feed{store: d.cfg.Tenants.Tenant(c.ID()), cfg: d.cfg, types: puntuale.AllEvents, limit: request.PageRows}
 	feed.after = int64(whole(&f, "after", q.After, 0, puntuale.MaxID, 0))

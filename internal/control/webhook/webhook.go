@@ -26,11 +26,11 @@ type Config struct {
 	Plain   bool                   // addresses may begin with http: the operator named networks for receivers
 }
 
-// Desk serves the webhooks of all clients and partners. It keeps no state. Many goroutines may use it at once.
-type Desk struct{ cfg Config }
+// Webhooks serves the webhooks of all clients and partners. It keeps no state. Many goroutines may use it at once.
+type Webhooks struct{ cfg Config }
 
-// New returns a desk.
-func New(cfg Config) *Desk { return &Desk{cfg} }
+// New returns Webhooks.
+func New(cfg Config) *Webhooks { return &Webhooks{cfg} }
 
 // owner is the part of the store that belongs to one client or one partner.
 type owner interface {
@@ -49,7 +49,7 @@ type Owner struct {
 }
 
 // Of returns the webhooks of the owner of a key. Codes: forbidden (a suspended client, or a key of another kind).
-func (d *Desk) Of(caller *control.Caller, plain string) (*Owner, error) {
+func (d *Webhooks) Of(caller *control.Caller, plain string) (*Owner, error) {
 	if id, _, err := caller.Partner(); err == nil {
 		return d.OfPartner(id, plain), nil
 	}
@@ -61,7 +61,7 @@ func (d *Desk) Of(caller *control.Caller, plain string) (*Owner, error) {
 }
 
 // OfClient returns the webhooks of a client.
-func (d *Desk) OfClient(c *control.Client, plain string) (*Owner, error) {
+func (d *Webhooks) OfClient(c *control.Client, plain string) (*Owner, error) {
 	zone, err := time.LoadLocation(c.Account().Zone)
 	if err != nil {
 		return nil, fmt.Errorf("load a client's zone: %w", err)
@@ -70,7 +70,7 @@ func (d *Desk) OfClient(c *control.Client, plain string) (*Owner, error) {
 }
 
 // OfPartner returns the webhooks of a partner, which get the events of all its clients.
-func (d *Desk) OfPartner(id puntuale.PartnerID, plain string) *Owner {
+func (d *Webhooks) OfPartner(id puntuale.PartnerID, plain string) *Owner {
 	return &Owner{d.cfg, d.cfg.Tenants.Partner(id), 0, time.UTC, plain}
 }
 
@@ -84,8 +84,8 @@ type NewWebhook struct {
 	Faults      []puntuale.Fault // found by the caller in the request itself
 }
 
-// Issued is a webhook with its secret, which is shown only once.
-type Issued struct {
+// IssuedWebhook is a webhook with its secret, which is shown only once.
+type IssuedWebhook struct {
 	puntuale.Webhook
 	Secret string
 }
@@ -110,32 +110,32 @@ const (
 )
 
 // Create makes a webhook. Codes: invalid, conflict (the idempotency key with another body), quota_reached.
-func (o *Owner) Create(ctx context.Context, r NewWebhook, once control.Once[Issued]) (Issued, error) {
+func (o *Owner) Create(ctx context.Context, r NewWebhook, once control.Once[IssuedWebhook]) (IssuedWebhook, error) {
 	f := request.Faults(r.Faults)
 	keyed, clash, err := once.BeginSealed(ctx, o.store, o.key, &f)
 	if err != nil {
-		return Issued{}, err
+		return IssuedWebhook{}, err
 	}
 	p := o.check(&f, r)
 	if r.URL == nil {
 		f.Add("body.url", puntuale.FaultRequired, nil)
 	}
 	if err := f.Err(); err != nil {
-		return Issued{}, err
+		return IssuedWebhook{}, err
 	}
 	if clash != nil {
-		return Issued{}, clash
+		return IssuedWebhook{}, clash
 	}
 	w := puntuale.Webhook{Client: o.client, Types: puntuale.AllEvents, Active: true, Created: o.cfg.Clock.Now()}
 	w = w.Apply(p)
 	shown, sealed := o.secret(&w)
-	issued := func(stored any) Issued {
+	issued := func(stored any) IssuedWebhook {
 		w.ID, _ = stored.(puntuale.WebhookID)
-		return Issued{w, shown}
+		return IssuedWebhook{w, shown}
 	}
 	id, err := o.store.CreateWebhook(ctx, w, sealed, w.Created, keyed.Keep(issued))
 	if err != nil {
-		return Issued{}, fmt.Errorf("create a webhook: %w", notOwnSession(keyed.Opened(err)))
+		return IssuedWebhook{}, fmt.Errorf("create a webhook: %w", notOwnSession(keyed.Opened(err)))
 	}
 	return issued(id), nil
 }
@@ -274,17 +274,17 @@ func (o *Owner) Delete(ctx context.Context, id string) error {
 }
 
 // Rotate replaces the secret. The one before signs too, for [puntuale.WebhookOverlap]. Codes: not_found.
-func (o *Owner) Rotate(ctx context.Context, id string) (Issued, time.Time, error) {
+func (o *Owner) Rotate(ctx context.Context, id string) (IssuedWebhook, time.Time, error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {
-		return Issued{}, time.Time{}, err
+		return IssuedWebhook{}, time.Time{}, err
 	}
 	shown, sealed := o.secret(&w)
 	until := o.cfg.Clock.Now().Add(puntuale.WebhookOverlap)
 	if err := o.store.RotateWebhook(ctx, w.ID, sealed, until); err != nil {
-		return Issued{}, time.Time{}, fmt.Errorf("rotate the secret of webhook %d: %w", w.ID, err)
+		return IssuedWebhook{}, time.Time{}, fmt.Errorf("rotate the secret of webhook %d: %w", w.ID, err)
 	}
-	return Issued{w, shown}, until, nil
+	return IssuedWebhook{w, shown}, until, nil
 }
 
 // Test sends a test event now, once, and returns how it ended. It works on a webhook that is not active, too. Codes: not_found,
