@@ -39,6 +39,12 @@ func (p Purpose) String() string {
 	return purposeService
 }
 
+// Sources of changes of consent that people make themselves.
+const (
+	ConsentSourceReply      = "reply"
+	ConsentSourcePreference = "whatsapp preference"
+)
+
 // ConsentChange is what a person did to their consent. Stores keep the number.
 type ConsentChange int8
 

@@ -22,12 +22,6 @@ type Confirmation struct {
 	Key     string // of the opt-out: the same one sends nothing more
 }
 
-// Sources of changes of consent that people make.
-const (
-	sourceReply      = "reply"
-	sourcePreference = "whatsapp preference"
-)
-
 // heard takes what people wrote. A message that was taken wholly before is passed over. The ledger of consent and the
 // blacklist change first. Then pending marketing is cancelled, and the answer sent. The mark of a taken message
 // comes last. So a crash in between repeats the rest, and each part has its effect once.
@@ -94,7 +88,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log *slog.Logger, 
 		words = puntuale.DefaultOptOutWords()
 	}
 	e := puntuale.ConsentEntry{Client: m.Client, ReplyMark: m.Mark, Consent: puntuale.Consent{
-		Purpose: puntuale.PurposeMarketing, Source: sourceReply, Words: m.Text, Message: m.ID, At: m.At,
+		Purpose: puntuale.PurposeMarketing, Source: puntuale.ConsentSourceReply, Words: m.Text, Message: m.ID, At: m.At,
 	}}
 	switch {
 	case keyword.Is(m.Text, words):
@@ -181,7 +175,7 @@ func (in *Intake) preference(ctx context.Context, now time.Time, log *slog.Logge
 		return fmt.Errorf("find whose preference it is: %w", err)
 	}
 	e := puntuale.ConsentEntry{Client: p.Client, Consent: puntuale.Consent{
-		Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentUndo, Source: sourcePreference, Words: p.Reason, At: p.At,
+		Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentUndo, Source: puntuale.ConsentSourcePreference, Words: p.Reason, At: p.At,
 	}}
 	if p.Stop {
 		e.Change = puntuale.ConsentWithdraw

@@ -74,4 +74,5 @@ func (b *browser) answersOnPhone(phone, reads, answer string) {
 	b.fill("text", answer)
 	b.click("main form button.btn-primary")
 	b.until(`document.querySelector("[data-toast]") && document.readyState === "complete"`)
+	b.until(`document.querySelector(".handset-chat .bubble:not(.bubble-in)")?.innerText.includes(` + quote(answer) + `)`)
 }

@@ -324,7 +324,7 @@ func ConversationItems(p ConversationPart) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ourItem(*t.Message).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ourItem(*t.Message, p.Unwanted).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -378,7 +378,7 @@ func ConversationItems(p ConversationPart) templ.Component {
 }
 
 // ourItem is a message of ours with its state.
-func ourItem(m puntuale.MessageDetail) templ.Component {
+func ourItem(m puntuale.MessageDetail, unwanted map[puntuale.MessageID]puntuale.ReasonCode) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -465,7 +465,7 @@ func ourItem(m puntuale.MessageDetail) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = view.MessageBadge(m, nil).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = view.MessageBadge(m, unwanted).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -23,6 +23,7 @@ type ConversationPart struct {
 	Phone          string
 	Items          []ConversationItem
 	Sent, Received string
+	Unwanted       map[puntuale.MessageID]puntuale.ReasonCode // pending ones that will not leave, and why
 }
 
 // more reports whether something stands before the part.
