@@ -207,6 +207,14 @@ func behaviourSingle(t *testing.T, s *service) {
 		*d.MediaName != "b.pdf" || *d.Desired != "2026-11-21T09:00:00.000000Z" || d.Planned != *d.Desired {
 		t.Errorf("%+v", d)
 	}
+	for members, want := range map[string]time.Duration{`"x"`: 24 * time.Hour, `"x","valid_for":{"amount":90,"unit":"minutes"}`: 90 * time.Minute, `"x","valid_for":null`: 24 * time.Hour} {
+		send(`,"text":` + members)
+		var valid int64
+		if err := s.db.SQL.QueryRow("select valid_until - due_at from message order by id desc limit 1").Scan(&valid); err != nil || time.Duration(valid)*time.Microsecond != want {
+			t.Errorf("%s is valid for %v, %v", members, time.Duration(valid)*time.Microsecond, err)
+		}
+	}
+	s.hints.drain()
 	if d := send(`,"latitude":45.5,"longitude":9,"text":"Qui","date":"2026-11-21T10:00","timezone":"America/New_York"`); *d.Latitudine != 45.5 ||
 		d.Planned != "2026-11-21T15:00:00.000000Z" || d.Contenuto != "Qui" {
 		t.Errorf("%+v", d)
@@ -215,7 +223,7 @@ func behaviourSingle(t *testing.T, s *service) {
 		d.Contenuto != "Ciao Anna, 01/12/2026 11:00: a presto" || d.Planned != "2026-12-01T10:00:00.000000Z" {
 		t.Errorf("%+v", d)
 	}
-	if got := s.hints.drain(); len(got) != 3 || fmt.Sprint(got[2].session) != session.ID {
+	if got := s.hints.drain(); len(got) != 2 || fmt.Sprint(got[1].session) != session.ID {
 		t.Errorf("hints %v", got)
 	}
 	if d := send(`,"text":"x","date":null,"template":"","media":" "`); d.MediaURL != nil || d.Template != nil {
