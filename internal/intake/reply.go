@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -36,7 +37,7 @@ func (in *Intake) heard(ctx context.Context, now time.Time, log *slog.Logger, al
 		t := puntuale.TakenMessage{InboundMessage: m, Names: names}
 		if in.cfg.MessageMark != nil && m.ID != "" && !m.Group {
 			t.Phone, t.Text = shownName(names), cut(m.Text)
-			t.Mark = in.cfg.MessageMark(m.Client, m.Session, m.Phone, m.ID) // as it was told: an alias that is learnt later changes nothing
+			t.Mark = in.cfg.MessageMark(m.Client, m.Session, cmp.Or(m.Chat, m.Phone), m.ID) // as it was told: an alias that is learnt later changes nothing
 			set, ok := settings[m.Client]
 			if !ok {
 				if set, err = in.cfg.Store.SettingsOf(ctx, m.Client); err != nil {
