@@ -39,7 +39,13 @@ func (p Purpose) String() string {
 	return purposeService
 }
 
-// ConsentChange is a person's change of consent. Stores keep the number.
+// Sources of changes of consent that people make themselves.
+const (
+	ConsentSourceReply      = "reply"
+	ConsentSourcePreference = "whatsapp preference"
+)
+
+// ConsentChange is what a person did to their consent. Stores keep the number.
 type ConsentChange int8
 
 const (

@@ -69,7 +69,8 @@ func (r DeliveryStatus) Verdict() Verdict {
 type InboundMessage struct {
 	Client  ClientID
 	Session SessionID
-	Phone   string // the person's number "+…", or another name of the person at the network
+	Phone   string // of the person: "+…", or any other name that the network has for them
+	Chat    string // the network's own name of the chat, which stays the same when the number becomes known; "": Phone
 	At      time.Time
 	ID      string      // the network's; "": the message opens a window and stops sequences, and is not kept
 	Own     bool        // the client's people wrote it: it opens no window and stops nothing

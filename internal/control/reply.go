@@ -97,15 +97,36 @@ func (c *Client) MarkRead(ctx context.Context, phone string, last puntuale.Reply
 	return n, nil
 }
 
-// Answer sends a message to somebody as [Client.Send] does. Before that, it notes the take-over by a person, so that
-// automations leave the conversation alone.
+// Answer sends a message to somebody as [Client.Send] does. It notes before that a person of the client answers, so that
+// automations leave the conversation alone. It refuses free text that an Official number may not send to this person now.
 func (c *Client) Answer(ctx context.Context, call SingleCall) (Started, error) {
 	if phone, err := request.ParseRecipient(call.Phone, c.account.Region); err == nil {
+		open, err := c.mayWrite(ctx, call, phone)
+		if err != nil {
+			return Started{}, err
+		}
+		if !open {
+			return Started{}, puntuale.Invalid(puntuale.Fault{Location: "body.text", Code: faultAnswerClosed})
+		}
 		if err := c.tenant.Answered(ctx, phone, c.control.clock.Now()); err != nil {
 			return Started{}, fmt.Errorf("note an answer: %w", err)
 		}
 	}
 	return c.Send(ctx, call)
+}
+
+const faultAnswerClosed puntuale.ReasonCode = "answer.closed"
+
+// mayWrite reports whether the call's session may send the call's text to a phone now. An Official number may send free text
+// for 24 hours after the person wrote. A session that is not the client's is refused later.
+func (c *Client) mayWrite(ctx context.Context, call SingleCall, phone string) (bool, error) {
+	var f request.Faults
+	s, err := c.sessionFor(ctx, &f, call.Session)
+	if err != nil || s.Type != puntuale.Official || call.Template != "" {
+		return true, err
+	}
+	until, err := c.WindowUntil(ctx, s.ID, phone)
+	return until.After(c.control.clock.Now()), err
 }
 
 // WindowUntil returns until when free text may be sent to a phone through an Official session; zero where they did not write.

@@ -20,10 +20,11 @@ type SingleCall struct {
 	Fields    map[string]json.RawMessage // the body's members: text, media, media_name, date, and the template's fields
 	Latitude  *float64                   // together with Longitude
 	Longitude *float64
-	Template  string // the name of a template of the client, in the place of text and media
-	Session   string // "" for the client's default one
-	Name      string // kept as nome_invio
-	Purpose   string // service or marketing; "": service
+	ValidFor  *puntuale.Validity // how long after its moment the message may still leave; nil: 24 hours
+	Template  string             // the name of a template of the client, in the place of text and media
+	Session   string             // "" for the client's default one
+	Name      string             // kept as nome_invio
+	Purpose   string             // service or marketing; "": service
 	Reference Reference
 	Timezone  string // that the date is reckoned in; "" for the client's
 	Body      []byte // byte for byte, kept as richiesta
@@ -109,7 +110,11 @@ const faultTemplateNoPlace puntuale.ReasonCode = "template.no_place"
 
 // singleStep makes the step of a single send, with its content and its moment.
 func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleCall) (puntuale.Step, error) {
-	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
+	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, ValidFor: call.ValidFor}}
+	for _, fault := range plan.Check(puntuale.Sequence{Name: "-", Steps: []puntuale.Step{{Text: "-", Timing: step.Timing}}}) {
+		fault.Location = "body" + strings.TrimPrefix(fault.Location, "body.steps[0].timing")
+		*f = append(*f, fault)
+	}
 	if given(call.Fields, singleDate) {
 		step.Timing.Anchor, step.Timing.IfPast = singleDate, puntuale.PastReject
 	}

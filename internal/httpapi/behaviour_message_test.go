@@ -207,6 +207,14 @@ func behaviourSingle(t *testing.T, s *service) {
 		*d.MediaName != "b.pdf" || *d.Desired != "2026-11-21T09:00:00.000000Z" || d.Planned != *d.Desired {
 		t.Errorf("%+v", d)
 	}
+	for members, want := range map[string]time.Duration{`"x"`: 24 * time.Hour, `"x","valid_for":{"amount":90,"unit":"minutes"}`: 90 * time.Minute, `"x","valid_for":null`: 24 * time.Hour} {
+		send(`,"text":` + members)
+		var valid int64
+		if err := s.db.SQL.QueryRow("select valid_until - due_at from message order by id desc limit 1").Scan(&valid); err != nil || time.Duration(valid)*time.Microsecond != want {
+			t.Errorf("%s is valid for %v, %v", members, time.Duration(valid)*time.Microsecond, err)
+		}
+	}
+	s.wakeups.drain()
 	if d := send(`,"latitude":45.5,"longitude":9,"text":"Qui","date":"2026-11-21T10:00","timezone":"America/New_York"`); *d.Latitudine != 45.5 ||
 		d.Planned != "2026-11-21T15:00:00.000000Z" || d.Contenuto != "Qui" {
 		t.Errorf("%+v", d)
@@ -215,7 +223,7 @@ func behaviourSingle(t *testing.T, s *service) {
 		d.Contenuto != "Ciao Anna, 01/12/2026 11:00: a presto" || d.Planned != "2026-12-01T10:00:00.000000Z" {
 		t.Errorf("%+v", d)
 	}
-	if got := s.wakeups.drain(); len(got) != 3 || fmt.Sprint(got[2].session) != session.ID {
+	if got := s.wakeups.drain(); len(got) != 2 || fmt.Sprint(got[1].session) != session.ID {
 		t.Errorf("hints %v", got)
 	}
 	if d := send(`,"text":"x","date":null,"template":"","media":" "`); d.MediaURL != nil || d.Template != nil {
@@ -246,6 +254,9 @@ func behaviourSingleFaults(t *testing.T, s *service) {
 		{`{"phone":"3331234567","text":"x","date":"20/11/2026 10:00"}`, 422, "body.date"},
 		{`{"phone":"3331234567","text":"x","date":"20/11/2032 10:00"}`, 422, "body.date"},
 		{`{"phone":"3331234567","text":"x","timezone":"Roma","name":"` + strings.Repeat("x", 201) + `"}`, 422, "body.name body.timezone"},
+		{`{"phone":"3331234567","text":"x","valid_for":"6h"}`, 400, "body.valid_for"},
+		{`{"phone":"3331234567","text":"x","valid_for":{"amount":0,"unit":"hours"}}`, 422, "body.valid_for.amount"},
+		{`{"phone":"3331234567","text":"x","valid_for":{"amount":1,"unit":"x"}}`, 422, "body.valid_for.unit"},
 		{`{"phone":"3331234567","text":"x","id_sessione":"999999"}`, 422, "body.id_sessione"},
 		{`{"phone":"3331234567","template":"Altro"}`, 422, "body.template"},
 		{`{"phone":"3331234567","template":"Visita"}`, 422, "body.nome"},

@@ -232,8 +232,15 @@ func readTiming(o *object) puntuale.Timing {
 			Holidays: window.text("holidays"),
 		}
 	}
-	if valid := o.object("valid_for"); valid != nil {
-		t.ValidFor = &puntuale.Validity{Amount: valid.whole("amount"), Unit: puntuale.Unit(valid.text("unit"))}
-	}
+	t.ValidFor = o.validity()
 	return t
+}
+
+// validity reads the member valid_for; nil: there is none.
+func (o *object) validity() *puntuale.Validity {
+	valid := o.object("valid_for")
+	if valid == nil {
+		return nil
+	}
+	return &puntuale.Validity{Amount: valid.whole("amount"), Unit: puntuale.Unit(valid.text("unit"))}
 }

@@ -23,20 +23,21 @@ func registerSingle(a *api) {
 
 // singleBody documents the body of a single send.
 type singleBody struct {
-	_         struct{} `additionalProperties:"true"`
-	Phone     string   `json:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. Official sessions take Meta's ids of persons (US.…) and groups, too. A number is taken too."`
-	Text      string   `json:"text,omitempty" doc:"Sent as it is written"`
-	Media     string   `json:"media,omitempty" doc:"Address of an online media file"`
-	MediaName string   `json:"media_name,omitempty" doc:"File name of the media"`
-	Latitude  *float64 `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
-	Longitude *float64 `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
-	Template  string   `json:"template,omitempty" doc:"Name of a template, whose fields are further members of the body"`
-	Date      string   `json:"date,omitempty" doc:"When it leaves: 2026-11-20T10:30, 20/11/2026 10:30, or a day alone (09:00); else now"`
-	Session   string   `json:"id_sessione,omitempty" doc:"The session that sends; else the default one"`
-	Purpose   string   `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
-	Name      string   `json:"name,omitempty" maxLength:"200" doc:"Name of the send, kept as nome_invio"`
-	Timezone  string   `json:"timezone,omitempty" doc:"IANA name of the zone that the date is reckoned in; else the client's"`
-	Reference string   `json:"reference,omitempty" maxLength:"255" doc:"Your own name of what this is about. Where the template names a field reference, this is that field"`
+	_         struct{}  `additionalProperties:"true"`
+	Phone     string    `json:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. Official sessions take Meta's ids of persons (US.…) and groups, too. A number is taken too."`
+	Text      string    `json:"text,omitempty" doc:"Sent as it is written"`
+	Media     string    `json:"media,omitempty" doc:"Address of an online media file"`
+	MediaName string    `json:"media_name,omitempty" doc:"File name of the media"`
+	Latitude  *float64  `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
+	Longitude *float64  `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
+	Template  string    `json:"template,omitempty" doc:"Name of a template, whose fields are further members of the body"`
+	Date      string    `json:"date,omitempty" doc:"When it leaves: 2026-11-20T10:30, 20/11/2026 10:30, or a day alone (09:00); else now"`
+	ValidFor  *validity `json:"valid_for,omitempty" doc:"How long after its moment the message may still leave; else 24 hours"`
+	Session   string    `json:"id_sessione,omitempty" doc:"The session that sends; else the default one"`
+	Purpose   string    `json:"purpose,omitempty" enum:"service,marketing" default:"service" doc:"Marketing leaves only with consent"`
+	Name      string    `json:"name,omitempty" maxLength:"200" doc:"Name of the send, kept as nome_invio"`
+	Timezone  string    `json:"timezone,omitempty" doc:"IANA name of the zone that the date is reckoned in; else the client's"`
+	Reference string    `json:"reference,omitempty" maxLength:"255" doc:"Your own name of what this is about. Where the template names a field reference, this is that field"`
 }
 
 type singleInput struct {
@@ -53,7 +54,7 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *singleInput
 		Phone: body.phone("phone"), Fields: body.members, Latitude: body.number("latitude"), Longitude: body.number("longitude"),
 		Template: body.text("template"), Session: body.id("id_sessione"), Name: body.text("name"), Purpose: body.text("purpose"), Timezone: body.text("timezone"),
 		Reference: control.Reference{Query: p.Reference, Body: body.id("reference")},
-		Body:      in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
+		ValidFor:  body.validity(), Body: in.body, Scope: in.scope, Key: p.Key, Faults: slices.Concat(refuseDry(in.query), in.repeated("reference")),
 	}
 	if len(asked.Faults) > 0 {
 		asked.Key = "" // a dry run must not get the kept answer of a real call

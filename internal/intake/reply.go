@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,12 +22,6 @@ type Confirmation struct {
 	Key     string // of the opt-out: a second call with the same key sends nothing
 }
 
-// These are the ways in which people change their consent themselves.
-const (
-	sourceReply      = "reply"
-	sourcePreference = "whatsapp preference"
-)
-
 // takeMessages takes what people wrote. A message that was taken wholly before is passed over. The ledger of consent and the
 // blacklist change first. Then pending marketing is cancelled, and the answer sent. The mark of a taken message
 // comes last. So a crash in between repeats the rest, and each part has its effect once.
@@ -39,7 +34,7 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 		t := puntuale.TakenMessage{InboundMessage: m}
 		if in.cfg.MessageMark != nil && m.ID != "" && !m.Group {
 			t.Text = cut(m.Text)
-			t.Mark = in.cfg.MessageMark(m.Client, m.Session, m.Phone, m.ID) // as it was told: an alias that is learnt later changes nothing
+			t.Mark = in.cfg.MessageMark(m.Client, m.Session, cmp.Or(m.Chat, m.Phone), m.ID) // as it was told: an alias that is learnt later changes nothing
 			if speaks(m) {
 				whole := keyword.Whole(t.Text)
 				t.Asks = func(set puntuale.ClientSettings) bool { return changeOf(whole, set) != 0 }
@@ -127,7 +122,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m 
 		return puntuale.ReplyNoEffect, nil
 	}
 	e := puntuale.ConsentEntry{Client: m.Client, ReplyMark: m.Mark, Consent: puntuale.Consent{
-		Purpose: puntuale.PurposeMarketing, Source: sourceReply, Words: m.Text, Message: m.ID, At: m.At,
+		Purpose: puntuale.PurposeMarketing, Source: puntuale.ConsentSourceReply, Words: m.Text, Message: m.ID, At: m.At,
 	}}
 	switch e.Change = changeOf(keyword.Whole(m.Text), set); e.Change {
 	case puntuale.ConsentWithdraw:
@@ -213,7 +208,7 @@ func (in *Intake) preference(ctx context.Context, now time.Time, log sessionLog,
 		return fmt.Errorf("find whose preference it is: %w", err)
 	}
 	e := puntuale.ConsentEntry{Client: p.Client, Consent: puntuale.Consent{
-		Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentUndo, Source: sourcePreference, Words: p.Reason, At: p.At,
+		Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentUndo, Source: puntuale.ConsentSourcePreference, Words: p.Reason, At: p.At,
 	}}
 	if p.Stop {
 		e.Change = puntuale.ConsentWithdraw

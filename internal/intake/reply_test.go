@@ -218,3 +218,26 @@ func TestOnlyWholeMessagesOptOut(t *testing.T) {
 		}
 	})
 }
+
+// TestOtherNameOfAChat: a message that is told under a network's id, and again under the number, is kept once.
+func TestOtherNameOfAChat(t *testing.T) {
+	onDatabases(t, func(t *testing.T, w *world) {
+		ctx := context.Background()
+		if _, err := w.c.UpdateSettings(ctx, puntuale.SettingsPatch{KeepReplies: new(puntuale.KeepAllReplies)}); err != nil {
+			t.Fatal(err)
+		}
+		const id = "123456789@lid"
+		for _, m := range []puntuale.InboundMessage{w.message("n1", id, "Basta!"), w.message("n1", "+393330002000", "Basta!"), w.message("n1", "+393330002001", "ciao")} {
+			if m.Phone != "+393330002001" { // another chat may have the same id
+				m.Chat = id
+			}
+			if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{m}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, _, err := w.c.Replies(ctx, puntuale.ReplyFilter{Own: true}, puntuale.Page{Limit: 10})
+		if err != nil || len(all) != 2 || all[0].Phone != "+393330002001" || all[1].Phone != id {
+			t.Errorf("kept: %+v, %v", all, err)
+		}
+	})
+}

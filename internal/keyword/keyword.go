@@ -1,4 +1,8 @@
-// Package keyword compares texts of people with words. It ignores case, accents and punctuation.
+// Package keyword compares what people write with words, whatever the case of letters, accents and punctuation.
+//
+// Two searches of the store drop case and accents, too, and differ from Fold on purpose. A search of messages keeps
+// punctuation: people look for "10:30". The words of a contact end at punctuation, and are stored: Anna-Maria is found by
+// Maria. Here S.T.O.P. is STOP, so punctuation disappears and joins what stands beside it.
 package keyword
 
 import (

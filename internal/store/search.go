@@ -30,7 +30,7 @@ func (n searchWords) in(text string) bool {
 	return !slices.ContainsFunc(n, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// folded is a text without case and accents.
+// folded is a text without case and accents. Punctuation stays, unlike in package keyword, which says why.
 func folded(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {

@@ -3,6 +3,7 @@ package web_test
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -83,6 +84,39 @@ func TestCampaignWizard(t *testing.T) {
 		b.check("campaigns")
 		b.open(w.pages + "/audit")
 		b.check("campaign_audit")
+	})
+}
+
+// TestCampaignFromContacts: the contacts that have one of two tags become a campaign's recipients, with their names and fields.
+func TestCampaignFromContacts(t *testing.T) {
+	onScreens(t, func(_ *testing.T, w *world, b *browser) {
+		for _, n := range []control.NewContact{
+			{Phone: "+393331234567", Name: "Anna", Tags: []string{"clienti", "vip"}, Fields: map[string]control.ContactValue{"taglia": {Text: "M"}}},
+			{Phone: "+393331234568", Name: "Ugo", Tags: []string{"fornitori"}}, {Phone: "+393331234569", Name: "Zoe", Tags: []string{"amici"}},
+		} {
+			_, err := w.Client().AddContact(context.Background(), n, control.Once[puntuale.Contact]{})
+			w.must(err)
+		}
+		made, err := w.Client().CreateCampaign(context.Background(), control.NewCampaign{Name: "Auguri", Purpose: "service", Step: &puntuale.Step{Text: "Auguri, {{nome}}! Taglia {{taglia|unica}}."}}, nil, control.Once[control.Campaign]{})
+		w.must(err)
+		at := w.pages + "/campaigns/" + made.ID.String()
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(at + "/people")
+		b.click(`form[action$="/tags"] [type=submit]`)
+		b.until(`document.querySelector("form[action$='/tags'] .fault")`)
+		b.check("fault")
+		b.click(`[name="from.tags"][value=clienti]`)
+		b.click(`[name="from.tags"][value=fornitori]`)
+		b.click(`form[action$="/tags"] [type=submit]`)
+		b.until(`document.querySelectorAll("#columns table tbody tr").length === 2`)
+		b.check("taken")
+		b.click(`form[action$="/columns"] [value=next]`)
+		b.reads("Auguri, Anna! Taglia M.")
+		b.reads("Auguri, Ugo! Taglia unica.")
+		stranger := w.visitor(w.foreignOwner)
+		if r := stranger.post(at+"/tags", url.Values{"from.tags": {"amici"}}); r.status != http.StatusNotFound {
+			w.t.Errorf("a stranger: %d", r.status)
+		}
 	})
 }
 

@@ -271,6 +271,48 @@ func TestSandboxAnswers(t *testing.T) {
 	})
 }
 
+// TestOfficialAnswer: an Official number answers in free text for 24 hours after the person wrote. The page says until when. It
+// offers no text afterwards, and a form that was opened before is refused.
+func TestOfficialAnswer(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		w.own(t)
+		w.traffic()
+		_, err := w.sql.Exec("update session set type = $1", puntuale.Official)
+		w.must(err)
+		const phone = "+393331234567"
+		w.wrote(phone, "Avete posto domani?")
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.personURL(phone))
+		b.until(`document.querySelector("#f-answer") && document.querySelector(".answer .note-info")`)
+		until := w.clock.Now().Add(24 * time.Hour)
+		rome, err := time.LoadLocation("Europe/Rome")
+		w.must(err)
+		if says := b.text(".answer .note-info"); !strings.Contains(says, until.In(rome).Format("15:04")) {
+			t.Errorf("the page says %q", says)
+		}
+		b.check("open")
+		b.fill("text", "Sì, alle 10")
+		evaluate[bool](b, `globalThis.before = true`)
+		b.click(`form[action$="/person/answer"] button`)
+		b.until(`!globalThis.before && document.readyState === "complete" && document.querySelector("#f-answer")`)
+		b.reads("Sì, alle 10")
+		w.clock.Advance(24 * time.Hour)
+		late := w.visitor(w.clients[puntuale.Staff]).post(w.pages+"/person/answer", url.Values{"phone": {phone}, "text": {"Anzi, alle 11"}})
+		if late.status != http.StatusUnprocessableEntity || !strings.Contains(late.body, ">Anzi, alle 11</textarea>") || !strings.Contains(late.body, "si può inviare solo un template") {
+			t.Errorf("late: %d %s", late.status, inMain(late.body))
+		}
+		b.signIn(w.clients[puntuale.Staff]) // nobody stays signed in for so long
+		b.open(w.personURL(phone))
+		b.until(`document.querySelector(".answer .note-warn") && !document.querySelector("#f-answer")`)
+		b.check("closed")
+		sent, _, err := w.Client().Messages(t.Context(), control.MessageQuery{Phone: phone})
+		w.must(err)
+		if len(sent) != 1 || sent[0].Content.Text != "Sì, alle 10" {
+			t.Errorf("sent: %+v", sent)
+		}
+	})
+}
+
 // TestBlockedMarketing: pending marketing to a person who withdrew their consent says everywhere that it will not leave.
 func TestBlockedMarketing(t *testing.T) {
 	t.Parallel()

@@ -56,6 +56,7 @@ func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.M
 		}
 	case types.DefaultUserServer, types.HiddenUserServer:
 		phone, lid := n.bothOf(ctx, cli, e.Info.Sender.ToNonAD(), e.Info.SenderAlt.ToNonAD())
+		shown.Chat = n.chatOf(ctx, cli, phone, lid)
 		if shown.Phone = nameOf(phone, lid); shown.Phone != "" {
 			all = append(all, shown.Storable())
 		}
@@ -79,11 +80,25 @@ func (n *number) ownMessage(ctx context.Context, cli *whatsmeow.Client, e *event
 	if own := e.Info.Sender.ToNonAD(); own == phone || own == lid || cli.Store.ID != nil && phone.User == cli.Store.ID.User {
 		return nil
 	}
-	shown.Phone, shown.Own = nameOf(phone, lid), true
+	shown.Chat, shown.Phone, shown.Own = n.chatOf(ctx, cli, phone, lid), nameOf(phone, lid), true
 	if shown.Phone == "" {
 		return nil
 	}
 	return []puntuale.InboundMessage{shown.Storable()}
+}
+
+// chatOf is the LID of a person's chat; "" where it is not known. A message may come under the LID, and again under the number
+// when that is known. Both are then the same message.
+func (n *number) chatOf(ctx context.Context, cli *whatsmeow.Client, phone, lid types.JID) string {
+	if lid.IsEmpty() && !phone.IsEmpty() {
+		if found, err := cli.Store.LIDs.GetLIDForPN(ctx, phone); err == nil {
+			lid = found.ToNonAD()
+		}
+	}
+	if lid.IsEmpty() {
+		return ""
+	}
+	return lid.String()
 }
 
 // nameOf is how messages name a person: the number, or the LID where the number is not known.

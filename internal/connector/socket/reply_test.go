@@ -109,7 +109,7 @@ func TestInbound(t *testing.T) {
 				from, to = shop, annaNumber
 			}
 			h := w.awaitTold(w.write(from, to, proto.CloneOf(test.message)))
-			if h.Phone != "+"+annaNumber || h.Own != own || h.Group || h.Kind != test.kind || h.Text != test.text || h.Media != nil || h.Client != theClient || h.Session != theSession || h.At.IsZero() {
+			if h.Phone != "+"+annaNumber || h.Own != own || h.Group || h.Kind != test.kind || h.Text != test.text || h.Media != nil || h.Client != theClient || h.Session != theSession || h.At.IsZero() || h.Chat != anna.LID().String() {
 				t.Errorf("%s: %+v", name, h)
 			}
 		}

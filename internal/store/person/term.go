@@ -45,7 +45,8 @@ func termsOf(c puntuale.Contact) []term {
 	return all
 }
 
-// words returns the different words of a text, in small letters and without accents.
+// words are the different words of a text, in small letters and without accents. Rows hold them: another rule would need all
+// rows anew. Package keyword says how the rules differ.
 func words(text string) []string {
 	var all []string
 	word := make([]rune, 0, maxWord)

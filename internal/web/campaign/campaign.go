@@ -24,6 +24,7 @@ var campaignRoutes = []page.Route{
 	page.Post("/c/{client}/campaigns/{id}/what", page.ClientSide, puntuale.Staff, "campaign.update", changeWhat),
 	page.Get("/c/{client}/campaigns/{id}/people", page.ClientSide, puntuale.Staff, campaignPeople),
 	page.Post("/c/{client}/campaigns/{id}/people", page.ClientSide, puntuale.Staff, "campaign.recipients", uploadPeople),
+	page.Post("/c/{client}/campaigns/{id}/tags", page.ClientSide, puntuale.Staff, "campaign.recipients", takeTagged),
 	page.Post("/c/{client}/campaigns/{id}/columns", page.ClientSide, puntuale.Staff, "campaign.columns", mapPeople),
 	page.Get("/c/{client}/campaigns/{id}/check", page.ClientSide, puntuale.Staff, campaignCheck),
 	page.Post("/c/{client}/campaigns/{id}/check", page.ClientSide, puntuale.Staff, "campaign.checking", checkCampaign),

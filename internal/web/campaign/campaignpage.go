@@ -288,6 +288,8 @@ type PeoplePage struct {
 	Required []string // of them, those that stand for nothing else where they are missing
 	Missing  []string
 	Common   map[string]string
+	Tags     map[string]int // how many of the client's contacts have each tag
+	Tagged   *view.Form     // the tags that are chosen
 }
 
 // asked are the fields that a column can fill: the number, then those that the texts name.

@@ -238,7 +238,7 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 	}
 	p = PeoplePage{
 		Wizard: wizard(found, "people"), Form: f, Size: list.Size, Columns: list.Columns, Mapping: list.Mapping, Preview: list.Preview, Missing: list.Missing,
-		Common: found.Draft.Fields, Columned: view.NewForm(),
+		Common: found.Draft.Fields, Columned: view.NewForm(), Tagged: view.NewForm(),
 	}
 	for _, field := range list.Fields {
 		p.Fields = append(p.Fields, field.Name)
@@ -249,7 +249,34 @@ func peoplePage(v *page.Request, f *view.Form) (p PeoplePage, answered bool, err
 	for name, at := range list.Mapping {
 		p.Columned.Values.Set("column."+name, strconv.Itoa(at+1))
 	}
-	return p, false, nil
+	p.Tags, err = v.Client.ContactTags(v.Ctx())
+	return p, false, err
+}
+
+// fromTags is the name that the tags have in a call.
+const fromTags = "from.tags"
+
+// takeTagged puts the contacts that have any of the tags in the place of the list.
+func takeTagged(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	p, answered, err := peoplePage(v, view.NewForm())
+	if err != nil || answered {
+		return err
+	}
+	v.Pass.Rest() // each of its transactions waits for its own place
+	_, err = v.Client.RecipientsFrom(v.Ctx(), v.Path("id"), f.Values[fromTags])
+	if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
+		err = back
+	}
+	if err != nil {
+		p.Tagged = f
+		return v.Again(err, f, PeopleTags(p), CampaignPeople(p), fromTags)
+	}
+	v.Did(v.Path("id"))
+	return v.Redirect(v.Frame.Place.Base + "/campaigns/" + v.Path("id") + "/people")
 }
 
 // mostList bounds the form of an upload: the file and the other fields.

@@ -3,10 +3,13 @@ package message
 import (
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/page"
 	"puntuale/internal/web/view"
 )
@@ -62,8 +65,23 @@ func phonePage(v *page.Request, id, phone string) (PhonePage, error) {
 	if len(p.Messages) > 0 {
 		p.Phone = p.Messages[0].Phone // as messages write it
 	}
+	if p.Answers, err = chatAnswers(v, p); err != nil {
+		return p, err
+	}
 	p.Names, err = chatNames(v, p)
 	return p, err
+}
+
+// chatAnswers are what the person of the chat wrote to the session, as far back as the chat is shown.
+func chatAnswers(v *page.Request, p PhonePage) ([]puntuale.Reply, error) {
+	if len(p.Messages) == 0 {
+		return nil, nil
+	}
+	since := p.Messages[len(p.Messages)-1].Received
+	all, _, err := v.Client.Thread(v.Ctx(), p.Phone, request.Page{Limit: strconv.Itoa(chatRows)})
+	return slices.DeleteFunc(all, func(y puntuale.Reply) bool {
+		return y.Session != p.Session.ID || y.Own || len(p.Messages) == chatRows && y.At.Before(since)
+	}), err
 }
 
 // chatNames are the names that calls gave of the numbers shown, by number. Calls that are too long for one answer give no name.

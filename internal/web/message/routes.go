@@ -7,4 +7,4 @@ import (
 )
 
 // Routes are all pages of the package.
-var Routes = slices.Concat(homeRoutes, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes, blacklistRoutes, unknownRoutes)
+var Routes = slices.Concat(homeRoutes, messageRoutes, sendRoutes, bulkRoutes, calendarRoutes, phoneRoutes, blacklistRoutes, unknownRoutes)

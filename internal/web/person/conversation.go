@@ -61,6 +61,9 @@ func conversationPart(v *page.Request, phone, sent, received string) (p Conversa
 			p.Items = append(p.Items, ConversationItem{At: moment(m), Message: m})
 		}
 	}
+	if p.Unwanted, err = v.Client.Unwanted(v.Ctx(), ours); err != nil {
+		return p, err
+	}
 	for i := range theirs {
 		p.Items = append(p.Items, ConversationItem{At: theirs[i].At, Reply: &theirs[i]})
 	}

@@ -3,6 +3,7 @@ package person
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type ConversationPart struct {
 	Phone          string
 	Items          []ConversationItem
 	Sent, Received string
+	Unwanted       map[puntuale.MessageID]puntuale.ReasonCode // pending ones that will not leave, and why
 }
 
 // more reports whether something stands before the part.
@@ -56,6 +58,11 @@ type AnswerSession struct {
 
 // closed reports a session from which only a template can leave.
 func (s AnswerSession) closed() bool { return s.Bounded && s.Until.IsZero() }
+
+// closed reports that no session can send free text now.
+func (p AnswerPage) closed() bool {
+	return len(p.Sessions) > 0 && !slices.ContainsFunc(p.Sessions, func(s AnswerSession) bool { return !s.closed() })
+}
 
 // chosen is the session that the form names; nil: none.
 func (p AnswerPage) chosen() *AnswerSession {

@@ -1,0 +1,101 @@
+package message
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/control/request"
+	"puntuale/internal/web/page"
+	"puntuale/internal/web/view"
+)
+
+// sendRoutes send one message, now or at a moment.
+var sendRoutes = []page.Route{
+	page.Get("/c/{client}/messages/new", page.ClientSide, puntuale.Staff, newMessage),
+	page.Post("/c/{client}/messages/new", page.ClientSide, puntuale.Staff, "message.send", sendMessage),
+}
+
+// SendPage is a message that somebody writes.
+type SendPage struct {
+	Form     *view.Form
+	Sessions []view.Option
+}
+
+func newMessage(v *page.Request) error {
+	p, err := sendPage(v, view.NewForm("phone", v.Query("phone"), "when", "now", "key", v.Frame.Request))
+	if err != nil {
+		return err
+	}
+	return v.Show(SendOne(p))
+}
+
+func sendPage(v *page.Request, f *view.Form) (p SendPage, err error) {
+	p.Form = f
+	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})
+	for _, s := range sessions {
+		p.Sessions = append(p.Sessions, view.Option{Value: s.ID.String(), Text: s.Name})
+		if s.Default && f.Value("id_sessione") == "" {
+			f.Values.Set("id_sessione", s.ID.String())
+		}
+	}
+	return p, err
+}
+
+// sendFields are the form's, in the order in which one reads them.
+var sendFields = []string{"phone", "text", "purpose", "when", "date", "id_sessione"}
+
+func sendMessage(v *page.Request) error {
+	f, err := v.Form()
+	if err != nil {
+		return err
+	}
+	call, err := singleCall(f)
+	if err != nil {
+		return err
+	}
+	started, err := v.Client.Send(v.Ctx(), call)
+	if err != nil {
+		p, failed := sendPage(v, f)
+		if failed != nil {
+			return failed
+		}
+		return v.Again(err, f, SendForm(p), SendOne(p), sendFields...)
+	}
+	v.Did(started.IDs[0].String())
+	v.Say("send.done", "")
+	return v.Redirect(messageAddress(v, started.IDs[0]))
+}
+
+// singleCall is the call that a program would make.
+func singleCall(f *view.Form) (call control.SingleCall, err error) {
+	members := map[string]string{"phone": f.Value("phone"), "text": f.Value("text"), "purpose": f.Value("purpose"), "id_sessione": f.Value("id_sessione")}
+	call = control.SingleCall{
+		Phone: members["phone"], Purpose: members["purpose"], Session: members["id_sessione"],
+		Fields: map[string]json.RawMessage{}, Scope: http.MethodPost + " messages/new", Key: f.Value("key"),
+	}
+	needed := []string{"text", "purpose"}
+	if f.Value("when") != "now" {
+		members["date"] = f.Value("date")
+		needed = append(needed, "date")
+	}
+	for _, name := range needed {
+		if strings.TrimSpace(members[name]) == "" {
+			call.Faults = append(call.Faults, puntuale.Fault{Location: "body." + name, Code: puntuale.FaultRequired})
+		}
+	}
+	for _, name := range []string{"text", "date"} {
+		if members[name] != "" {
+			if call.Fields[name], err = json.Marshal(members[name]); err != nil {
+				return call, fmt.Errorf("write a call: %w", err)
+			}
+		}
+	}
+	if call.Body, err = json.Marshal(members); err != nil {
+		return call, fmt.Errorf("write a call: %w", err)
+	}
+	return call, nil
+}
