@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -27,6 +28,8 @@ type serveCommand struct {
 
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
+	log.SetFlags(0)
+	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()) // net/http quotes there what receivers send unasked
 	c.Data = p.path(c.Data)
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)
