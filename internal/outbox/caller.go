@@ -108,7 +108,7 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 		password, _ := u.Password()
 		r.SetBasicAuth(u.Username(), password)
 	}
-	got, err := c.http.RoundTrip(r) // and no client: it would follow redirects
+	got, err := c.http.RoundTrip(r) //nolint:bodyclose // read closes it. No client is used: it would follow redirects
 	a.took = c.cfg.Clock.Now().Sub(a.at)
 	if err != nil {
 		a.text = whyNone(ctx, err).Stored()

@@ -171,9 +171,6 @@ func status(code int) func(http.ResponseWriter, *http.Request, int) {
 	return func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(code) }
 }
 
-// hang answers when the other side gives up.
-func hang(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() }
-
 // ledger is how often each event came.
 func (l *receiver) ledger() map[string]int {
 	l.mu.Lock()

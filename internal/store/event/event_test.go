@@ -196,9 +196,9 @@ var moves = map[string]struct {
 		s.w.MustRecord(begin.Add(time.Minute), item, token, sent)
 	}, []string{"message.uncertain", "message.failed", "message.sent"}},
 	"uncertain in two attempts": {func(s *story) {
-		item, token := s.ended(uncertain, retry)
+		item, _ := s.ended(uncertain, retry)
 		s.events()
-		token, _ = s.w.MustClaim(s.node, begin.Add(time.Hour), item)
+		token, _ := s.w.MustClaim(s.node, begin.Add(time.Hour), item)
 		s.w.MustRecord(begin.Add(time.Hour), item, token, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: begin.Add(2 * time.Hour)})
 	}, nil},
 	"stopped": {func(s *story) {
