@@ -25,6 +25,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/intake"
 	"puntuale/internal/logging"
+	"puntuale/internal/mail"
 	"puntuale/internal/media"
 	"puntuale/internal/metrics"
 	"puntuale/internal/price"
@@ -50,6 +51,7 @@ type server struct {
 	feeding  *feeding             // likewise
 	control  *control.Control
 	accounts *account.Accounts
+	mailer   *mail.Mailer // nil: no e-mail is sent
 	tasks    *taskRunner
 	health   *httpkit.Health
 	http     *http.Server
@@ -134,10 +136,6 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err = s.openControl(&cfg, vault, prices, pushKey, meter); err != nil {
 		return nil, err
 	}
-	s.accounts = account.New(account.Config{
-		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Vault: vault,
-		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
-	})
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
 	if cfg.has(roleDispatch) {
@@ -161,7 +159,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	return s, nil
 }
 
-// openControl makes what answers for clients.
+// openControl makes what answers for clients, partners and people who sign in, and the sender of e-mails to them.
 func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price.Table, pushKey string, meter *metrics.Meter) error {
 	opener, err := s.openReplies(cfg)
 	if err != nil {
@@ -177,7 +175,16 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		},
 		Opener: opener,
 	})
-	return nil
+	var mails puntuale.MailStore
+	if cfg.SMTP != "" {
+		mails = s.store
+	}
+	s.accounts = account.New(account.Config{
+		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Vault: vault,
+		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
+		Mails: mails,
+	})
+	return s.openMailer(cfg, meter)
 }
 
 // startDispatch begins to send due messages, and to manage the sessions that this node owns.

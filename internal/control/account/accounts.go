@@ -1,6 +1,7 @@
 package account
 
 import (
+	"strings"
 	"time"
 
 	"puntuale"
@@ -16,10 +17,11 @@ type Config struct {
 	Tenants  puntuale.TenantStore
 	Partners puntuale.PartnerStore
 	Clock    clock.Clock
-	Hint     puntuale.Wakeup // nil: nobody listens
-	Sandbox  bool            // a new client's first session is a sandbox, unless the call says otherwise
-	Vault    *auth.Vault     // nil: nobody signs in, and no host name is proven
-	SignIn   SignInStores    // needed where somebody signs in, with the vault
+	Hint     puntuale.Wakeup    // nil: nobody listens
+	Sandbox  bool               // a new client's first session is a sandbox, unless the call says otherwise
+	Vault    *auth.Vault        // nil: nobody signs in, and no host name is proven
+	SignIn   SignInStores       // needed where somebody signs in, with the vault
+	Mails    puntuale.MailStore // nil: the service sends no e-mail. Needs Vault, SignIn and Public
 	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
 	Public   string
 	Resolver Resolver // proves partners' host names; needed where somebody signs in
@@ -46,6 +48,8 @@ type Accounts struct {
 	sandbox  bool
 	vault    *auth.Vault
 	zones    request.Zones
+	mails    puntuale.MailStore // nil: no e-mail is sent
+	public   string
 	ownHost  string // of the public address
 	resolver Resolver
 }
@@ -54,7 +58,7 @@ type Accounts struct {
 func New(cfg Config) *Accounts {
 	c := &Accounts{
 		control: cfg.Control, tenants: cfg.Tenants, partners: cfg.Partners, door: cfg.SignIn, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox,
-		vault: cfg.Vault, ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
+		vault: cfg.Vault, mails: cfg.Mails, public: strings.TrimSuffix(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
 	}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}
