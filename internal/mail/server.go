@@ -5,6 +5,7 @@ package mail
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -65,6 +66,12 @@ func ParseServer(address string) (*Server, error) {
 	s.dial = (&net.Dialer{}).DialContext
 	s.tls = &tls.Config{ServerName: s.host, MinVersion: tls.VersionTLS12}
 	return s, nil
+}
+
+// Through sets another way to the server, whose certificate one of the roots has signed; nil: the system's.
+func (s *Server) Through(dial func(ctx context.Context, network, addr string) (net.Conn, error), roots *x509.CertPool) *Server {
+	s.dial, s.tls.RootCAs = dial, roots
+	return s
 }
 
 func loopback(host string) bool {
