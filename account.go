@@ -64,10 +64,10 @@ type Client struct {
 	Type      AccountType
 	Profile   string
 	Refill    string
-	RefillTo  int64     // credits after a refill, unless there are more: those granted last; 0: none
+	RefillTo  int64     // a refill raises the credits to this number, the last one granted; 0: there are no refills
 	RefillAt  time.Time // of the next refill; zero: none
-	Credits   *int64    // the rest, without reserved ones; nil: unlimited; never below zero
-	Cap       *int64    // calls a day; nil: never refused
+	Credits   *int64    // the credits that are left, without reserved ones; nil: unlimited; never below zero
+	Cap       *int64    // calls a day; nil: no cap
 	Expires   Date      // last day of service; zero: never
 	ExpiresAt time.Time // local midnight after Expires; zero: never
 	Zone      string    // IANA name
@@ -77,8 +77,8 @@ type Client struct {
 	Features  []string
 	Created   time.Time
 
-	// Revision grows with every change to the client, its keys, sequences, templates and sessions that can change what a start plans. What
-	// was read under one revision stays true while the revision is the same.
+	// Revision grows with every change to the client, its keys, sequences, templates and sessions that can change what
+	// a start plans. Data that were read under one revision are current as long as the revision is the same.
 	Revision int64
 
 	Connection ConnectionType // of its default session; read only
@@ -91,7 +91,7 @@ func NewAccount(t AccountType, today Date) Client {
 	switch t {
 	case AccountTest:
 		c.Profile, c.Credits, c.Cap = ProfileTest, new(int64(100)), new(int64(100))
-		c.RefillTo = 100 // once a partner sets refills
+		c.RefillTo = 100 // takes effect once a partner sets refills
 		c.Expires = today.AddDays(14)
 	case AccountBaby:
 		c.Profile, c.Credits, c.Cap = ProfileYearly, new(int64(2000)), new(int64(1000))
@@ -100,17 +100,17 @@ func NewAccount(t AccountType, today Date) Client {
 	return c
 }
 
-// SendPermission is what decides at each moment whether a client's messages may leave.
+// SendPermission has the facts that decide whether a client's messages may leave now.
 type SendPermission struct {
 	Deleted   bool
 	Suspended bool
-	Held      bool      // since a restore, until a person releases it
-	Erased    bool      // its blacklist may hold marks
+	Held      bool      // a restore holds the client until a person releases it
+	Erased    bool      // an erasure happened, so its blacklist may hold marks
 	ExpiresAt time.Time // zero: never
 	Credits   *int64    // nil: unlimited
 }
 
-// Hold returns the code of why messages of a client in this standing must wait, or "" when they may leave.
+// Hold returns the code of why the client's messages must wait, or "" when they may leave.
 func (s SendPermission) Hold(now time.Time) ReasonCode {
 	switch {
 	case s.Deleted:
@@ -130,7 +130,7 @@ func (s SendPermission) Hold(now time.Time) ReasonCode {
 // NewClient is a request to create a client with its login, its default session and its first key in one transaction.
 type NewClient struct {
 	Client  Client // ID zero
-	Login   Login  // without a password where there is an Invitation
+	Login   Login  // without a password if there is an Invitation
 	Session Session
 	Key     Key
 
@@ -180,17 +180,17 @@ type ClientPatch struct {
 
 	Known []Version // the client's version must be one of these; none: any
 
-	// Derive fills in the moments that follow from the client with all other changes, but without CreditsAdd. Nobody changes the client
-	// while Derive runs. The store may call it more than once. With nil, nothing follows.
+	// Derive computes the moments that depend on the client after all other changes, except CreditsAdd. The client's
+	// row is locked while Derive runs. The store may call it more than once. nil: no moments change.
 	Derive func(Client) Client
 }
 
-// OverviewStore shows a partner how its clients are, without reading what they send.
+// OverviewStore shows a partner the status of its clients, without reading the contents of messages.
 type OverviewStore interface {
 	// FindClients lists clients by name. Codes: invalid (the cursor).
 	FindClients(ctx context.Context, f ClientFilter, p Page) ([]Client, string, error)
 
-	// Pulses returns how the clients of the days are; it leaves out clients of other partners.
+	// Pulses returns the status of clients, each on its given day. It leaves out clients of other partners.
 	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
 
 	// Expiring returns clients whose last day of service is between two days, both inclusive, by day and name, at most limit.
@@ -205,11 +205,11 @@ type OverviewStore interface {
 type ClientFilter struct {
 	Text  string // part of the name, the login or the phone, in any case of letters
 	State ClientState
-	Today Date // with StateExpired and StateExpiring
+	Today Date // used with StateExpired and StateExpiring
 	Until Date // with StateExpiring
 }
 
-// ClientState is how a client is, as a list asks for it.
+// ClientState selects clients in a list by their status.
 type ClientState string
 
 const (
@@ -226,18 +226,18 @@ type ClientDay struct {
 	Day    Date
 }
 
-// ClientStatus is how a client is at the moment.
+// ClientStatus is the present status of a client.
 type ClientStatus struct {
 	Used     int64 // calls counted on the day
 	Sessions int
-	Online   int // of them, can send
-	Pairing  int // of them, are being linked
+	Online   int // sessions that can send
+	Pairing  int // sessions that are being linked
 }
 
-// DayTotal is what became of messages on one day.
+// DayTotal counts the messages of one day by their result.
 type DayTotal struct {
 	Day     Date
 	Sent    int64
 	Failed  int64
-	Pending int64 // due on this day, or on today and overdue
+	Pending int64 // due on this day; on today, also the overdue ones
 }

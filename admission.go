@@ -15,23 +15,23 @@ type AdmissionDeadline struct {
 	begun    atomic.Bool
 }
 
-// NewPatience returns an admission deadline that passes when the channel is closed. prevents marks calls that keep messages from being
+// NewAdmissionDeadline returns an admission deadline that passes when the channel is closed. prevents marks calls that keep messages from being
 // sent: they go before others.
-func NewPatience(ends <-chan struct{}, prevents bool) *AdmissionDeadline {
+func NewAdmissionDeadline(ends <-chan struct{}, prevents bool) *AdmissionDeadline {
 	return &AdmissionDeadline{ends: ends, prevents: prevents}
 }
 
-type patienceKey struct{}
+type admissionDeadlineKey struct{}
 
-// WithPatience gives the call that ctx belongs to its admission deadline.
-func WithPatience(ctx context.Context, p *AdmissionDeadline) context.Context {
-	return context.WithValue(ctx, patienceKey{}, p)
+// WithAdmissionDeadline gives the call that ctx belongs to its admission deadline.
+func WithAdmissionDeadline(ctx context.Context, p *AdmissionDeadline) context.Context {
+	return context.WithValue(ctx, admissionDeadlineKey{}, p)
 }
 
-// PatienceOf returns the admission deadline of the call that ctx belongs to. nil means that the call may wait as long as it takes. The
+// AdmissionDeadlineOf returns the admission deadline of the call that ctx belongs to. nil means that the call may wait as long as it takes. The
 // methods accept a nil receiver.
-func PatienceOf(ctx context.Context) *AdmissionDeadline {
-	p, _ := ctx.Value(patienceKey{}).(*AdmissionDeadline)
+func AdmissionDeadlineOf(ctx context.Context) *AdmissionDeadline {
+	p, _ := ctx.Value(admissionDeadlineKey{}).(*AdmissionDeadline)
 	return p
 }
 
@@ -68,17 +68,17 @@ type MemoryGrant interface {
 	Take(bytes int64) error
 }
 
-type roomKey struct{}
+type memoryGrantKey struct{}
 
-// WithRoom gives a memory grant to the call that ctx belongs to.
-func WithRoom(ctx context.Context, r MemoryGrant) context.Context {
-	return context.WithValue(ctx, roomKey{}, r)
+// WithMemoryGrant gives a memory grant to the call that ctx belongs to.
+func WithMemoryGrant(ctx context.Context, r MemoryGrant) context.Context {
+	return context.WithValue(ctx, memoryGrantKey{}, r)
 }
 
-// TakeRoom asks for so many bytes of the memory grant of the call that ctx belongs to. A call without a grant has no limit. Codes: as
+// TakeMemory asks for so many bytes of the memory grant of the call that ctx belongs to. A call without a grant has no limit. Codes: as
 // [MemoryGrant].
-func TakeRoom(ctx context.Context, bytes int64) error {
-	if r, ok := ctx.Value(roomKey{}).(MemoryGrant); ok {
+func TakeMemory(ctx context.Context, bytes int64) error {
+	if r, ok := ctx.Value(memoryGrantKey{}).(MemoryGrant); ok {
 		return r.Take(bytes)
 	}
 	return nil

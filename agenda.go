@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// AgendaStore shows a client its days: messages that left, messages that are to leave, and the history of one message.
+// AgendaStore shows a client the messages that left, the messages that are to leave, and the history of one message.
 type AgendaStore interface {
 	// Ended lists messages whose outcome was recorded from (inclusive) to (exclusive), newest first, at most limit. With failed, it lists
 	// only messages that did not leave, and looks no further back than the last 5,000 outcomes.
@@ -49,7 +49,7 @@ type OutlookStore interface {
 type UncertainAttempt struct {
 	ID   MessageID
 	At   time.Time // of the attempt
-	Next time.Time // when it is looked at again
+	Next time.Time // when the dispatcher looks at it again
 }
 
 // QuarterCount is how many messages are to leave in a quarter of an hour.

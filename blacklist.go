@@ -7,16 +7,16 @@ import "time"
 type BlacklistEntry struct {
 	ID     int64
 	Phone  string // "" in lists once the person was erased
-	Mark   string // what stands for the phone then; only given, never answered
+	Mark   string // the keyed hash that replaces the phone then; callers give it, lists never return it
 	Erased bool
 	Reason string
 	Added  time.Time
-	OptOut bool // an opt-out made it, and its undo removes it
+	OptOut bool // an opt-out made the entry; when the opt-out is undone, the entry is removed
 }
 
 // BlacklistFilter chooses entries; an empty filter chooses all.
 type BlacklistFilter struct {
-	Digits string // that the number holds, one after the other; "": no number
-	Mark   string // or the entry stands under this mark
-	Text   string // or the reason holds this, in any case of letters
+	Digits string // consecutive digits in the number; "": do not search numbers
+	Mark   string // or the entry has this mark
+	Text   string // or the reason contains this text, in any case of letters
 }

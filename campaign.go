@@ -9,9 +9,9 @@ import (
 const (
 	MaxRecipients     = 1_000_000 // of one list
 	MaxInline         = 10_000    // recipients in one call
-	MaxOpenCampaigns  = 200       // of one client, that have not ended
+	MaxOpenCampaigns  = 200       // campaigns of one client that have not ended
 	MaxCampaignRate   = 6000      // recipients a minute
-	CampaignAhead     = 2000      // recipients of a session whose first message was never tried
+	CampaignAhead     = 2000      // how many recipients of a session may wait for their first attempt
 	CampaignAheadTime = 10 * time.Minute
 	CanaryRecipients  = 20
 	CanaryWait        = 10 * time.Minute
@@ -26,17 +26,17 @@ type Campaign struct {
 	State    CampaignState
 	Name     string
 	Draft    CampaignDraft
-	Frozen   CampaignFrozen // from the start on
+	Frozen   CampaignFrozen // set by the start
 	List     ListID         // 0: no recipients yet
 	Checked  CampaignCheck
-	Alive    time.Time // when the check that runs last showed that it does
+	Alive    time.Time // when the running check last stored its progress
 	Reason   string    // why it paused or failed; a code
 	By       LoginID   // 0: a key
 
 	Created, Started, Paused, Resumed, Ended time.Time // zero: not yet
 
 	Feed  CampaignFeed
-	Final CampaignCounts // of messages, when it ended last
+	Final CampaignCounts // the counts when the campaign last ended
 }
 
 // CampaignDraft is what a person decides about a campaign. The JSON form is what stores keep.
@@ -56,12 +56,12 @@ type CampaignDraft struct {
 // CampaignFrozen is what a start freezes: later changes do not reach the campaign. The JSON form is what stores keep.
 type CampaignFrozen struct {
 	Sequence   Sequence       `json:"sequence"`           // with the texts of its templates
-	Official   []*Approved    `json:"official,omitempty"` // of each step, nil for none; a step's own is not kept
-	Purposes   []Purpose      `json:"purposes,omitempty"` // of each step; none: as the campaign's draft says
+	Official   []*Approved    `json:"official,omitempty"` // the approved template of each step, nil for none
+	Purposes   []Purpose      `json:"purposes,omitempty"` // the purpose of each step; none: the draft's purpose
 	ClientName string         `json:"client_name"`
 	Zone       string         `json:"zone"`
 	Closed     []Date         `json:"closed,omitempty"`     // the client's own holidays
-	Columns    map[string]int `json:"columns,omitempty"`    // of each field in the list, from 0
+	Columns    map[string]int `json:"columns,omitempty"`    // the column of each field in the list, from 0
 	PerMinute  int            `json:"per_minute,omitempty"` // 0: as many as the session takes
 }
 
@@ -76,7 +76,7 @@ func (d *CampaignDraft) CanarySize() int {
 // CampaignState is the state of a campaign.
 type CampaignState int8
 
-// The order is kept by stores: new states come last.
+// Stores keep these numbers, so new states come last.
 const (
 	CampaignDrafted CampaignState = iota
 	CampaignChecking
@@ -100,13 +100,13 @@ func (s CampaignState) String() string {
 	return campaignStates[s]
 }
 
-// Holds reports a state in which no message of the campaign may leave.
+// Holds reports whether no message of the campaign may leave in this state.
 func (s CampaignState) Holds() bool { return s >= CampaignPaused && s <= CampaignCancelling }
 
-// Editable reports a state in which the campaign may still be changed.
+// Editable reports whether the campaign may still be changed in this state.
 func (s CampaignState) Editable() bool { return s == CampaignDrafted || s == CampaignReady }
 
-// Ended reports a state in which nothing is fed any more.
+// Ended reports whether feeding is over in this state.
 func (s CampaignState) Ended() bool { return s >= CampaignDone }
 
 // Why a campaign pauses by itself. They are codes: pages say them in words.
@@ -132,12 +132,12 @@ const (
 	RefusedRunning     = "running"
 	RefusedPast        = "past"
 	RefusedWindow      = "no_window" // free text of an Official session to a person who did not write lately
-	RefusedErased      = "erased"    // never by a check
+	RefusedErased      = "erased"    // only while feeding, never in a check
 )
 
 // CampaignFeed is the progress of feeding. Waiting + Fed + Refused is the size of the list at every moment.
 type CampaignFeed struct {
-	Place                 int64     // the last recipient that was looked at
+	Place                 int64     // the cursor: the last recipient that was fed or refused
 	Next                  time.Time // the moment of the next recipient
 	Waiting, Fed, Refused int
 }
@@ -150,7 +150,7 @@ type CampaignCounts struct {
 	Cancelled   int `json:"cancelled"`
 	Blacklisted int `json:"blacklisted"`
 
-	// Of the completed messages: what the network's delivery receipts said.
+	// These count the delivery receipts of the completed messages.
 	Delivered int `json:"-"`
 	Read      int `json:"-"`
 }
@@ -162,19 +162,19 @@ func (c CampaignCounts) Total() int {
 
 // CampaignCheck is what a check found. The JSON form is what stores keep.
 type CampaignCheck struct {
-	Digest     string            `json:"digest,omitempty"` // of the list, the steps, the session and the settings; "" while none is done
+	Digest     string            `json:"digest,omitempty"` // the hash of the list, the steps, the session and the settings; "" while the check runs
 	Recipients int               `json:"recipients"`
 	Valid      int               `json:"valid"`
 	Messages   int               `json:"messages"`
-	First      time.Time         `json:"first,omitzero"` // the first message leaves then
-	Last       time.Time         `json:"last,omitzero"`  // and the last one then, at the pace, in the window and within the network's limits
+	First      time.Time         `json:"first,omitzero"` // when the first message leaves
+	Last       time.Time         `json:"last,omitzero"`  // when the last message leaves, by the pace, the window and the network's limits
 	Refused    []RefusedGroup    `json:"refused,omitempty"`
 	Samples    []CampaignSample  `json:"samples,omitempty"`
 	Longest    int               `json:"longest,omitempty"` // characters of the longest text
 	Limit      *CampaignLimit    `json:"limit,omitempty"`
 	Cost       *CampaignCost     `json:"cost,omitempty"` // nil: the network takes nothing
 	Warnings   []CampaignWarning `json:"warnings,omitempty"`
-	Done       int               `json:"done,omitempty"` // recipients looked at so far, while it runs
+	Done       int               `json:"done,omitempty"` // while it runs: recipients checked so far
 }
 
 // RefusedGroup is how many recipients were refused for one reason.
@@ -191,7 +191,7 @@ type CampaignSample struct {
 	Text  string    `json:"text"`
 }
 
-// CampaignWarning is something that may be wrong with a step. The campaign may start all the same.
+// CampaignWarning is a possible problem with a step. It does not prevent the start.
 type CampaignWarning struct {
 	Code string `json:"code"`
 	Step int    `json:"step"` // from 0
@@ -205,7 +205,7 @@ type CampaignLimit struct {
 	Code      string `json:"code"` // session_per_minute, session_per_day, cold_per_minute, cold_per_day, portfolio
 	PerMinute int    `json:"per_minute,omitempty"`
 	PerDay    int    `json:"per_day,omitempty"`
-	Days      int    `json:"days,omitempty"` // on which messages leave, with PerDay
+	Days      int    `json:"days,omitempty"` // the number of days on which messages leave, with a limit per day
 }
 
 // Recipient is one row of a list.
@@ -213,10 +213,10 @@ type Recipient struct {
 	N      int64 // its place in the list, from 1
 	Line   int   // of the file, from 1
 	Phone  string
-	Cells  []string // in the order of the list's columns; none once they were removed
+	Cells  []string // in the order of the list's columns; empty after an erasure
 	State  RecipientState
 	Reason string
-	Value  string // what was refused; with RefusedField the stored form of a [Reason], or a sentence of an earlier version
+	Value  string // the refused value; with RefusedField the stored form of a [Reason], or a sentence of an earlier version
 	Run    RunID  // with RecipientFed
 }
 
@@ -231,7 +231,7 @@ func (r *Recipient) Refused() Reason {
 // RecipientState is what became of a recipient.
 type RecipientState int8
 
-// The order is kept by stores.
+// Stores keep these numbers.
 const (
 	RecipientWaiting RecipientState = iota
 	RecipientFed
@@ -251,7 +251,7 @@ func (s RecipientState) String() string {
 	return ""
 }
 
-// RecipientList is a list of recipients on its way, or in use.
+// RecipientList is a list of recipients that is being uploaded, or is in use.
 type RecipientList struct {
 	ID       ListID
 	Campaign CampaignID
@@ -277,7 +277,7 @@ type CampaignChange struct {
 
 // CampaignStart is the change from ready to running. It counts one call of the day's cap.
 type CampaignStart struct {
-	Digest  string // the stored check must bear it
+	Digest  string // the stored check must have this digest
 	Frozen  CampaignFrozen
 	Session SessionID
 	First   time.Time // the moment of the first recipient
@@ -297,8 +297,9 @@ type CampaignStore interface {
 	// CampaignCounts counts the messages of fed recipients. It reads only an index. With receipts, it also reads the receipts of each
 	// message: that takes about a second for 1,000,000 messages.
 	CampaignCounts(ctx context.Context, id CampaignID, receipts bool) (CampaignCounts, error)
-	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. If the new state holds messages back, then after the
-	// return nothing of the campaign is claimed any more. Codes: conflict unless the state is one of From.
+	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. If the new state holds messages
+	// back, then no message of the campaign is claimed after the return. Codes: conflict unless the state is one of
+	// From.
 	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
 	// StartCampaign moves a ready campaign to running, notes it in the audit log and counts the call, in one transaction. A campaign that
 	// started with the same digest stays as it is, and no call is counted. Codes: conflict, cap_reached.
@@ -309,9 +310,10 @@ type CampaignStore interface {
 type RecipientStore interface {
 	// NewList begins a list of an editable campaign. A list that no campaign uses within an hour of its last row is removed.
 	NewList(ctx context.Context, l RecipientList, now time.Time) (ListID, error)
-	// AddRecipients appends rows in one transaction: at most MaxInline. It reads only the phone, line and cells of each row. The list gets
-	// the columns and the mapping of l. Its size must be as l says, or nothing is stored. Codes: invalid beyond MaxRecipients; conflict
-	// (another size; the list is in use and its campaign is not editable). Appending to a list in use drops the campaign's check.
+	// AddRecipients appends rows in one transaction: at most MaxInline. It reads only the phone, line and cells of each
+	// row. The list gets the columns and the mapping of l. If its size differs from l's, nothing is stored. Codes:
+	// invalid beyond MaxRecipients; conflict (another size; the list is in use and its campaign is not editable).
+	// Appending to a list in use drops the campaign's check.
 	AddRecipients(ctx context.Context, l RecipientList, rows []Recipient, now time.Time) error
 	// UseList makes the list its campaign's current one, and drops the check. Codes: conflict unless the campaign is editable.
 	UseList(ctx context.Context, id CampaignID, list ListID) error
@@ -322,8 +324,9 @@ type RecipientStore interface {
 
 // CheckStore is the part of the store that a campaign's check and its retry use.
 type CheckStore interface {
-	// ChangeCheck stores what a running check has found so far: the rows whose state or reason changed. It shows that the check is alive.
-	// Codes: conflict when another check replaced this one. A check is known by the moment when it began.
+	// ChangeCheck stores what a running check has found so far: the rows whose state or reason changed. It shows that
+	// the check is alive. Codes: conflict when another check replaced this one. The moment of its begin identifies a
+	// check.
 	ChangeCheck(ctx context.Context, id CampaignID, c CheckProgress) error
 	// FailedOfCampaign lists failed messages after an id, by id. It includes messages with an uncertain outcome only if uncertain is true.
 	FailedOfCampaign(ctx context.Context, id CampaignID, uncertain bool, after MessageID, limit int) ([]MessageID, error)
@@ -333,7 +336,7 @@ type CheckStore interface {
 
 // CheckProgress is a part of a check, or its end.
 type CheckProgress struct {
-	Alive   time.Time // as the check left it
+	Alive   time.Time // the moment of the check's last progress
 	Now     time.Time // becomes Alive
 	Changed []Recipient
 	Check   CampaignCheck
@@ -349,19 +352,19 @@ type CampaignFeeder interface {
 	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false unless the campaign
 	// runs and its cursor is still where the chunk was read. It leaves out recipients that changed since. [ErrFenced]: the lease is gone.
 	Feed(ctx context.Context, node NodeID, c FeedChunk) (bool, error)
-	// Canary counts the first messages of a campaign by what became of them.
+	// Canary counts the first messages of all fed recipients of a campaign, by their state.
 	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
 	// MoveChunk moves the messages of some recipients after a cursor by the length of the pause, and returns the next cursor. At the end it
 	// returns done, and the campaign runs.
 	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64, now time.Time) (next int64, done bool, err error)
 	// CancelChunk cancels some messages, and reports whether none is left. Then the campaign is cancelled.
 	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
-	// FinishCampaign ends a running campaign when every recipient was fed or refused and every message ended or is
+	// FinishCampaign ends a running campaign if every recipient was fed or refused, and every message has ended or is
 	// uncertain.
 	FinishCampaign(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
 }
 
-// FedCampaign is a campaign with what its session can do now.
+// FedCampaign is a campaign with the state of its session.
 type FedCampaign struct {
 	Campaign
 	Online   bool

@@ -6,17 +6,17 @@ import "context"
 type KeepReplies string
 
 const (
-	KeepKnownReplies KeepReplies = "known" // of contacts, of people written to within [ReplyWindow], and those with an effect
+	KeepKnownReplies KeepReplies = "known" // replies of contacts, of recipients within [ReplyWindow], and replies with an effect
 	KeepAllReplies   KeepReplies = "all"
 	KeepNoReplies    KeepReplies = "none"
 )
 
-// ConsentRule says what marketing needs.
+// ConsentRule says which consent marketing needs.
 type ConsentRule string
 
 const (
-	ConsentFree     ConsentRule = "free"     // that no consent was withdrawn
-	ConsentRequired ConsentRule = "required" // also that one was given
+	ConsentFree     ConsentRule = "free"     // marketing may leave unless consent was withdrawn
+	ConsentRequired ConsentRule = "required" // marketing needs given consent
 )
 
 // DefaultTakeover is how long automations leave a person alone after an answer by the client's people, in hours.
@@ -31,15 +31,15 @@ const (
 
 // ClientSettings is what a client decides about the people that it writes to.
 type ClientSettings struct {
-	Remember      bool // everybody who is written to becomes a contact
+	Remember      bool // every recipient becomes a contact
 	KeepReplies   KeepReplies
 	Consent       ConsentRule
 	OptOutWords   []string // nil: [DefaultOptOutWords]
-	OptOutAnswer  string   // "": none is sent
+	OptOutAnswer  string   // "": no answer is sent
 	TakeoverHours int
 }
 
-// DefaultSettings are a client's without a row of its own. New clients get Consent [ConsentRequired].
+// DefaultSettings apply to a client without stored settings. New clients get Consent [ConsentRequired].
 func DefaultSettings() ClientSettings {
 	return ClientSettings{KeepReplies: KeepKnownReplies, Consent: ConsentFree, TakeoverHours: DefaultTakeover}
 }

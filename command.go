@@ -17,7 +17,7 @@ const (
 	CommandUnlink CommandVerb = "unlink" // no detail
 	CommandDrain  CommandVerb = "drain"  // detail: [DrainOrder]; answered once nothing of the session is in flight
 	CommandResume CommandVerb = "resume" // no detail; ends a drain before its time
-	CommandTest   CommandVerb = "test"   // no detail; the connector looks anew whether the session could send
+	CommandTest   CommandVerb = "test"   // no detail; the connector tests again whether the session could send
 
 	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session at once
 )
@@ -30,12 +30,12 @@ type Command struct {
 	Verb    CommandVerb
 	Detail  []byte // sealed
 	Created time.Time
-	Expires time.Time // not to be taken after
-	Taken   NodeID    // who began to carry it out; 0: nobody yet
+	Expires time.Time // no node takes the command after this moment
+	Taken   NodeID    // the node that began to execute it; 0: none yet
 }
 
-// Harmless reports whether a node may repeat a command that another node perhaps carried out. A pairing is not harmless: each one may alert
-// somebody's phone, and the network counts pairings.
+// Harmless reports whether a node may repeat a command that another node perhaps executed. A pairing is not harmless:
+// each one may alert somebody's phone, and the network counts pairings.
 func (c Command) Harmless() bool { return c.Verb != CommandPair }
 
 // PairOrder says how to link a session.
@@ -49,14 +49,14 @@ type DrainOrder struct {
 	Until time.Time `json:"until"`
 }
 
-// CommandAnswer is what came of a command; without a code it was done.
+// CommandAnswer is the result of a command. Without a code, the command succeeded.
 type CommandAnswer struct {
 	Code       Code          `json:"code,omitempty"`
 	Reason     string        `json:"message,omitempty"` // the stored form of a [Reason]
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 }
 
-// AnswerOf makes an answer from a command's error. Errors that are not for callers become "internal".
+// AnswerOf makes an answer from a command's error. Errors that are not meant for callers become "internal".
 func AnswerOf(err error) CommandAnswer {
 	if err == nil {
 		return CommandAnswer{}
@@ -90,14 +90,14 @@ func jsonOf(v any) []byte {
 	return text
 }
 
-// The purposes for which commands and codes are sealed (see the vault). Each is sealed for the place of its session.
+// The purposes for which commands and codes are sealed (see the vault). Each is sealed for one session.
 const (
 	SealedCommand = "command"
 	SealedAnswer  = "answer to a command"
 	SealedCode    = "pairing code"
 )
 
-// SealPlace is the place of what is sealed for a session.
+// SealPlace is the place (see the vault) under which data of a session are sealed.
 func (id SessionID) SealPlace() string { return "session " + id.String() }
 
 // CommandStore gives commands. It is part of a [Tenant].
@@ -110,8 +110,8 @@ type CommandStore interface {
 	CommandAnswer(ctx context.Context, id CommandID, now time.Time) ([]byte, error)
 }
 
-// LinkStore is what the node that owns a session does about its commands and its link. Each call checks the owner: for a session that the
-// node no longer owns, it writes nothing. [ErrFenced]: the lease is gone, and nothing was written.
+// LinkStore has the commands and the link of a session, for the node that owns it. Each call checks the owner: for a
+// session that the node no longer owns, it writes nothing. [ErrFenced]: the lease is gone, and nothing was written.
 type LinkStore interface {
 	// OpenCommands returns the commands of the node's sessions that have no answer and have not expired, by id. It only reads, so a node
 	// may call it every second.

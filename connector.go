@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Connector is one way out to the network. One value serves all its sessions and is used by many goroutines at once.
+// Connector sends messages to one network. One value serves all its sessions. Many goroutines use it at once.
 //
 // Connectors report failure with a [*SendError]. Any other error from Send means that nobody knows whether the network
 // took the message; any other error from Prepare is a [Transient] one.
 type Connector interface {
-	// Traits never change.
-	Traits() Capabilities
+	// Capabilities never change.
+	Capabilities() Capabilities
 
 	// Online reports whether the session could send at this moment. It answers from memory.
 	Online(session SessionID) bool
 
-	// Prepare does all that can be done before the attempt: fetches and uploads media, checks the recipient, the
-	// template. It may be called any number of times and shows nothing to the recipient.
+	// Prepare does all that can be done before the attempt: it fetches and uploads media, and checks recipient and
+	// template. It may be called any number of times. The recipient sees nothing of it.
 	Prepare(ctx context.Context, e Envelope) (Prepared, error)
 
-	// Send hands the message to the network. It is called only after the attempt's intent is on disk. It returns the
-	// receipt once the network accepted.
+	// Send gives the message to the network. It is called only after the attempt's intent is on disk. It returns once
+	// the network accepted or refused the message.
 	Send(ctx context.Context, p Prepared) (Acceptance, error)
 }
 
@@ -40,17 +40,17 @@ type DeliveryChecker interface {
 type Capabilities struct {
 	Name        string        // in logs and metrics
 	Slots       int           // messages a session may have in flight at once, at least 1
-	SendTimeout time.Duration // after which an attempt counts as unanswered
-	PerSecond   float64       // messages that a session may hand over a second at most; 0: no limit of the network's
+	SendTimeout time.Duration // after this time an attempt counts as unanswered
+	PerSecond   float64       // messages that a session may hand over a second at most; 0: the network has no limit
 	Recovery    Recovery
 }
 
-// Recovery is what may be done about an attempt whose answer was lost.
+// Recovery says what the dispatcher may do after an attempt whose answer was lost.
 type Recovery int8
 
 const (
-	RecoverNone   Recovery = iota // wait for evidence; never repeated by itself, unless its content asks for it
-	RecoverSameID                 // repeat under the same connector id: the network shows it once
+	RecoverNone   Recovery = iota // wait for a delivery receipt; repeat only if the step asks for it
+	RecoverSameID                 // repeat under the same connector id, because the network shows the message once
 )
 
 // Envelope is everything a connector may know of one message.
@@ -61,8 +61,8 @@ type Envelope struct {
 	Message     MessageID
 	ConnectorID string // the same for every attempt of one generation
 	Attempt     int    // from 1
-	Token       int64  // of this attempt, never used before; known to Send only
-	Repeat      bool   // an earlier attempt under this ConnectorID went unanswered: the network may have it already
+	Token       int64  // the attempt's token, never used before; set only for Send
+	Repeat      bool   // an earlier attempt under this ConnectorID went unanswered: the network may have the message already
 	To          string // "+…", or a group id as given
 	Content     Content
 }
@@ -72,14 +72,14 @@ func ConnectorID(id MessageID, generation int) string {
 	return strconv.FormatInt(int64(id), 36) + "." + strconv.Itoa(generation)
 }
 
-// Prepared is an envelope with what Prepare found; Payload belongs to the connector.
+// Prepared is an envelope with the result of Prepare. Only the connector knows the form of Payload.
 type Prepared struct {
 	Envelope
 	Payload any
 }
 
-// Unsure is the error of an attempt that nobody can be sure of. If a repeat certainly did not leave, the outcome stays uncertain, because
-// the first attempt may have arrived.
+// Unsure is the error of an attempt with an uncertain outcome. If a repeat certainly did not leave, the outcome stays
+// uncertain, because the first attempt may have arrived.
 func (p Prepared) Unsure(err error) error {
 	if refusal := AsSendError(err); refusal != nil && p.Repeat {
 		return &ReasonError{Reason: Because(ReasonMaybeSecond, refusal.Reason.Stored(), refusal.Detail.Stored())}
@@ -98,14 +98,14 @@ type Acceptance struct {
 type SendErrorKind int8
 
 const (
-	Final       SendErrorKind = iota + 1 // never to be tried again
+	Final       SendErrorKind = iota + 1 // never try again
 	Transient                            // try again with backoff
-	SessionDown                          // try again once the session is online; not the message's fault
-	Throttled                            // try again after After, the session's other messages too; not the message's fault
-	Deferred                             // try again after After; other recipients need not wait
+	SessionDown                          // try again once the session is online; it does not count as a failure of the message
+	Throttled                            // try again after After, also the session's other messages; it does not count as a failure of the message
+	Deferred                             // try again after After; messages to other recipients need not wait
 )
 
-// downWait is how long the dispatcher leaves a session alone that turned out to be down but still reports that it is online.
+// downWait is how long the dispatcher sends nothing on a session that failed as down but reports that it is online.
 const downWait = 5 * time.Second
 
 // SendError is a connector's proof that a message did not reach the network.
@@ -113,7 +113,7 @@ type SendError struct {
 	Kind   SendErrorKind
 	Reason Reason        // for people
 	Detail Reason        // the network's words
-	After  time.Duration // with Throttled and Deferred: not before
+	After  time.Duration // with Throttled and Deferred: the least wait
 	Err    error
 }
 
@@ -160,7 +160,7 @@ type SandboxMessage struct {
 	Content     Content
 	Received    time.Time
 	Copies      int  // how often it arrived under this connector id; people see one
-	Blanked     bool // Content is gone; an erased person's Phone, too
+	Blanked     bool // Content was removed; for an erased person also Phone
 }
 
 // SandboxLedger is the simulated network's own record, separate from the message rows.

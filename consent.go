@@ -10,8 +10,8 @@ type Purpose int8
 
 const (
 	PurposeService      Purpose = iota // what the person expects: reminders, answers, receipts
-	PurposeMarketing                   // advertising: needs consent where the client asks for it, and never leaves after an opt-out
-	PurposeConfirmation                // only of a message: the one answer to an opt-out, which the blacklist lets through
+	PurposeMarketing                   // advertising: needs consent if the client's settings say so, and never leaves after an opt-out
+	PurposeConfirmation                // only for messages: the confirmation of an opt-out, which may pass the blacklist
 )
 
 // The words of purposes on the wire.
@@ -39,13 +39,13 @@ func (p Purpose) String() string {
 	return purposeService
 }
 
-// ConsentChange is what a person did to their consent. Stores keep the number.
+// ConsentChange is a person's change of consent. Stores keep the number.
 type ConsentChange int8
 
 const (
 	ConsentGrant    ConsentChange = iota + 1
 	ConsentWithdraw               // also called opt-out
-	ConsentUndo                   // takes a withdrawal back where no consent held before
+	ConsentUndo                   // undoes a withdrawal if there was no consent before
 )
 
 // String is the change's word on the wire.
@@ -67,16 +67,16 @@ func ParseConsentChange(word string) (c ConsentChange, ok bool) {
 type Consent struct {
 	ID      int64
 	Phone   string // "" of an erased person
-	Erased  bool   // the number is kept as a keyed hash, and the words are gone
+	Erased  bool   // the store has only a keyed hash of the number, and no words
 	Purpose Purpose
 	Change  ConsentChange
 	Source  string // where the change came from: a form, an import, "reply"
 	Words   string // what the person said or signed
-	Message string // the network's id of the person's message, "" if it was none
+	Message string // the network's id of the person's message; "": the change came without a message
 	By      string // the user or key that entered it, "" for the person
 	At      time.Time
 	Entered time.Time
-	Applied bool // false: a later change was known already, so this one changed nothing
+	Applied bool // false: a later change was already stored, so this one had no effect
 }
 
 // ConsentEntry is a change that is to enter the ledger.
@@ -85,16 +85,16 @@ type ConsentEntry struct {
 	Client    ClientID
 	Mark      string // of the phone; see [BlacklistEntry]
 	ReplyMark string // of the person's message; the same message enters the ledger once. "": none
-	Blacklist string // the reason with which a withdrawal also adds the phone to the blacklist; "": it does not
+	Blacklist string // a withdrawal also adds the phone to the blacklist, with this reason; "": it does not
 }
 
 // ConsentResult says what an entry did.
 type ConsentResult struct {
-	Consent      // as it was entered: an undo is entered as a grant where consent held before; Change 0: there was nothing to undo
-	Changed bool // what holds now is another than before
+	Consent      // the stored entry: an undo becomes a grant if there was consent before; Change 0: there was nothing to undo
+	Changed bool // the present consent changed
 }
 
-// ConsentStatus is what holds for a person and a purpose; zero: they never said anything.
+// ConsentStatus is the present consent of a person for a purpose; zero: there is no entry.
 type ConsentStatus struct {
 	Change ConsentChange
 	At     time.Time
@@ -102,14 +102,15 @@ type ConsentStatus struct {
 
 // ConsentStore keeps the ledger of consent.
 type ConsentStore interface {
-	// AddConsent enters a change and counts one call, never refused; o may be nil, and its Answer gets the Consent.
+	// AddConsent enters a change and counts one call, which the cap never refuses. o may be nil; its Answer gets the
+	// Consent.
 	AddConsent(ctx context.Context, e ConsentEntry, day Date, o *Idempotency) (Consent, error)
 
-	// AddConsents enters many changes, 200 a transaction, and counts no call. After a failure the call may be repeated;
-	// what it entered before stands in the ledger twice then.
+	// AddConsents enters many changes, 200 a transaction, and counts no call. After a failure the call may be repeated.
+	// Then the ledger has the earlier entries twice.
 	AddConsents(ctx context.Context, all []ConsentEntry) error
 
-	// Consents lists the ledger, oldest first: of one phone (and its mark), or of everybody when phone is "". Codes:
+	// Consents lists the ledger, oldest first: of one phone (and its mark), or with phone "" of all phones. Codes:
 	// invalid (the cursor).
 	Consents(ctx context.Context, phone, mark string, p Page) ([]Consent, string, error)
 
@@ -119,6 +120,6 @@ type ConsentStore interface {
 	// MarketingRefused returns which of the phones get no marketing now. The marks are in the same order.
 	MarketingRefused(ctx context.Context, phones, marks []string) (map[string]bool, error)
 
-	// ConsentStatuses returns what holds for a phone (or its mark), by purpose.
+	// ConsentStatuses returns the present consent of a phone (or its mark), by purpose.
 	ConsentStatuses(ctx context.Context, phone, mark string) (map[Purpose]ConsentStatus, error)
 }

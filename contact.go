@@ -24,7 +24,7 @@ const (
 // ContactField is one value of a contact. The JSON form is what stores keep.
 type ContactField struct {
 	Kind  FieldKind `json:"kind"`
-	Value string    `json:"value"` // of a number as written; of a date, "2006-01-02" or "2006-01-02T15:04"
+	Value string    `json:"value"` // a number as it was written; a date as "2006-01-02" or "2006-01-02T15:04"
 }
 
 // Contact is a person in a client's list.
@@ -40,8 +40,8 @@ type Contact struct {
 	Changed  time.Time
 }
 
-// Merge returns the contact with what another one gives: names, languages, sources and fields that are given replace, tags
-// are added. It reports whether that changes anything.
+// Merge returns the contact with the data of another one. Names, languages, sources and fields that the other one has
+// replace the old values. Tags are added. It reports whether that changes anything.
 func (c Contact) Merge(with Contact) (merged Contact, changed bool) {
 	merged = c
 	for _, text := range []struct{ to, from *string }{{&merged.Name, &with.Name}, {&merged.Language, &with.Language}, {&merged.Source, &with.Source}} {
@@ -123,10 +123,10 @@ type ContactPatch struct {
 // ContactFilter chooses contacts; all members that are set must hold.
 type ContactFilter struct {
 	Tag    string
-	Phone  string   // a whole number; with "*" at its end, the beginning of one
-	Name   string   // words, each the beginning of a word of the name; case and accents do not matter
+	Phone  string   // a whole number, or with "*" at the end the beginning of a number
+	Name   string   // words; each must begin a word of the name; case and accents do not matter
 	Filled string   // a field that has a value
-	Any    []string // tags, of which one is enough
+	Any    []string // the contact has at least one of these tags
 }
 
 // ContactBatch are contacts that become part of a client's list.
@@ -134,52 +134,52 @@ type ContactBatch struct {
 	All []Contact // at most 1,000, sorted by phone, each phone once
 	Now time.Time
 
-	// Day is the day whose cap counts one call, never refused; zero: none is counted. Then a contact that is refused
-	// refuses them all.
+	// Day is the day on which one call is counted; the cap never refuses it. Zero: no call is counted. With a Day, one
+	// refused contact refuses the whole batch.
 	Day Date
 	Key *Idempotency // may be nil; its Answer gets the MergedContacts
 }
 
-// MergedContacts says what a merge did.
+// MergedContacts is the result of a merge.
 type MergedContacts struct {
-	All            []Contact // as they are now, in the order given; without ID where the contact was refused
+	All            []Contact // the contacts after the merge, in the given order; a refused contact has no ID
 	Refused        map[int]ReasonCode
 	Added, Changed int
 }
 
 // ContactStore changes a client's contacts.
 type ContactStore interface {
-	// MergeContacts adds contacts, or merges each into the one of its phone as [Contact.Merge] does. What changes nothing
-	// is not written. A contact is refused where the list has no room ([MaxContacts], exactly under any concurrency), and
-	// where it would break a limit. Codes, with a Day: quota_reached; invalid (too many fields or tags).
+	// MergeContacts adds contacts, or merges each into the one of its phone as [Contact.Merge] does. A merge without a
+	// change writes nothing. A contact is refused if the list is full ([MaxContacts], exact under any concurrency), or
+	// if it would break a limit. Codes, with a Day: quota_reached; invalid (too many fields or tags).
 	MergeContacts(ctx context.Context, m ContactBatch) (MergedContacts, error)
-	// UpdateContact counts one call, never refused. Codes: not_found; invalid (too many fields or tags).
+	// UpdateContact counts one call, which the cap never refuses. Codes: not_found; invalid (too many fields or tags).
 	UpdateContact(ctx context.Context, id ContactID, p ContactPatch, day Date, now time.Time) (Contact, error)
-	// DeleteContact counts one call, never refused. Codes: not_found.
+	// DeleteContact counts one call, which the cap never refuses. Codes: not_found.
 	DeleteContact(ctx context.Context, id ContactID, day Date) error
-	// CountCall counts one call, never refused: of an import, which takes several transactions.
+	// CountCall counts the one call of an import, which takes several transactions. The cap never refuses it.
 	CountCall(ctx context.Context, day Date) error
 }
 
 // ContactLists read a client's contacts.
 type ContactLists interface {
-	// Contacts lists by id; with words of a name, or the beginning of a number, perhaps by those. A page may be shorter than
-	// asked, even empty, so that it stays within 4 MiB and looks at 3,000 contacts at most. Of a name's words the ten
-	// longest count. Codes: invalid (the cursor).
+	// Contacts lists contacts by id. With words of a name, or the beginning of a number, the order may be by name or
+	// number. A page may be shorter than asked, even empty, so that it stays within 4 MiB and looks at 3,000 contacts
+	// at most. Only the ten longest words of a name are used. Codes: invalid (the cursor).
 	Contacts(ctx context.Context, f ContactFilter, p Page) ([]Contact, string, error)
 
 	Contact(ctx context.Context, id ContactID) (Contact, error)                     // not_found
 	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error) // by the number
-	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)    // those found, by the number; at most 1,000
+	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)    // the contacts that exist, by number; at most 1,000
 	CountContacts(ctx context.Context, f ContactFilter, most int) (int, error)      // at most so many
 	ContactTags(ctx context.Context) (map[string]int, error)                        // how many contacts have each tag; at most 1,000 tags
 }
 
-// CalledRun is a run as it makes a contact.
+// CalledRun has the data of a run from which a contact is made.
 type CalledRun struct {
 	ID      RunID
 	Phone   string // "" once the person was erased
 	Origin  Origin
 	Zone    string
-	Request []byte // empty once it was blanked, and where it is longer than 64 KiB
+	Request []byte // empty if it was blanked, or is longer than 64 KiB
 }

@@ -55,7 +55,7 @@ func (d Date) AddDays(n int) Date {
 	return DateOf(time.Date(d.Year, d.Month, d.Day+n, 0, 0, 0, 0, time.UTC))
 }
 
-// AddMonths returns the same day n months later, or that month's last day where it has no such day.
+// AddMonths returns the same day n months later, or that month's last day if it has no such day.
 func (d Date) AddMonths(n int) Date {
 	first := time.Date(d.Year, d.Month+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
 	last := first.AddDate(0, 1, -1).Day()
@@ -113,7 +113,7 @@ const (
 	microDay    = 24 * 60 * microMinute
 )
 
-// zoneSpan is a time between clock changes: at instants in [start, end) the wall shows the instant plus offset.
+// zoneSpan is a time between clock changes: at instants in [start, end) local time is the instant plus offset.
 type zoneSpan struct{ offset, start, end int64 }
 
 // stretchAt returns the span around an instant.
@@ -131,8 +131,8 @@ func stretchAt(at int64, loc *time.Location) zoneSpan {
 	return s
 }
 
-// instant returns the first instant at which the wall shows the given time. Where a clock change skips it, it returns
-// the instant without the change: the gap later, by the new clock.
+// instant returns the first instant at which local clocks show the given time. If a clock change skips that time, it
+// returns the instant that the old offset gives. The new clock then shows the time plus the gap.
 func instant(wall int64, loc *time.Location) int64 {
 	s := stretchAt(wall-26*60*microMinute, loc) // no zone is further from UTC
 	for {

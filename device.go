@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Way tells apart how sessions of one type reach the network.
+// Way says how a session reaches the network, where one type has several ways.
 type Way string
 
 // WayDevice is the way of a Send_app session whose messages devices take: people's phones, or programs. All other
@@ -24,11 +24,11 @@ type Device struct {
 	Client   ClientID
 	Session  SessionID
 	Name     string
-	Dedupes  bool // it sends one message once, however often it takes it
-	Assisted bool // a person declares what became of each message
+	Dedupes  bool // it sends a message once, even if it takes the message several times
+	Assisted bool // a person declares the outcome of each message
 	Linked   time.Time
 	Seen     time.Time // when it last called
-	Pushed   bool      // it wants to be told of due messages
+	Pushed   bool      // it wants pushes about due messages
 	Held     int       // messages that it took and has not reported; filled in by Devices only
 }
 
@@ -42,7 +42,7 @@ const (
 	MinLease       = 10 * time.Second
 	DefaultLease   = 2 * time.Minute
 	MaxLease       = time.Hour
-	DeviceCodeTime = 10 * time.Minute // that a linking code lasts
+	DeviceCodeTime = 10 * time.Minute // how long a linking code is valid
 )
 
 // DeviceToken is a bit that is set in the tokens of devices' attempts. A node's tokens begin with the node's number, which never has this
@@ -51,7 +51,7 @@ const DeviceToken = 1 << 62
 
 // HeldMessage is a message that a device took and has not reported.
 type HeldMessage struct {
-	DueMessage // as it stands: Intent is the attempt's token
+	DueMessage // the row as stored: Intent is the attempt's token
 	Content    Content
 	Until      time.Time // of the hold
 }
@@ -60,11 +60,11 @@ type HeldMessage struct {
 type DeviceTake struct {
 	Device  DeviceID
 	Session SessionID
-	ID      string    // the device's own id of the call; repeated, it gives the same messages as far as they are still held
+	ID      string    // the device's own id for this call; a repeat returns those messages that are still held
 	Message MessageID // 0: the first that are due
 	Most    int
 	Until   time.Time // of the hold
-	GiveUp  time.Time // when an unanswered attempt that begins now is given up
+	GiveUp  time.Time // when to give up an attempt that begins now and gets no answer
 	Now     time.Time
 	Mark    func(phone string) string // a phone's mark; see [BlacklistEntry]
 }
@@ -79,16 +79,16 @@ type HeldRef struct {
 type DeviceReport struct {
 	HeldRef
 	Outcome  Outcome
-	Returned bool // the message was shown to nobody: Outcome is Retry, and the hold must last still
+	Returned bool // the device did not show the message: Outcome is Retry, and the hold must not have ended
 }
 
-// ReportResult is what became of a report.
+// ReportResult is the result of a report.
 type ReportResult string
 
 const (
 	ReportRecorded ReportResult = "recorded"
 	ReportKnown    ReportResult = "known" // it was reported before
-	ReportLate     ReportResult = "late"  // it was decided otherwise meanwhile, or there is no such attempt
+	ReportLate     ReportResult = "late"  // the outcome was already decided, or there is no such attempt
 )
 
 // DeviceTenant keeps the devices of a client's sessions. It is part of a [Tenant].
@@ -130,7 +130,7 @@ type DeviceQueue interface {
 	KeepPush(ctx context.Context, device DeviceID, sealed []byte) error
 }
 
-// DeviceLogin lets devices in.
+// DeviceLogin links devices and authenticates them.
 type DeviceLogin interface {
 	// LinkDevice adds a device to the session whose code has the mark, and ends the code. token is the hash of the token that the device
 	// will send. Codes: not_found (no such code, or it is over), conflict (the session has as many devices as it may).
@@ -140,12 +140,12 @@ type DeviceLogin interface {
 	DeviceOf(ctx context.Context, token KeyHash) (Client, Device, error)
 }
 
-// Push is a device that is told, by Web Push, that messages are due.
+// Push is a device that gets a Web Push because messages are due.
 type Push struct {
 	Client   ClientID
 	Device   DeviceID
 	Session  SessionID
-	Target   []byte // where it wants to be told, sealed
+	Target   []byte // the sealed address for pushes
 	Failures int    // pushes that failed one after the other
 }
 
@@ -156,18 +156,18 @@ const PushEvery = time.Minute
 type PushOutcome int8
 
 const (
-	PushArrived PushOutcome = iota + 1
-	PushGone                // the device wants to be told no more
+	PushArrived      PushOutcome = iota + 1
+	PushUnsubscribed             // the device wants no more pushes
 	PushFailed
 )
 
 // PushStore is the part of the store that tells devices of due messages.
 type PushStore interface {
-	// ClaimPushes picks at most so many devices. For each, a message came due since the last push, and the device could take it now. Each
-	// picked device counts as told: no node picks it again within PushEvery.
+	// ClaimPushes picks at most so many devices. For each, a message came due since the last push, and the device could
+	// take it now. Each picked device counts as notified: no node picks it again within PushEvery.
 	ClaimPushes(ctx context.Context, now time.Time, most int) ([]Push, error)
 
-	// EndPush records how a claimed push ended. PushGone forgets the target, unless there is a new one. After PushFailed the
-	// device counts as not told, and is not claimed before again.
+	// EndPush records how a claimed push ended. PushUnsubscribed forgets the target, unless there is a new one. After
+	// PushFailed the device counts as not notified, and is not claimed before again.
 	EndPush(ctx context.Context, p Push, end PushOutcome, again time.Time) error
 }

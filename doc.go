@@ -27,7 +27,7 @@
 //	PENDING ──claim──▶ (in flight; PENDING outside) ──▶ COMPLETED | FAILED | PENDING again (retry) | uncertain
 //	PENDING ──▶ CANCELLED (stop, cancel) | BLACKLISTED (at the due moment) | FAILED (never left: expired, refused)
 //	FAILED, CANCELLED, BLACKLISTED ──re-send──▶ RESCHEDULED, and a new PENDING message
-//	uncertain ──evidence or a person──▶ COMPLETED | FAILED
+//	uncertain ──receipt or a person──▶ COMPLETED | FAILED
 //
 // Instants are [time.Time] in UTC with microseconds; stores keep them as integer microseconds of the Unix epoch.
 package puntuale

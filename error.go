@@ -14,21 +14,21 @@ const (
 	CodeForbidden    Code = "forbidden"     // right key, wrong side; client suspended or expired
 	CodeTooLarge     Code = "too_large"     // the body exceeds the limit
 	CodeUnreadable   Code = "unreadable"    // not JSON, not UTF-8, wrong type
-	CodeNotFound     Code = "not_found"     // missing, or belongs to somebody else: the same answer
-	CodeGone         Code = "gone"          // was there, and no more: a file that its network forgot
+	CodeNotFound     Code = "not_found"     // missing, or another tenant's: the answer is the same
+	CodeGone         Code = "gone"          // it existed before, such as a file that the network has deleted
 	CodeInvalid      Code = "invalid"       // readable, but not allowed
 	CodeConflict     Code = "conflict"      // contradicts what is stored
-	CodeBusy         Code = "busy"          // a twin of this call is under way; try again
+	CodeBusy         Code = "busy"          // an equal call is under way; try again
 	CodeCapReached   Code = "cap_reached"   // the client's daily cap is used up
 	CodeQuotaReached Code = "quota_reached" // the client has as many of these as its partner allows
 	CodeRateLimited  Code = "rate_limited"  // too many calls at once
 	CodeUnavailable  Code = "unavailable"   // the store cannot be reached
 	CodeStoreFull    Code = "store_full"    // the disk under the store is full
-	CodeStoreDamaged Code = "store_damaged" // what the disk holds of the store is damaged
+	CodeStoreDamaged Code = "store_damaged" // the store's data on the disk are damaged
 	CodeOverloaded   Code = "overloaded"    // more calls came than can be answered in time; nothing was done
 	CodeInternal     Code = "internal"      // a defect of ours
 
-	CodePrecondition Code = "precondition_failed" // it was changed since the caller read it
+	CodePrecondition Code = "precondition_failed" // the thing was changed since the caller read it
 )
 
 // Fault is one thing wrong with a request, and where. Location reads "body.steps[2].timing.offset", "query.timezone"
@@ -40,10 +40,10 @@ type Fault struct {
 	Value    any
 }
 
-// Reason returns what is wrong, without the place.
+// Reason returns what is wrong, without the location.
 func (f Fault) Reason() Reason { return Reason{Code: f.Code, Args: f.Args} }
 
-// Error is the only error type that crosses a package's border on purpose. Reason is for the caller and holds no
+// Error is the only error type that packages return to their callers on purpose. Reason is for the caller and holds no
 // internals; internal/catalogue makes its sentence. The wrapped error says what was tried.
 type Error struct {
 	Code       Code
@@ -110,7 +110,7 @@ func Unavailable(err error) *Error {
 	return &Error{Code: CodeUnavailable, Reason: Because(FaultStoreUnavailable), RetryAfter: time.Second, Err: err}
 }
 
-// StoreFull wraps a write that found no room. Nothing was stored; reading still works.
+// StoreFull wraps a write that failed because the disk was full. Nothing was stored; reading still works.
 func StoreFull(err error) *Error {
 	return &Error{Code: CodeStoreFull, Reason: Because(FaultStoreFull), RetryAfter: fullRetry, Err: err}
 }
@@ -136,7 +136,7 @@ func StoreAway(err error) bool {
 // ErrStale refuses a start that was planned from old data: the client's revision has changed since. Nothing was stored or counted.
 var ErrStale = errors.New("puntuale: the client changed since it was read")
 
-// ErrFenced is returned to a node whose lease is gone: it must stop sending, and join again as a new incarnation.
+// ErrFenced is returned to a node that lost its lease. The node must stop sending, and join again as a new incarnation.
 var ErrFenced = errors.New("puntuale: the node's lease is gone")
 
 // ErrUntrusted is wrapped by stores that refuse to open: a corrupt or emptied file, a newer schema, durability off.

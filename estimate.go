@@ -11,19 +11,19 @@ type KnownPerson struct {
 	Known  bool      // the person wrote to the session, or got something from it
 }
 
-// SessionUsage is what a session did since a moment, and what its network allows.
+// SessionUsage counts what a session sent since a moment, and says what its network allows.
 type SessionUsage struct {
 	Sent      int // messages that left
-	Met       int // people that it got to know
-	Addressed int // people that all numbers of its business wrote to outside their windows
-	Portfolio int // as many of them as the network allows in 24 hours; 0: any number, or the network did not say
+	Met       int // people that it wrote to for the first time
+	Addressed int // people that all numbers of its business wrote to outside the 24-hour window
+	Portfolio int // how many of them the network allows in 24 hours; 0: no limit, or unknown
 }
 
 // EstimateStore is the part of the store that estimates of a campaign read. Codes: not_found.
 type EstimateStore interface {
-	// KnownPersons returns what the session knows of the phones; of those that are left out it knows nothing.
+	// KnownPersons returns what the session knows of the phones. It leaves out unknown phones.
 	KnownPersons(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
-	// Charges returns what the network told of the prices of a campaign's messages that it delivered.
+	// Charges returns the prices that the network reported for the delivered messages of a campaign.
 	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)
 	// SessionLoad reads the client's outcomes since the moment, by an index. A check calls it once.
 	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionUsage, error)
@@ -31,7 +31,7 @@ type EstimateStore interface {
 
 // MessageKind is the kind of a message that decides the network's price.
 type MessageKind struct {
-	Country  string `json:"country"`  // of the recipient's number, two letters; "": unknown
+	Country  string `json:"country"`  // the country of the recipient's number, two letters; "": unknown
 	Category string `json:"category"` // marketing, utility, authentication or service; "": unknown
 }
 
@@ -41,8 +41,8 @@ const CategoryService = "service"
 // CampaignCost is what a network takes for a campaign's messages. The JSON form is what stores keep.
 type CampaignCost struct {
 	Currency string    `json:"currency"`
-	Amount   string    `json:"amount"` // an exact decimal number; without the messages that have no price
-	Date     string    `json:"date"`   // of the prices, YYYY-MM-DD
+	Amount   string    `json:"amount"` // an exact decimal number; messages without a price are not included
+	Date     string    `json:"date"`   // the date of the prices, YYYY-MM-DD
 	Rows     []CostRow `json:"rows,omitempty"`
 	Unknown  int       `json:"unknown,omitempty"` // messages without a price
 }

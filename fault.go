@@ -78,4 +78,5 @@ const (
 	NoTemplate   ReasonCode = "template.not_found"
 	NoTicket     ReasonCode = "ticket.not_found"
 	NoUser       ReasonCode = "user.not_found"
+	NoWebhook    ReasonCode = "webhook.not_found"
 )

@@ -6,7 +6,7 @@ import (
 )
 
 // GatewayKeys are what a session of type Send_app needs to reach its gateway: an HTTP service of SendApp's family that
-// holds the number. The JSON form is what is sealed.
+// holds the number. The vault seals the JSON form.
 type GatewayKeys struct {
 	BaseURL     string `json:"base_url"`              // of the gateway's API, without a slash at the end
 	AccessToken string `json:"access_token"`          // of the account at the gateway
@@ -40,9 +40,9 @@ const SealedGateway = "gateway"
 // GatewayWebhooks is the path of all gateways' webhooks. Below it, each gateway session has its own webhook, by its id and a secret.
 const GatewayWebhooks = "/webhooks/gateway/"
 
-// GatewayWebhookPath is where a gateway reports what concerns the session. Gateways sign nothing, so the path ends with a
-// secret: a keyed hash of the id, which any node computes and nothing stores. hash makes keyed hashes of texts for a
-// purpose.
+// GatewayWebhookPath is the path of the session's webhook, to which its gateway reports. Gateways sign nothing, so the
+// path ends with a secret: a keyed hash of the id, which any node computes and nothing stores. hash makes keyed hashes
+// of texts for a purpose.
 func (id SessionID) GatewayWebhookPath(hash func(purpose string, parts ...string) string) string {
 	return GatewayWebhooks + id.String() + "/" + hash("webhook of a gateway", id.String())
 }
@@ -52,7 +52,7 @@ type NetworkID struct {
 	MessageRef
 	Session SessionID
 	ID      string    // of the network
-	Token   int64     // of the attempt that it answered
+	Token   int64     // the token of the attempt that the id answers
 	At      time.Time // when the gateway told it
 }
 
@@ -71,7 +71,8 @@ type GatewayTenant interface {
 	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Idempotency) (SessionID, error)
 }
 
-// GatewayStore is what the connector of gateway sessions asks. Many goroutines may call its methods at once.
+// GatewayStore is the part of the store that the connector of gateway sessions uses. Many goroutines may call its
+// methods at once.
 type GatewayStore interface {
 	// SealedGateway returns the client of a session of type Send_app that is no sandbox, and its sealed keys, nil while it
 	// has none. Codes: not_found.
@@ -94,8 +95,8 @@ type GatewayStore interface {
 	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, most int, failure Reason, former string) (GatewayHealth, error)
 }
 
-// GatewayHealth is what became of a session's latest messages.
+// GatewayHealth counts the outcomes of a session's latest messages.
 type GatewayHealth struct {
-	Unconfirmed int       // how many of the latest were sent and neither delivered nor read, up to the first that was
-	Failed      time.Time // when the latest one failed for the reason that was asked for; zero: none did
+	Unconfirmed int       // how many messages, from the latest back to the last delivered or read one, were only sent
+	Failed      time.Time // when a message last failed for the given reason; zero: none did
 }

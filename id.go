@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// Identifiers are positive and unique within their noun across all tenants. Messages and runs take theirs from one counter that grows with
-// time. They stay below 2^53, so that a JSON number is exact. They tell nobody how many messages there are.
+// Identifiers are positive and unique within their noun across all tenants. Messages and runs take theirs from one
+// counter that grows with time. They stay below 2^53, so that a JSON number is exact. They do not reveal how many
+// messages there are.
 type (
 	PartnerID  int64
 	ClientID   int64
@@ -17,12 +18,12 @@ type (
 	CampaignID int64
 	ListID     int64 // of recipients
 
-	// RunID equals the MessageID of the run's first message; the run's messages as planned are numbered from it without gaps. Messages that
-	// were sent again have other numbers.
+	// RunID equals the MessageID of the run's first message; the ids of the run's planned messages follow it without
+	// gaps. Messages that were sent again have other numbers.
 	RunID     int64
 	MessageID int64
 
-	// NodeID names one incarnation of a process that dispatches: a new one at each start, never used again.
+	// NodeID names one incarnation of a process that dispatches. Each start gets a new id, which is never used again.
 	NodeID int64
 )
 

@@ -17,14 +17,14 @@ const MaxPartnerKeys = 20
 // KeyHash is the SHA-256 of an API key; the key itself is never stored.
 type KeyHash [32]byte
 
-// Key is what is kept of an API key.
+// Key is the stored data of an API key.
 type Key struct {
 	ID      KeyID
 	Name    string
 	Prefix  string // its first characters, to recognise it by
 	Hash    KeyHash
 	Created time.Time
-	Expires time.Time // end of the grace period after a rotation; zero: none
+	Expires time.Time // the end of the grace period after a rotation; zero: none
 }
 
 // Principal is who a valid key belongs to. With ClientSide and DeviceSide, Client holds the account.

@@ -10,7 +10,7 @@ import (
 type LinkState int8
 
 const (
-	LinkAsCreated LinkState = 0 // nobody has linked or unlinked it: a sandbox is online, a real number unlinked
+	LinkAsCreated LinkState = 0 // it was never linked or unlinked: a sandbox is online, any other session unlinked
 	LinkUnlinked  LinkState = 1
 	LinkPairing   LinkState = 2
 	LinkLinked    LinkState = 3 // linked, but not connected now
@@ -30,14 +30,14 @@ func (s LinkState) String() string {
 type Condition int8
 
 const (
-	ConditionNone Condition = 0 // the state says it all
+	ConditionNone Condition = 0 // there is no further condition
 	Connecting    Condition = 1 // linked: a login is under way, or about to begin
 	Waiting       Condition = 2 // linked: the next login is at Link.Until
-	Banned        Condition = 3 // linked: the network lets nobody in before Link.Until
+	Banned        Condition = 3 // linked: the network refuses logins before Link.Until
 	Outdated      Condition = 4 // linked: the network wants a later version of the protocol
 	Replaced      Condition = 5 // linked: another connection took the session's place; a person decides
 	LoggedOut     Condition = 6 // unlinked: the network, or the phone, ended the link
-	NeedsPasskey  Condition = 7 // pairing: the phone asks for a passkey, which cannot be given here
+	NeedsPasskey  Condition = 7 // pairing: the phone asks for a passkey, which this server cannot give
 )
 
 var conditionNames = [...]string{"", "connecting", "waiting", "banned", "outdated", "replaced", "logged_out", ""}
@@ -61,13 +61,13 @@ const (
 // Link is what a store keeps of a session's link. The node that owns the session writes it; any node shows it.
 type Link struct {
 	State  LinkState
-	Since  time.Time // of this state, or when its pairing was begun last; zero as created
+	Since  time.Time // when this state began, or when the pairing last began; zero: as created
 	Number string    // "+…", once it is known; "" while unlinked
-	Detail Reason    // where the state needs one: why the link ended, why it is not connected
+	Detail Reason    // why the link ended, or why it is not connected; zero if the state needs no reason
 	Code   string    // while pairing: a sealed [PairingCode], bytes that are no text
-	Until  time.Time // after which Code is worth nothing; of Waiting and Banned: their end
+	Until  time.Time // the end of Code, or of the conditions Waiting and Banned
 	Condition
-	Limited time.Time // until then only those are written to who know the number already; zero: everybody
+	Limited time.Time // until then the session sends nothing to cold contacts; zero: no limit
 }
 
 // LinkOf returns the session's link state. For a session that nobody has linked or unlinked, the state depends on the session's kind.
@@ -87,20 +87,20 @@ type PairingCode struct {
 	Text   string     `json:"text"`
 }
 
-// Linker is what a [Connector] also is whose sessions are linked to a number and unlinked by the people they belong to. Calls about
-// one session come one at a time; those about others come meanwhile.
+// Linker is a [Connector] whose sessions people link to a number and unlink. Calls about one session come one at a
+// time. Calls about different sessions may come at once.
 //
-// It tells what becomes of a session by a function that it gets when it is made. Each change is a [LinkReport], from
-// Open's return (or before) until Close's. That function never blocks, may be called by any goroutine, and stores what
-// it is told when it can.
+// It reports each change of a session as a [LinkReport], to a function that its constructor got. Reports may begin
+// before Open returns, and end when Close returns. The function never blocks, and any goroutine may call it. It stores
+// the report when it can.
 type Linker interface {
 	// Open takes charge of a session that this node owns from now on, and connects it if it is linked. It returns at once, because the
 	// dispatcher waits for it. s.Link is what was stored last; if the connector's own keys say something else, it reports that. A pairing
 	// that another node had begun is over. Before Open, and after Close, the session is not Online.
 	Open(s Session)
 
-	// Close lets a session go, so that another node may open it: when it returns, nothing is sent or reported for it any
-	// more. It stays linked. Once ctx ends, whatever is left is cut off.
+	// Close lets a session go, so that another node may open it: when it returns, nothing is sent or reported for it
+	// any more. It stays linked. Once ctx ends, all remaining work is cut off.
 	Close(ctx context.Context, session SessionID)
 
 	// Pair begins to link a session with a phone, and begins anew if a pairing is already under way. phone is "+…" with PairCode, else "".
@@ -108,16 +108,16 @@ type Linker interface {
 	// with the number, or LinkUnlinked with a Detail when the pairing failed. An [*Error] that it returns is for the caller.
 	Pair(ctx context.Context, session SessionID, method PairMethod, phone string) error
 
-	// Unlink ends a link, or a pairing, and forgets what belonged to it. The network is told if it can be reached before
-	// ctx ends; the link is over in any case once Unlink returned nil. It may be repeated, and reports nothing itself.
+	// Unlink ends a link, or a pairing, and removes its data. It tells the network if that is possible before ctx ends.
+	// Once Unlink returned nil, the link is over in any case. It may be repeated, and reports nothing itself.
 	Unlink(ctx context.Context, session SessionID) error
 }
 
 // Tester is a [Linker] that can find out what keeps a session from sending.
 type Tester interface {
-	// Test reads anew what the session needs, asks the network, and reports what came of it before it returns. It reports LinkOnline, or a
-	// lesser state with a Detail that says why. A session that was held back goes on if nothing is wrong any more. An error means that the
-	// test itself failed.
+	// Test reads the session's keys again, asks the network, and reports the result before it returns. It reports
+	// LinkOnline, or a lesser state with a Detail that says why. If the test finds no problem, a session that had
+	// stopped sends again. An error means that the test itself failed.
 	Test(ctx context.Context, session SessionID) error
 }
 
@@ -146,7 +146,7 @@ type Reconnector interface {
 	Reconnect(ctx context.Context, session SessionID) error
 }
 
-// Pacer is a [Linker] that itself keeps a part of a session's pace.
+// Pacer is a [Linker] that applies a part of a session's pace itself.
 type Pacer interface {
 	// SetPace tells the connector that the pace of an open session changed. It never blocks.
 	SetPace(session SessionID, p Pace)

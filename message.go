@@ -72,11 +72,11 @@ type PlannedMessage struct {
 	Window  *Window // checked again at claim; nil: any moment
 
 	Desired    time.Time // anchor, offset and "at", before window and jitter; zero when the caller wished no moment
-	Due        time.Time // the promise: after window and jitter
+	Due        time.Time // the promised moment, after window and jitter
 	DueMax     time.Time // dry run only: the latest moment jitter may give; otherwise equal to Due
-	ValidUntil time.Time // past it the message is never sent
-	Dated      bool      // its moment comes from a date, which no pause moves
-	Limit      time.Time // ValidUntil is never later, whatever moves it; zero: none
+	ValidUntil time.Time // after this moment the message is never sent
+	Dated      bool      // its moment comes from a date field, so a pause does not move it
+	Limit      time.Time // ValidUntil is never later than this, also after a move; zero: no limit
 	Purpose    Purpose
 }
 
@@ -98,8 +98,8 @@ type Message struct {
 	Phone   string
 
 	Desired    time.Time // zero: none
-	Due        time.Time // the promise, never moved
-	Next       time.Time // the queue: moved by retries, windows and deadlines
+	Due        time.Time // the promised moment, never changed
+	Next       time.Time // the moment in the queue; retries, windows and deadlines change it
 	ValidUntil time.Time
 
 	Intent     int64     // 0 open, > 0 the attempt's token, -1 closed
@@ -109,9 +109,9 @@ type Message struct {
 	Generation int       // part of the connector's message id
 	State      State
 	Done       time.Time // when the outcome was recorded; zero while PENDING
-	Reason     Reason    // zero where the state says it all
+	Reason     Reason    // zero where there is no further condition
 	Detail     Reason    // the connector's words and ids
-	ResentFrom MessageID // 0: planned by its run
+	ResentFrom MessageID // 0: the run planned it
 }
 
 // Planned is the moment at which the message is or was expected to leave (invio_previsto). It is Next. But while an attempt is open or
@@ -123,13 +123,13 @@ func (m *Message) Planned() time.Time {
 	return m.Next
 }
 
-// Uncertain reports that nobody knows whether the last attempt reached the network. The message is looked at again at Next;
-// it does not leave then.
+// Uncertain reports whether it is unknown if the last attempt reached the network. At Next the dispatcher looks at the
+// message again, but does not send it.
 func (m *Message) Uncertain() bool {
 	return m.State == Pending && m.Intent > 0 && m.Next.After(m.IntentAt) && !m.Held()
 }
 
-// Held reports that a device took the message and has not reported on it yet. Next is the end of the hold.
+// Held reports whether a device took the message and has not reported its outcome. Next is the end of the hold.
 func (m *Message) Held() bool {
 	return m.State == Pending && m.Intent >= DeviceToken && m.Detail.IsZero()
 }
@@ -142,7 +142,7 @@ func (m *Message) Left() time.Time {
 	return time.Time{}
 }
 
-// Response says what became of the message (risposta). It is never zero.
+// Response is the result of the message (risposta). It is never zero.
 func (m *Message) Response() Reason {
 	if !m.Reason.IsZero() {
 		return m.Reason
@@ -163,7 +163,7 @@ func (m *Message) Response() Reason {
 	}
 }
 
-// MessageDetail is a message with what its run holds for it.
+// MessageDetail is a message with its data from the run.
 type MessageDetail struct {
 	Message
 	Purpose      Purpose
@@ -178,22 +178,23 @@ type MessageDetail struct {
 	Content      Content
 	Window       *Window   // nil: any moment
 	Request      []byte    // the call's body, byte for byte
-	Departed     time.Time // from the network's own servers, as it told; zero: it has not
-	GivenUp      time.Time // by the network after all, likewise
+	Departed     time.Time // when it left the network's servers, by a receipt; zero: no receipt says so
+	GivenUp      time.Time // when the network gave it up, by a receipt; zero: no receipt says so
 	Delivered    time.Time // likewise
 	Read         time.Time // likewise
-	Ended        bool      // it was sent, or failed; stays so after a re-send
-	Blanked      bool      // Content and Request are gone; an erased person's Phone, RunName and Detail, too
+	Ended        bool      // it was sent, or failed; stays true after a resend
+	Blanked      bool      // Content and Request were removed; for an erased person also Phone, RunName and Detail
 }
 
 // longestCall bounds how much of a call is read for a name, in bytes.
 const longestCall = 16 << 10
 
-// RecipientName is the name that a call's body gives of its recipient, in its member nome, else in name. The member name of a
-// single send names the send and not its recipient. It is "" where the body gives none, or is longer than 16 KiB.
+// RecipientName returns the recipient's name from a call's body: from the member nome, or else from name. In a single
+// send, name is the name of the send, so it is not used. The result is "" if the body has no name, or is longer than 16
+// KiB.
 func RecipientName(origin Origin, request []byte) string {
 	var call map[string]json.RawMessage
-	if len(request) == 0 || len(request) > longestCall || json.Unmarshal(request, &call) != nil { // what nobody can read has no name
+	if len(request) == 0 || len(request) > longestCall || json.Unmarshal(request, &call) != nil { // a removed or too long body gives no name
 		return ""
 	}
 	for _, field := range []string{"nome", "name"} {
@@ -214,13 +215,13 @@ func RecipientName(origin Origin, request []byte) string {
 // Moved reports whether another message replaced this one before it was sent or failed: a person moved it or restored it.
 func (m *MessageDetail) Moved() bool { return m.State == Rescheduled && !m.Ended }
 
-// MessageOutcome is what became of a message, as the outcomes of a period list it. It is kept apart from the state: a
-// message that had an outcome stays listed after a re-send.
+// MessageOutcome is the outcome of a message in the list of a period. It does not depend on the state: a message with
+// an outcome stays in the list after a resend.
 type MessageOutcome struct {
 	ID     MessageID
 	Sent   bool
-	Reason Reason    // the failure's, as in risposta; zero when sent
-	Done   time.Time // when it was recorded; a corrected one has the later moment
+	Reason Reason    // why it failed, as in risposta; zero if it was sent
+	Done   time.Time // when the outcome was recorded, or last corrected
 }
 
 // MessageFilter narrows a list of messages; zero values do not narrow.
@@ -234,25 +235,26 @@ type MessageFilter struct {
 	From, To  time.Time // of the planned moment: from inclusive, to exclusive
 	Standing  bool      // leaves out RESCHEDULED ones: another message stands in their place
 
-	// Text is words that the message's text and its recipient's name ([RecipientName]) hold together, in any order. Each may be a part of a
-	// longer word. Case and accents do not count. A page with a text looks through 10,000 messages at most; it may hold less than its
-	// limit, or nothing, and name a next one.
+	// Text has words to search in the message's text and its recipient's name ([RecipientName]). Each word must be in
+	// one of them, in any order, also as a part of a longer word. Case and accents are ignored. A page with a text
+	// looks through 10,000 messages at most; it may hold less than its limit, or nothing, and name a next one.
 	Text string
 
-	// Look is how many calls one page looks through at most. It begins at the newest that may have messages before To; 0: as many as it
-	// takes. Then a page may hold less than its limit, or nothing, and name a next one. It does not apply where Phone is given.
+	// Look bounds how many calls one page reads, from the newest that may have messages before To; 0: no bound. With a
+	// bound, a page may have fewer rows than its limit, or none, although a next page exists. It does not apply if
+	// Phone is set.
 	Look int
 }
 
-// MediaSource gets what a message's media address leads to. Connectors ask it in Prepare; its methods may be called by
-// many goroutines at once.
+// MediaSource fetches the files at messages' media addresses. Connectors use it in Prepare. Many goroutines may call
+// its methods at once.
 type MediaSource interface {
 	// Fetch returns the file. The steps of a run, and their retries, share one fetch of an address, for as long as the
 	// source keeps files. It returns when the context ends; the fetch goes on while others wait for it.
 	//
 	// Every error is a [*SendError]. It is Final when trying again would not help: a forbidden address, a refusal, a
-	// file too large or of the wrong kind. Else it is Transient. Its words are safe to show to the caller: they tell
-	// nothing of our own network.
+	// file too large or of the wrong kind. Else it is Transient. Its text is safe to show to the caller: it reveals
+	// nothing about our own network.
 	Fetch(ctx context.Context, r MediaRequest) (*Media, error)
 }
 
@@ -268,10 +270,11 @@ type MediaRequest struct {
 type Media struct {
 	io.ReadSeekCloser
 	Size        int64  // bytes, at least 1
-	ContentType string // a media type without parameters, "image/jpeg"; "application/octet-stream" when nobody knows
+	ContentType string // a media type without parameters, "image/jpeg"; "application/octet-stream" if it is unknown
 }
 
-// MediaKind is what WhatsApp makes of a file, by the extension of its name or address: image, video, audio or document.
+// MediaKind is the kind as which WhatsApp shows a file, by the extension of its name or address: image, video, audio or
+// document.
 func MediaKind(name string) string {
 	name, _, _ = strings.Cut(name, "?")
 	switch strings.ToLower(path.Ext(name)) {

@@ -10,11 +10,11 @@ type Meter interface {
 
 // DispatchMeter takes the dispatcher's figures.
 type DispatchMeter interface {
-	Late(d time.Duration)                            // of a committed intent, behind the message's due moment
+	Late(d time.Duration)                            // how long after the message's due moment its intent was committed
 	Outcome(connector string, verdict string, n int) // "sent", "refused", "retry", "uncertain", "expired", "blacklisted" …
 	Queue(messages, sessions int)                    // what the dispatcher holds in memory, and for how many sessions
 	Batch(operation string, size int, took time.Duration)
-	Fenced(n int) // claims and outcomes that lost against another node's
+	Fenced(n int) // claims and outcomes that were refused because another node owns the session
 }
 
 // StoreMeter takes the store's figures.

@@ -15,18 +15,18 @@ type NetworkTemplate struct {
 	ID       string // the network's
 	Status   TemplateStatus
 	Category string // MARKETING, UTILITY, AUTHENTICATION
-	Quality  string // GREEN, YELLOW, RED, UNKNOWN; "" while nobody said
-	Reason   string // the network's word why it is in this state; mostly ""
-	Named    bool   // its places have names; else they are numbered
+	Quality  string // GREEN, YELLOW, RED, UNKNOWN; "": unknown
+	Reason   string // the network's code of why it is in this state; often ""
+	Named    bool   // its placeholders have names; otherwise numbers
 	Parts    []TemplatePart
-	Changed  time.Time // when the state was last heard of
+	Changed  time.Time // when the network last reported the state
 }
 
 // TemplatePart is one part of a template: HEADER, BODY, FOOTER or BUTTONS. The JSON form is what stores keep.
 type TemplatePart struct {
 	Kind    string           `json:"type"`
 	Format  string           `json:"format,omitempty"` // of a header: TEXT, IMAGE, VIDEO, DOCUMENT, LOCATION
-	Text    string           `json:"text,omitempty"`   // with its places as {{1}} or {{name}}
+	Text    string           `json:"text,omitempty"`   // with its placeholders as {{1}} or {{name}}
 	Buttons []TemplateButton `json:"buttons,omitempty"`
 }
 
@@ -34,10 +34,10 @@ type TemplatePart struct {
 type TemplateButton struct {
 	Kind string `json:"type"` // QUICK_REPLY, URL, PHONE_NUMBER, COPY_CODE and others
 	Text string `json:"text,omitempty"`
-	URL  string `json:"url,omitempty"` // with {{1}} where its end changes
+	URL  string `json:"url,omitempty"` // with {{1}} at its variable end
 }
 
-// TemplateStatus is how far a template is from being used, in the network's words.
+// TemplateStatus is the network's status of a template, in the network's words.
 type TemplateStatus string
 
 const (
@@ -50,19 +50,19 @@ const (
 	TemplateDeleted  TemplateStatus = "DELETED"
 	TemplateDeleting TemplateStatus = "PENDING_DELETION"
 	TemplateOverMost TemplateStatus = "LIMIT_EXCEEDED"
-	TemplateUnknown  TemplateStatus = "UNKNOWN" // ours: something was told of it, but not this
+	TemplateUnknown  TemplateStatus = "UNKNOWN" // our own word: the network reported the template, but not its status
 )
 
 // TemplateUse is what a template's status allows.
 type TemplateUse int8
 
 const (
-	TemplateUsable TemplateUse = iota // also of states that nobody knows: the network decides
-	TemplateWaits                     // it may be usable again by itself: messages wait
-	TemplateGone                      // it will not: messages fail
+	TemplateUsable   TemplateUse = iota // also for unknown states: the network decides
+	TemplateWaits                       // it may become usable again without a change: messages wait
+	TemplateUnusable                    // it stays unusable: messages fail
 )
 
-// Use says what a status allows and, where it is not to be used, why.
+// Use says what a status allows, and why the template cannot be used.
 func (s TemplateStatus) Use() (TemplateUse, Reason) {
 	switch s {
 	case TemplatePaused:
@@ -74,11 +74,11 @@ func (s TemplateStatus) Use() (TemplateUse, Reason) {
 	case TemplateOverMost:
 		return TemplateWaits, Because(ReasonTemplatesOverMost)
 	case TemplateDisabled:
-		return TemplateGone, Because(ReasonTemplateDisabled)
+		return TemplateUnusable, Because(ReasonTemplateDisabled)
 	case TemplateRejected:
-		return TemplateGone, Because(ReasonTemplateRejected)
+		return TemplateUnusable, Because(ReasonTemplateRejected)
 	case TemplateDeleted, TemplateDeleting:
-		return TemplateGone, Because(ReasonTemplateDeleted)
+		return TemplateUnusable, Because(ReasonTemplateDeleted)
 	}
 	return TemplateUsable, Reason{}
 }
@@ -96,7 +96,7 @@ const (
 	ReasonTemplateValues    ReasonCode = "template.values"    // they do not fit
 )
 
-var templatePlace = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
+var templatePlaceholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
 
 // Part returns a part by its kind; the zero one where there is none.
 func (t NetworkTemplate) Part(kind string) TemplatePart {
@@ -108,14 +108,14 @@ func (t NetworkTemplate) Part(kind string) TemplatePart {
 	return TemplatePart{}
 }
 
-// Places are what has to be filled in, in their order and each once: "1", "2" or names.
-func (p TemplatePart) Places() (all []string) { return placesOf(p.Text) }
+// Placeholders returns what the sender must fill in, in order and each once: "1", "2" or names.
+func (p TemplatePart) Placeholders() (all []string) { return placeholdersOf(p.Text) }
 
 // Open reports whether the sender fills in the end of the button's address, its code or its payload.
-func (b TemplateButton) Open() bool { return b.Kind == "COPY_CODE" || len(placesOf(b.URL)) > 0 }
+func (b TemplateButton) Open() bool { return b.Kind == "COPY_CODE" || len(placeholdersOf(b.URL)) > 0 }
 
-func placesOf(text string) (all []string) {
-	for _, found := range templatePlace.FindAllStringSubmatch(text, -1) {
+func placeholdersOf(text string) (all []string) {
+	for _, found := range templatePlaceholder.FindAllStringSubmatch(text, -1) {
 		if !strings.Contains(" "+strings.Join(all, " ")+" ", " "+found[1]+" ") {
 			all = append(all, found[1])
 		}
@@ -137,12 +137,12 @@ type TemplateEvent struct {
 	At       time.Time
 }
 
-// NetworkTemplates is what is known of all templates of a session's business.
+// NetworkTemplates has the known templates of a session's business.
 type NetworkTemplates struct {
 	Number  string    // the network's id of the session's number; "" while it has no keys, or its node has not seen them
-	Account string    // "" while nobody said which business it is
+	Account string    // "": unknown which business it is
 	Synced  time.Time // when the list was last read; zero: never
-	Problem Reason    // why it could not be read last time; zero if it could
+	Problem Reason    // why the last reading failed; zero if it succeeded
 }
 
 // NetworkTemplateStore keeps what the network tells of templates. The connector notes a session's business. The store keeps a business's

@@ -11,7 +11,7 @@ type OfficialKeys struct {
 	PhoneNumberID string `json:"phone_number_id"` // Meta's id of the number, digits
 	AccessToken   string `json:"access_token"`
 	AppSecret     string `json:"app_secret"`
-	VerifyToken   string `json:"verify_token"` // told back when Meta asks whether the webhook is ours
+	VerifyToken   string `json:"verify_token"` // the server returns it when Meta verifies the webhook
 
 	// BusinessAccountID is Meta's id of the WhatsApp business that owns the number and its templates; "": templates are
 	// neither listed nor watched.
@@ -61,13 +61,13 @@ type OfficialTenant interface {
 // hash of the number at a gateway, see [GatewayKeys.Mark]; "" for all other keys.
 type KeyChange func(old []byte) (sealed []byte, mark string, err error)
 
-// OfficialStore is what the connector of Official sessions asks.
+// OfficialStore is the part of the store that the connector of Official sessions uses.
 type OfficialStore interface {
 	// SealedKeys returns the client of a session of type Official that is no sandbox, and its sealed keys, nil while it
 	// has none. Codes: not_found.
 	SealedKeys(ctx context.Context, session SessionID) (ClientID, []byte, error)
 
-	// ForgetKeys removes them.
+	// ForgetKeys removes the session's sealed keys.
 	ForgetKeys(ctx context.Context, session SessionID) error
 
 	// WindowUntil returns until when free text may be sent to the person, zero if they never wrote.
@@ -84,7 +84,7 @@ type OfficialStore interface {
 	KeepUpload(ctx context.Context, u Upload, id string, until time.Time) error
 }
 
-// Upload names a file by what it holds.
+// Upload names a file by its content.
 type Upload struct {
 	Client  ClientID
 	Session SessionID

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Verdict is what is known of a message after an attempt.
+// Verdict says what is known of a message after an attempt.
 type Verdict int8
 
 const (
 	Sent      Verdict = iota + 1 // the network has it: COMPLETED
-	Refused                      // it never will: FAILED
-	Retry                        // it does not have it: open again, at Outcome.Next
-	Uncertain                    // it may have it: stays with its intent, looked at again at Outcome.Next
+	Refused                      // the network never will have it: FAILED
+	Retry                        // the network does not have it: open again, at Outcome.Next
+	Uncertain                    // the network may have it: the intent stays, and the next look is at Outcome.Next
 )
 
 func (v Verdict) String() string {
@@ -43,18 +43,18 @@ type Attempt struct {
 	Message  MessageID
 	Number   int       // attempts begun, this one included
 	Repeats  int       // how many of them repeated an unanswered one
-	Now      time.Time // when the answer came, or was given up
+	Now      time.Time // when the answer came, or the wait for it ended
 	Begun    time.Time // when the first unanswered attempt's intent was written
 	Recovery Recovery
-	Resend   bool          // with RecoverNone: may be sent once more all the same
-	GiveUp   time.Duration // after Begun an uncertain message becomes FAILED
+	Resend   bool          // with RecoverNone: the message may still be sent once more
+	GiveUp   time.Duration // so long after Begun, an uncertain message becomes FAILED
 }
 
 // Times of the retry rule.
 const (
 	MaxRepeats  = 3
 	MaxResends  = 1                // of [UncertainResend]
-	ResendAfter = 10 * time.Minute // without evidence, since the lost answer
+	ResendAfter = 10 * time.Minute // the time without a receipt since the lost answer
 	retryFirst  = 5 * time.Second
 	retryLast   = 10 * time.Minute
 	repeatFirst = 3 * time.Second
@@ -84,8 +84,9 @@ func Decide(a Attempt, r Acceptance, err error) Outcome {
 	return o
 }
 
-// uncertain plans the next look at a message whose answer was lost. Where the network shows one copy, the next look is a repeat under the
-// same id. Where somebody asked for it, it is one more message. Else it is the deadline at which the message is given up.
+// uncertain plans the next look at a message whose answer was lost. Where the network shows one copy, the next look is
+// a repeat under the same id. If the step asks for a resend, it is one more message. Otherwise it is the deadline at
+// which the message is given up.
 func uncertain(a Attempt, err error) Outcome {
 	o := Outcome{Verdict: Uncertain, Next: a.Begun.Add(a.GiveUp),
 		Detail: Because(ReasonMaybeBecause, ReasonOf(err).Stored())}

@@ -28,7 +28,7 @@ func TestDecide(t *testing.T) {
 		recovery puntuale.Recovery
 		err      error
 		verdict  puntuale.Verdict
-		next     time.Time // zero: none; with Failed, within a quarter after it
+		next     time.Time // zero: none; with Failed, the real moment is up to a quarter of the wait later
 		failed   bool
 	}{
 		{"accepted", 0, puntuale.RecoverNone, nil, puntuale.Sent, time.Time{}, false},
@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 		{"answer lost a third time", 2, puntuale.RecoverSameID, lost, puntuale.Uncertain, outcomeNow.Add(48 * time.Second), false},
 		{"repeats used up", 3, puntuale.RecoverSameID, lost, puntuale.Uncertain, deadline, false},
 
-		// That a repeat did not arrive says nothing of the attempt it repeats.
+		// If a repeat did not arrive, the attempt before it may still have arrived.
 		{"repeat transient", 1, puntuale.RecoverSameID, evidence(puntuale.Transient, 0), puntuale.Uncertain, outcomeNow.Add(12 * time.Second), false},
 		{"repeat session down", 3, puntuale.RecoverSameID, evidence(puntuale.SessionDown, 0), puntuale.Uncertain, deadline, false},
 		{"repeat throttled", 1, puntuale.RecoverSameID, evidence(puntuale.Throttled, time.Hour), puntuale.Uncertain, outcomeNow.Add(12 * time.Second), false},
@@ -88,8 +88,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideKeepsTheUncertain: whatever a connector answers to a repeat, the message is never opened again, where a
-// cancellation could close it although the network has it.
+// TestDecideKeepsTheUncertain: whatever a connector answers to a repeat, the message is never opened again. If it were
+// open, a cancellation could close it although the network has it.
 func TestDecideKeepsTheUncertain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

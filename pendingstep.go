@@ -12,7 +12,7 @@ const (
 	UnfinishedTicket     PendingStepKind = "ticket"     // a link signs in its user (control.Redeem)
 	UnfinishedInvitation PendingStepKind = "invitation" // a link lets a user set a password (control.Join)
 	UnfinishedReset      PendingStepKind = "reset"      // a link lets a user set a new password ([account.Accounts.Reset])
-	UnfinishedPairing    PendingStepKind = "pairing"    // codes are shown; no phone has used one; begun anew it has a new deadline (control's state of a session)
+	UnfinishedPairing    PendingStepKind = "pairing"    // codes are shown, and no phone has used one yet; a new begin sets a new deadline (control's state of a session)
 	UnfinishedDraft      PendingStepKind = "draft"      // a form is changed and not saved; a browser's tab keeps it for its user
 )
 

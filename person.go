@@ -33,13 +33,14 @@ type KnownPersons interface {
 	// Knows reports whether the person (or group) wrote to the session, or got anything from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)
 
-	// Met notes since when the session knows a person: the network took a message to them, or they wrote first. Only the first note counts.
+	// Met notes since when the session knows a person: since the network accepted a message to them, or since they
+	// wrote. Only the first note counts.
 	Met(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
-	// MetSince returns the moments since one at which the session got to know somebody by its own message, latest first, at
-	// most so many.
+	// MetSince returns the moments since one at which the session first wrote to a person, latest first, at most so
+	// many.
 	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, most int) ([]time.Time, error)
 
-	// SessionsThere returns which of the sessions are there still.
+	// SessionsThere returns which of the sessions still exist.
 	SessionsThere(ctx context.Context, sessions []SessionID) (map[SessionID]bool, error)
 }

@@ -11,7 +11,7 @@ const (
 	QuotaSequences Quota = "sequences"
 	QuotaTemplates Quota = "templates"
 	QuotaUsers     Quota = "users" // of its dashboard
-	QuotaKeys      Quota = "keys"  // API keys; one that was replaced, and is still valid, is counted apart
+	QuotaKeys      Quota = "keys"  // API keys; a replaced key that is still valid is not counted here
 )
 
 // AllQuotas are the quotas, in the order in which people see them.
@@ -70,7 +70,7 @@ func (q Quota) reached() ReasonCode {
 // Quotas are the limits that a partner set for a client. The others are the defaults.
 type Quotas map[Quota]int64
 
-// Of returns the limit that holds.
+// Of returns the limit that applies.
 func (q Quotas) Of(which Quota) int64 {
 	if n, ok := q[which]; ok {
 		return n

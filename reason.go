@@ -40,16 +40,16 @@ const (
 	ReasonUncertain       ReasonCode = "uncertain"
 	ReasonUnrecoverable   ReasonCode = "unrecoverable"
 	ReasonRefusedByDevice ReasonCode = "refused_by_device"
-	ReasonInterrupted     ReasonCode = "interrupted" // the attempt, before anything left
+	ReasonInterrupted     ReasonCode = "interrupted" // the attempt was interrupted before anything left
 	ReasonUnprepared      ReasonCode = "unprepared"
 )
 
 // The reasons of an attempt whose answer was lost.
 const (
 	ReasonMaybeArrived ReasonCode = "maybe.arrived"
-	ReasonMaybeBecause ReasonCode = "maybe.because"   // {1}: what the attempt met
+	ReasonMaybeBecause ReasonCode = "maybe.because"   // {1}: the error of the attempt
 	ReasonMaybeSecond  ReasonCode = "maybe.second"    // another attempt certainly failed; {1}: its reason, {2}: its detail
-	ReasonArrived      ReasonCode = "maybe.confirmed" // the network has it after all
+	ReasonArrived      ReasonCode = "maybe.confirmed" // the network has the message after all
 )
 
 // What several connectors say.
@@ -67,7 +67,7 @@ const (
 	ReasonFileType         ReasonCode = "connector.file_type"     // the network does not take it
 	ReasonOnlyOpus         ReasonCode = "connector.only_opus"     // of ogg audio
 	ReasonNoOpus           ReasonCode = "connector.no_opus"       // in the file
-	ReasonAudioAlone       ReasonCode = "connector.audio_alone"   // no text with it
+	ReasonAudioAlone       ReasonCode = "connector.audio_alone"   // audio cannot have a text
 	ReasonAudioUncaptioned ReasonCode = "connector.no_caption"
 	ReasonUnsent           ReasonCode = "connector.unsent" // the request did not leave; {1}: why
 )
@@ -128,7 +128,7 @@ const storedMark = `["`
 func (r Reason) Stored() string {
 	if r.Code == "" {
 		words := strings.ReplaceAll(strings.ToValidUTF8(strings.Join(r.Args, " "), "\uFFFD"), "\x00", "")
-		if !strings.HasPrefix(words, storedMark) { // else they would be read as a code
+		if !strings.HasPrefix(words, storedMark) { // otherwise they would be read as a code
 			return words
 		}
 		r.Args = []string{words}
@@ -178,7 +178,7 @@ func ParseReason(stored string) Reason {
 // ReasonError is an error that a person may read.
 type ReasonError struct {
 	Reason Reason
-	Err    error // what it wraps; nil: nothing
+	Err    error // the wrapped error; nil: none
 }
 
 func (e *ReasonError) Error() string { return e.Reason.String() }

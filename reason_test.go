@@ -58,7 +58,7 @@ func TestColon(t *testing.T) {
 	}
 }
 
-// TestReasonOf: an error's own reason, what a refusal says, or the words of any other error.
+// TestReasonOf: the result is an error's own reason, a refusal's text, or the words of any other error.
 func TestReasonOf(t *testing.T) {
 	t.Parallel()
 	refusal := &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because("one"), Detail: puntuale.Quoted("two")}

@@ -2,12 +2,14 @@ package puntuale
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// ReceiptKind is what the network tells of a message that it took.
+// ReceiptKind is what the network reports about a message that it accepted.
 type ReceiptKind int8
 
 const (
@@ -20,8 +22,8 @@ const (
 // DeliveryReceipt is one thing that the network tells of one message. It may come in any order, late, and more than once.
 type DeliveryReceipt struct {
 	MessageRef
-	Session SessionID // whose network told it: a message of another session is left alone
-	Token   int64     // of the attempt that it speaks of
+	Session SessionID // the session that got the receipt; messages of other sessions do not change
+	Token   int64     // the token of the attempt that the receipt is about
 	Kind    ReceiptKind
 	At      time.Time
 	Reason  Reason // with EvidenceFailed
@@ -32,14 +34,14 @@ type DeliveryReceipt struct {
 // Charge is what the network says of a message's price.
 type Charge struct {
 	MessageKind
-	Billable bool   // else it was for nothing
-	Phone    string // of the recipient, "" where it was not told; the country comes from it
+	Billable bool   // otherwise it was free of charge
+	Phone    string // the recipient's number, which gives the country; "": not reported
 }
 
 // DeliveryStatus is what all receipts of a message say together. Each moment is when the first receipt of its kind came.
 type DeliveryStatus struct{ Sent, Delivered, Read, Failed time.Time }
 
-// With adds a receipt. The order of receipts does not matter, nor does a repeated one.
+// With adds a receipt. Neither the order of receipts nor a repeated receipt matters.
 func (r DeliveryStatus) With(k ReceiptKind, at time.Time) DeliveryStatus {
 	moment := map[ReceiptKind]*time.Time{ReceiptSent: &r.Sent, ReceiptDelivered: &r.Delivered, ReceiptRead: &r.Read, ReceiptFailed: &r.Failed}[k]
 	if moment != nil && (moment.IsZero() || at.Before(*moment)) {
@@ -63,11 +65,11 @@ func (r DeliveryStatus) Verdict() Verdict {
 }
 
 // InboundMessage is one message that a person wrote to a session, or that the client's people wrote to them on the
-// linked phone itself. Groups and the history that a network sends to a new device are none.
+// linked phone itself. Messages in groups, and the history that a network sends to a new device, do not count.
 type InboundMessage struct {
 	Client  ClientID
 	Session SessionID
-	Phone   string // of the person: "+…", or any other name that the network has for them
+	Phone   string // the person's number "+…", or another name of the person at the network
 	At      time.Time
 	ID      string      // the network's; "": the message opens a window and stops sequences, and is not kept
 	Own     bool        // the client's people wrote it: it opens no window and stops nothing
@@ -77,7 +79,7 @@ type InboundMessage struct {
 	Media   *ReplyMedia // nil: none
 }
 
-// What a connector hands over of one message at most, in bytes.
+// These bound what a connector passes on of one message, in bytes.
 const (
 	maxReplyID    = 300
 	maxReplyName  = 255
@@ -86,7 +88,7 @@ const (
 	maxReplyBytes = 4 * MaxReply
 )
 
-// Storable returns the message with texts that every database can keep, none longer than what is kept of it.
+// Storable returns the message with texts that every database can store, cut to the length that is kept.
 func (m InboundMessage) Storable() InboundMessage {
 	m.ID, m.Text = storable(m.ID, maxReplyID), storable(m.Text, maxReplyBytes)
 	n := 0
@@ -101,7 +103,7 @@ func (m InboundMessage) Storable() InboundMessage {
 		media.Type, media.Name, media.Size = storable(media.Type, maxReplyType), storable(media.Name, maxReplyName), max(0, media.Size)
 		media.Name = strings.Trim(media.Name[strings.LastIndexAny(media.Name, `/\`)+1:], ". ") // it may become the name of a download
 		if len(media.Ref) > maxReplyRef {
-			media.Ref = nil // no network has one so long
+			media.Ref = nil // a real reference is never so long
 		}
 		m.Media = &media
 	}
@@ -124,7 +126,7 @@ type Preference struct {
 	Client  ClientID
 	Session SessionID
 	Phone   string // as in [InboundMessage]
-	Stop    bool   // no more marketing; else: as before again
+	Stop    bool   // true: no more marketing; false: marketing is allowed again
 	At      time.Time
 	Reason  string // the network's words, as proof
 }
@@ -136,38 +138,51 @@ const PreferenceReason = "Preferenza: "
 type Alias struct {
 	Client  ClientID
 	Session SessionID
-	Name    string // "+…", where the network writes the number in another way, or an id that is no number
+	Name    string // "+…", another form of the number at the network, or an id that is no number
 	Phone   string // the recipient as messages have it
 }
 
-// InboundBatch is what the network told of one session at once.
+// InboundBatch has the events that the network reported of one session together.
 type InboundBatch struct {
 	Aliases     []Alias
-	Evidence    []DeliveryReceipt
-	Heard       []InboundMessage
+	Receipts    []DeliveryReceipt
+	Messages    []InboundMessage
 	Preferences []Preference
 	Templates   []TemplateEvent // of the business of the session
 }
 
-// TakenMessage is an inbound message on its way into the store. Phone is the name under which it is kept.
+// TakenMessage is an inbound message on its way into the store. Phone is the name under which it is kept. Without Names, the
+// store finds Names, Phone and Keep in the transaction that keeps the message.
 type TakenMessage struct {
 	InboundMessage
 	Names  []string // every recipient that the person's name stands for
 	Mark   string   // keyed hash of session, chat and ID, by which it is recognized; "": it is not kept
 	Effect ReplyEffect
 	Keep   KeepReplies
+	Asks   func(ClientSettings) bool // reports whether the message may change consent, which comes first; nil: it does not
 }
 
-// OptOutStore is what an intake needs to see to opt-outs.
+// ErrConsentFirst is the error about a message that may change consent. It is not kept.
+var ErrConsentFirst = errors.New("the message may change consent, which comes first")
+
+// ShownName is the name under which a person's messages are kept: a number, where one is known.
+func ShownName(names []string) string {
+	if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "+") }); i >= 0 {
+		return names[i]
+	}
+	return names[0]
+}
+
+// OptOutStore is the part of the store that an intake needs for opt-outs.
 type OptOutStore interface {
-	// Seen reports whether a message with this mark was taken wholly.
+	// Seen reports whether a message with this mark was completely processed.
 	Seen(ctx context.Context, client ClientID, mark string) (bool, error)
 
 	// SettingsOf reads a client's settings.
 	SettingsOf(ctx context.Context, client ClientID) (ClientSettings, error)
 
-	// EnterConsent enters a change in the ledger, and changes the blacklist with it, in one transaction. The same
-	// ReplyMark told again answers as before and changes nothing.
+	// EnterConsent enters a change in the ledger, and changes the blacklist with it, in one transaction. A repeat with
+	// the same ReplyMark returns the same answer and changes nothing.
 	EnterConsent(ctx context.Context, e ConsentEntry) (ConsentResult, error)
 
 	// CancelMarketing cancels pending marketing to the phone, in chunks, and returns how many messages.
@@ -180,21 +195,22 @@ type OptOutStore interface {
 // OptOutReason begins the reason of what an opt-out puts on the blacklist; the person's words follow.
 const OptOutReason = "Disiscrizione: "
 
-// IntakeStore keeps what comes back from networks. All of it may be told again without an effect.
+// IntakeStore keeps what comes back from networks. A repeat of any of its calls has no effect.
 type IntakeStore interface {
 	OptOutStore
 
-	// KeepEvidence notes receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It changes
+	// KeepReceipts notes receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It changes
 	// messages that are open or uncertain; a failure only by the token of the present attempt. It also changes
 	// COMPLETED ones that the network gave up, and FAILED ones that it delivered. Cancelled messages stay as they are.
 	// The charge that comes with a delivery is counted for the message's campaign, once a message. A credit is given
-	// back with a failure, and taken again with a delivery. Messages that are not there, or another session's, are
-	// passed over; it returns how many.
-	KeepEvidence(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
+	// back with a failure, and taken again with a delivery. It skips messages that do not exist or belong to another
+	// session, and returns how many it skipped.
+	KeepReceipts(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
 
 	// KeepInbound opens windows for free text, and stops what was started before the person wrote by sequences that stop
 	// on a reply. It keeps the message once for its mark, as the client's settings say. It returns how many messages were
-	// cancelled. After an error some effects may be on disk. The same messages told again bring the others.
+	// cancelled. After an error some effects may be on disk. The same messages told again bring the others. Error:
+	// ErrConsentFirst, of a message with Asks that was not taken before.
 	KeepInbound(ctx context.Context, now time.Time, all []TakenMessage) (cancelled int, err error)
 
 	// KeepAliases notes by which other names the network knows people.

@@ -35,13 +35,13 @@ const (
 // MaxReply is the longest text of a reply that is kept, in characters. A longer one is cut.
 const MaxReply = 4096
 
-// PlaceText is the text of a location: its name, its address and its degrees, each on a line of its own.
-func PlaceText(name, address string, latitude, longitude float64) string {
+// LocationText is the text of a location: its name, its address and its degrees, each on a line of its own.
+func LocationText(name, address string, latitude, longitude float64) string {
 	degrees := strconv.FormatFloat(latitude, 'f', -1, 64) + "," + strconv.FormatFloat(longitude, 'f', -1, 64)
 	return strings.Join(slices.DeleteFunc([]string{name, address, degrees}, func(line string) bool { return line == "" }), "\n")
 }
 
-// ReplyWindow is how far back a run counts as what a reply answers, and a person as written to.
+// ReplyWindow is how long after a run a reply counts as an answer to it, and the person counts as a recipient.
 const ReplyWindow = 30 * 24 * time.Hour
 
 // ReplyMedia is a file that came with a reply. The file stays with its network until somebody opens it. The JSON form is
@@ -62,8 +62,8 @@ type ReplyFile struct {
 
 // MediaOpener opens the files that came with replies.
 type MediaOpener interface {
-	// OpenMedia fetches the file from the network of the session. Codes: gone (the network has it no more, or never told how
-	// to fetch it), unavailable (for now), too_large, overloaded.
+	// OpenMedia fetches the file from the network of the session. Codes: gone (the network no longer has it, or never
+	// said how to fetch it), unavailable (for now), too_large, overloaded.
 	OpenMedia(ctx context.Context, s Session, m ReplyMedia) (*ReplyFile, error)
 }
 

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// RestoreResult is what a restore from a copy left one client to decide. The zero value: nothing.
+// RestoreResult is what one client must decide after a restore. The zero value: nothing.
 type RestoreResult struct {
 	Since   time.Time // the copy's moment: what happened later is not in it
 	At      time.Time // when it was restored
-	Unknown int       // messages that may have left already, about which nobody decided yet
-	Held    time.Time // since when nothing of the client leaves until a person releases it; zero: it is not held
+	Unknown int       // messages that may have left already, about which nobody has decided yet
+	Held    time.Time // since this moment no message of the client leaves, until a person releases it; zero: it is not held
 }
 
 // RestoredClient is Restored of one client, for the operator.

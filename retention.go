@@ -41,13 +41,14 @@ func ParseKeep(text string) (Retention, error) {
 	return Retention{}, fmt.Errorf("%q is not a time such as 24mo, 90d, 12w or 2y, nor never", text)
 }
 
-// Before is the moment that divides: texts of messages that ended before it are removed. It is zero when everything is kept.
+// Before returns the moment of the limit: texts of messages that ended before it are removed. It is zero when
+// everything is kept.
 func (k Retention) Before(now time.Time) time.Time {
 	if k == (Retention{}) {
 		return time.Time{}
 	}
 	now = now.UTC()
-	day := DateOf(now).AddMonths(-k.Months) // of a short month the last: never less than the months
+	day := DateOf(now).AddMonths(-k.Months) // in a shorter month the last day, so the time is never shorter than the months
 	at := now.Sub(time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC))
 	return time.Date(day.Year, day.Month, day.Day-k.Days, 0, 0, 0, 0, time.UTC).Add(at)
 }
@@ -79,11 +80,11 @@ type Erasure struct {
 
 // ErasureResult counts what an erasure removed. It does not count what an earlier erasure had removed.
 type ErasureResult struct {
-	Cancelled   int  // messages that were pending, and are never sent
-	Messages    int  // whose number and texts are gone, the cancelled ones among them
-	Sandbox     int  // what the simulated network had received, without number and text from now on
-	Answers     int  // answers kept for repeats of calls, without the number from now on
-	Blacklisted bool // the number is in the blacklist, as a keyed hash from now on
+	Cancelled   int  // pending messages that will never be sent
+	Messages    int  // messages whose number and texts were removed, including the cancelled ones
+	Sandbox     int  // ledger entries of the sandbox whose number and text were removed
+	Answers     int  // stored answers for repeats whose numbers were removed
+	Blacklisted bool // the number was in the blacklist, and is now there as a keyed hash
 }
 
 // MarkPrefix begins the mark that replaces the number of an erased person in the blacklist. No recipient begins with it.

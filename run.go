@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Run is one start of a sequence for one recipient: all its messages, scheduled in one transaction. Single and mass sends are runs of one
-// step without a sequence. The text is here and not with the messages, because message rows are written several times.
+// Run is one start of a sequence for one recipient: all its messages, scheduled in one transaction. Single and mass
+// sends are runs of one step without a sequence. The texts are here and not in the messages, because message rows are
+// written several times.
 type Run struct {
 	ID        RunID // given by the store
 	Client    ClientID
@@ -65,7 +66,7 @@ type Usage struct {
 	Used int64 `json:"used"`
 }
 
-// Remaining never goes below zero.
+// Remaining returns the calls that are left, never less than zero.
 func (u Usage) Remaining() int64 { return max(0, u.Cap-u.Used) }
 
 // UncountedCap is what a client without a cap reports as its cap; it is never refused.
@@ -75,7 +76,7 @@ const UncountedCap = 1_000_000
 // idempotency record.
 type StartRun struct {
 	Run      Run
-	Messages []PlannedMessage // in step order; none: nothing is stored, the call still counts
+	Messages []PlannedMessage // in step order; without messages nothing is stored, but the call counts
 	Skipped  []SkippedStep    // kept with the answer, so that a repeat of the call gives it again
 
 	Day         Date // the client's present day, whose cap counts
@@ -122,7 +123,7 @@ type Resend struct {
 	Idempotency *Idempotency // nil: none; its Answer gets the [ResendResult]
 	Unknown     bool         // every message must be one that a restore left unknown (RestoreStore); it is closed as FAILED first
 	Campaign    bool         // it is the retry of a campaign: the new messages wait behind others, as the old ones did
-	Move        bool         // every message must be PENDING still; one that is not is a conflict
+	Move        bool         // every message must still be PENDING, otherwise the call is a conflict
 }
 
 // ResendMessage is one message to send again, with its new moments.

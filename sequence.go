@@ -15,14 +15,15 @@ const (
 	MaxJitter     = 86_400  // seconds
 	MaxRequestIDs = 1000    // ids or phones in one request
 	MaxRequest    = 1 << 20 // bytes of a call's body, which are kept with its messages
-	MaxFields     = 1000    // that the steps of one sequence name, templates included
+	MaxFields     = 1000    // fields that the steps and templates of one sequence name
 	HorizonYears  = 5
 )
 
-// Sequence is an ordered list of steps aimed at one recipient at a time. Its parametric fields are exactly the fields that its steps name.
+// Sequence is an ordered list of steps. Each run of it has one recipient. Its parametric fields are exactly the fields
+// that its steps name.
 type Sequence struct {
 	ID          SequenceID
-	Name        string    // need not be unique
+	Name        string    // do not need to be unique
 	Session     SessionID // 0: the client's default session, looked up at start
 	IfRunning   IfRunning
 	StopOnReply bool
@@ -38,8 +39,8 @@ type SequenceFilter struct {
 	Newest bool   // by falling id, else by rising id
 }
 
-// Step is one message to be: what it says, and when. Texts may hold {{field}} and {{field|fallback}}. The JSON form is
-// both the wire's and what stores keep.
+// Step is one future message: its content and its timing. Texts may hold {{field}} and {{field|fallback}}. The JSON
+// form is both the wire's and what stores keep.
 type Step struct {
 	Text      string   `json:"text,omitempty"`
 	Media     string   `json:"media,omitempty"`
@@ -51,15 +52,15 @@ type Step struct {
 
 	OnUncertain OnUncertain `json:"on_uncertain,omitempty"`
 
-	Official *Approved `json:"-"` // of the template, once its content stands in for its name
+	Official *Approved `json:"-"` // the approved template, once the template's content replaced its name
 }
 
-// OnUncertain says what happens to a message whose attempt went unanswered, where the network does not recognize a repeat.
+// OnUncertain says what happens after an attempt without an answer, if the network does not recognize repeats.
 type OnUncertain string
 
 const (
-	UncertainNever  OnUncertain = "never"  // the default: evidence decides, or the deadline
-	UncertainResend OnUncertain = "resend" // it is sent once more after [ResendAfter] without evidence: perhaps people see it twice
+	UncertainNever  OnUncertain = "never"  // the default: a delivery receipt decides, or the deadline
+	UncertainResend OnUncertain = "resend" // it is sent once more after [ResendAfter] without a receipt; the recipient may see it twice
 )
 
 // Timing places a step in time: anchor and offset, then At, then Window, then Jitter.

@@ -37,17 +37,17 @@ type Session struct {
 	Stop      SequenceID
 	Created   time.Time
 	Owner     NodeID // the node that sends for it; 0: none yet
-	Campaigns bool   // some may have messages to send; only for the node that owns it
-	Link      Link   // how far it is from sending; left out where a sequence is read for a start
+	Campaigns bool   // campaigns may have messages to send; set only for the owning node
+	Link      Link   // the state of its link; not set when it was read for a start
 }
 
 // Pace bounds how much a session sends, so that it looks like a person's number. 0 sets no limit.
 type Pace struct {
 	PerMinute     int
 	PerDay        int // in any 24 hours
-	ColdPerMinute int // of these, to people who do not know the number: they never wrote to it, nor got anything from it
+	ColdPerMinute int // of these, to cold contacts
 	ColdPerDay    int
-	Jitter        int // seconds, by up to which each message is late at random
+	Jitter        int // in seconds: the largest random delay of each message
 }
 
 // Limits of a pace.

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// The store's promises, by role. A caller asks for the roles it needs; only a store implements them all. Unless a comment says otherwise,
-// these hold. A method that changes something returns after its commit is on disk, or with an error, and then nothing has changed.
-// CodeUnavailable means that the database could not be reached. Many goroutines may call all methods at once.
+// The store's promises, by role. A caller asks for the roles that it needs. Only a store implements all of them. Unless
+// a comment says otherwise, these rules hold. A method that changes something returns after its commall its lines are
+// on disk, or with an error, and then nothing has changed. CodeUnavailable means that the database could not be
+// reached. Many goroutines may call all methods at once.
 
 // Tenant is all that a client's key can reach. Everything in it belongs to that client; what belongs to another is
 // CodeNotFound.
@@ -41,9 +42,12 @@ type Tenant interface {
 	ReplyStore
 	ConsentStore
 	SettingStore
+	WebhookStore
+	DeliveryStore
+	EventStore
 }
 
-// RunStore starts and stops.
+// RunStore starts and stops runs.
 type RunStore interface {
 	// Start stores the run, its messages, the day's usage and the idempotency record in one transaction, which it shares with other waiting
 	// calls. Codes: cap_reached with the counters, which are exact under any concurrency (nothing is stored or counted). conflict:
@@ -54,12 +58,12 @@ type RunStore interface {
 	// the client's last 2,000 calls, and leaves out deleted sequences.
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
 
-	// Stop cancels the PENDING messages of the sequence's runs for the phone that have no open intent. It counts one call and is never
-	// refused for the cap. It cancels at most 1,000 messages in a transaction. A cancelled message is never sent. One in flight is not in
-	// the answer. It is CANCELLED if its attempt comes back for a retry. It is not repeated if the attempt's outcome is unknown; then only
-	// a delivery receipt or a refusal decides. Every other method that cancels does the same. Codes: not_found for a sequence that never
-	// was the client's, nothing counted; a deleted one can still be stopped.
-	// With a reference, it reaches only runs that have it.
+	// Stop cancels the PENDING messages of the sequence's runs for the phone that have no open intent. It counts one
+	// call and is never refused for the cap. It cancels at most 1,000 messages in a transaction. A cancelled message is
+	// never sent. One in flight is not in the answer. It becomes CANCELLED if its attempt certainly failed and would be
+	// retried. It is not repeated if the attempt's outcome is unknown; then only a delivery receipt or a refusal
+	// decides. Every other method that cancels does the same. Codes: not_found for a sequence that never was the
+	// client's, nothing counted; a deleted one can still be stopped. With a reference, it reaches only runs that have it.
 	Stop(ctx context.Context, sequence SequenceID, phone, reference string, day Date, now time.Time) (StopResult, error)
 
 	// CancelPending does the same for all messages that the target names. It passes each cancelled chunk
@@ -198,10 +202,10 @@ type SandboxStore interface {
 
 // PrivacyStore forgets persons.
 type PrivacyStore interface {
-	// Erase cancels what is pending to the phone, and gives up what is uncertain as FAILED. It removes the number and all texts from the
-	// client's rows. The rows, states, moments and credits stay. It counts one call, never refused. Each transaction is bounded: after a
-	// failure the call may be repeated and finishes what is left. Codes: busy, not counted, when messages to the phone are just being sent
-	// or repeated; everything else is done.
+	// Erase cancels the pending messages to the phone. Uncertain ones become FAILED. It removes the number and all
+	// texts from the client's rows. The rows, states, moments and credits stay. It counts one call, never refused. Each
+	// transaction is bounded: after a failure the call may be repeated and finishes what is left. Codes: busy, not
+	// counted, when messages to the phone are just being sent or repeated; everything else is done.
 	Erase(ctx context.Context, e Erasure) (ErasureResult, error)
 }
 
@@ -213,7 +217,9 @@ type PartnerTenant interface {
 	AuditStore
 	BrandStore
 	OverviewStore
-	IdempotencyStore // apart from those of clients
+	WebhookStore // of the partner's own, for all its clients
+	DeliveryStore
+	IdempotencyStore // separate from the clients' records
 }
 
 // ClientStore keeps a partner's clients.
@@ -261,7 +267,7 @@ type TenantStore interface {
 	// ClientOf reads a client. Codes: not_found (also of a deleted one).
 	ClientOf(ctx context.Context, id ClientID) (Client, error)
 	Tenant(id ClientID) Tenant
-	// Uncounted is Tenant for actions of people in dashboards. Its calls are not counted, and not refused for the cap.
+	// Uncounted returns a Tenant for people in dashboards. The cap neither counts nor refuses its calls.
 	Uncounted(id ClientID) Tenant
 	Partner(id PartnerID) PartnerTenant
 }
@@ -280,14 +286,14 @@ type PartnerStore interface {
 
 // MaintenanceStore keeps the store in order.
 type MaintenanceStore interface {
-	// Maintain ends what is open of deleted clients and sessions, and deletes such clients' contacts. It removes idempotency records older than two days,
-	// counted days older than 400, and contacts without an open window. It blanks requests and contents of runs whose
-	// messages all ended before blank (zero: none). It does as much as one call may. Any number of nodes may call it at
-	// once; what fails is left to the next call.
+	// Maintain ends what is open of deleted clients and sessions, and deletes such clients' contacts. It removes
+	// idempotency records older than two days, counted days older than 400, and contacts without an open window. It
+	// blanks requests and contents of runs whose messages all ended before blank (zero: none). One call does a bounded
+	// amount of work. Any number of nodes may call it at once; the next call repeats work that failed.
 	Maintain(ctx context.Context, now, blank time.Time) error
-	// Remember adds the people of runs to the contacts of clients that want it ([ClientSettings].Remember), and keeps their fields
-	// in step. It leaves alone what is younger than settle. read makes a contact of a run, false for none; it is pure.
-	// It does as much as one call may. Any number of nodes may call it at once.
+	// Remember adds the people of runs to the contacts of clients that want it ([ClientSettings].Remember), and keeps
+	// their fields in step. It skips runs that are younger than settle. read makes a contact of a run, false for none;
+	// it is pure. One call does a bounded amount of work. Any number of nodes may call it at once.
 	Remember(ctx context.Context, settle time.Duration, now time.Time, read func(CalledRun) (Contact, bool)) error
 	// Check reports whether the store answers, with a write that reaches the disk.
 	Check(ctx context.Context) error
@@ -298,7 +304,7 @@ type DueMessage struct {
 	Client     ClientID
 	ID         MessageID
 	Session    SessionID
-	Campaign   CampaignID // a message of it waits behind all others of its session; 0: none
+	Campaign   CampaignID // a campaign's message waits behind all others of its session; 0: none
 	Run        RunID
 	Step       int // index into the run's Steps
 	Phone      string
@@ -329,9 +335,10 @@ type QueueReader interface {
 	// Uncertain messages are among them when their next look is due.
 	Due(ctx context.Context, from []QueueCursor, horizon time.Time, limit int) ([]DueMessage, error)
 
-	// Expiring returns open messages of a session that have no intent, are due, and end by the moment. It returns at most limit, those that
-	// end first. A session that cannot send must close such messages, although the dispatcher did not read so far. It reads all due
-	// messages, so do not call it every second. It leaves out messages that a campaign holds back.
+	// Expiring returns open, due messages of a session without an intent whose deadline is not after the moment. It
+	// returns at most limit, by deadline. A session that cannot send must close such messages, although the dispatcher
+	// did not read so far. It reads all due messages, so do not call it every second. It leaves out messages that a
+	// campaign holds back.
 	Expiring(ctx context.Context, session SessionID, by time.Time, limit int) ([]DueMessage, error)
 
 	// Retrying returns the sessions' open messages that were tried after since and will be tried again by until. A new owner needs them to
@@ -360,11 +367,11 @@ type AttemptStore interface {
 	Settle(ctx context.Context, node NodeID, now time.Time, s []Settlement) error
 }
 
-// QueueCursor is a place in one of a session's two queues: behind the message with this Next and ID. Without them it is the
-// beginning.
+// QueueCursor is a position in one of a session's two queues: after the message with this Next and ID. Without them it
+// is the beginning.
 type QueueCursor struct {
 	Session  SessionID
-	Campaign bool // the queue of what campaigns fed, without those that hold their messages
+	Campaign bool // the queue of campaigns' messages, without campaigns that hold theirs
 	Next     time.Time
 	ID       MessageID
 }
@@ -397,7 +404,7 @@ type ClaimItem struct {
 	Session  SessionID  // as last seen: a message that was moved to another is not claimed; 0: any
 	Campaign CampaignID // as last seen
 	Phone    string
-	Mark     string // of the phone, needed where the client erased persons; "": none
+	Mark     string // the phone's mark, which is needed if the client erased persons; "": none
 	Intent   int64
 }
 
@@ -405,7 +412,7 @@ type ClaimItem struct {
 type ClaimAnswer int8
 
 const (
-	ClaimGone        ClaimAnswer = iota // no longer as the dispatcher saw it: cancelled, moved, taken, expired
+	ClaimStale       ClaimAnswer = iota // the message changed since the dispatcher read it: cancelled, moved, taken, expired
 	ClaimGranted                        // the intent is on disk: send
 	ClaimBlacklisted                    // closed as BLACKLISTED
 	ClaimHeld                           // the client may not send now (credit, expiry, suspension): still open, untouched

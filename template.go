@@ -17,9 +17,10 @@ type Template struct {
 	Updated   time.Time
 }
 
-// Approved names a template that Meta approved for a number, and what goes into its places. A template with a media header gets the media
-// of the [Template], one with a location header its location. The JSON form is both the wire's and what stores keep. Texts may hold
-// {{field}} while they are being written. Once frozen, they are rendered.
+// Approved names a template that Meta approved for a number, with the values of its placeholders. A template with a
+// media header gets the media of the [Template], one with a location header its location. The JSON form is both the
+// wire's and what stores keep. Texts may hold {{field}} while they are being written. In a frozen content they are
+// rendered.
 type Approved struct {
 	Name     string      `json:"name"`
 	Language string      `json:"language"`         // as Meta writes it: "it", "en_US"
@@ -40,18 +41,18 @@ type ButtonKind string
 
 const (
 	ButtonURL   ButtonKind = "url"         // the end of its address
-	ButtonReply ButtonKind = "quick_reply" // what comes back when it is pressed
+	ButtonReply ButtonKind = "quick_reply" // the payload that comes back when a person presses it
 	ButtonCode  ButtonKind = "copy_code"   // the code that it copies
 )
 
 // MaxButtons bounds the buttons of a template.
 const MaxButtons = 10
 
-// Parameter fills one place of an approved template.
+// Parameter fills one placeholder of an approved template.
 type Parameter struct {
-	Name string `json:"name,omitempty"` // "" in a template whose places are numbered
+	Name string `json:"name,omitempty"` // "" in a template with numbered placeholders
 	Text string `json:"text"`
 }
 
-// MaxParameters bounds the places of a header or a body.
+// MaxParameters bounds the placeholders of a header or a body.
 const MaxParameters = 100

@@ -17,7 +17,7 @@ type Role int8
 const (
 	Reader Role = 1 // sees everything but keys, changes nothing
 	Staff  Role = 2 // does the daily work
-	Owner  Role = 3 // besides, users, keys, looks and what costs money
+	Owner  Role = 3 // also manages users, keys, the brand and what costs money
 )
 
 var roleNames = [...]string{Reader: "reader", Staff: "staff", Owner: "owner"}
@@ -50,7 +50,7 @@ type User struct {
 	Password string // argon2id hash, never the password itself
 	Role     Role
 	Language string // "it", "en"; "" as the browser asks
-	Stamp    int64  // raised to end everything the user has open
+	Stamp    int64  // a higher stamp ends all visits and pending steps of the user
 	Second   SecondFactor
 	Created  time.Time
 	Seen     time.Time // signed in last; zero: never
@@ -65,11 +65,11 @@ type Invitation struct {
 	Mail    *Mail // tells the user of the link; nil: somebody else does. The store sets its Partner and User
 }
 
-// SecondFactor is what is asked for besides the password.
+// SecondFactor is the code that a sign-in needs besides the password.
 type SecondFactor struct {
-	Secret   []byte   // sealed; empty: nothing is asked
-	Last     int64    // the time step whose code was taken last: each opens once
-	Recovery []string // keyed hashes of the codes that are left, each of which opens once
+	Secret   []byte   // sealed; empty: there is no second factor
+	Last     int64    // the time step of the last accepted code, because each code works once
+	Recovery []string // keyed hashes of the unused recovery codes; each works once
 }
 
 // On reports whether a second factor is asked for.
@@ -96,9 +96,9 @@ type Host struct {
 type Brand struct {
 	Name     string // "": the partner's
 	Colour   string // #rrggbb
-	Logo     []byte // left out where only Mark is asked for
+	Logo     []byte // not set if only Mark is needed
 	LogoKind string // its media type; "": no logo
-	Mark     string // changes with Colour and Logo; "": nothing was ever set
+	Mark     string // changes with Colour and Logo; "": no logo or colour was ever set
 
 	Host      string // the host name that the partner asks for, in ASCII and small letters; "": none
 	Confirmed bool   // Host is proven to be the partner's: its pages are served there
@@ -115,7 +115,7 @@ type Actor struct {
 // ActorKey is the actor of what a program did with a key.
 const ActorKey = "api"
 
-// AuditEntry is one thing that somebody did. It holds no phone number, no text and no key.
+// AuditEntry is one action of a person or a program. It holds no phone number, no text and no key.
 type AuditEntry struct {
 	ID     int64
 	Client ClientID // whose dashboard it was; 0: the partner's own
@@ -123,11 +123,11 @@ type AuditEntry struct {
 	Who    string // the user's e-mail at that time
 	Entry  bool   // the partner's user, in the client's dashboard
 	Action string // "client.create"
-	Target string // what it was done to, as an identifier or a name; may be ""
+	Target string // the object of the action, as an identifier or a name; may be ""
 	At     time.Time
 
 	Address string // where the person's browser was; "" not known
-	Times   int64  // how often: more than once for [FailedSignIn] only
+	Times   int64  // how often it happened; more than once only for [FailedSignIn]
 }
 
 // FailedSignIn is the action of attempts to sign in that failed. Their target says what was wrong: password, code.
@@ -143,7 +143,7 @@ type SignInFailure struct {
 // MaxFailures is about how many entries the failed attempts of one user make in the audit log within a day.
 const MaxFailures = 20
 
-// Visit is what is kept of somebody's browser while they are signed in, or about to be.
+// Visit has the data of a browser while its user is signed in, or is signing in.
 type Visit struct {
 	Token   string // a hash of what the browser holds
 	Data    []byte
@@ -157,13 +157,13 @@ type SignInAttempt struct {
 	Free int
 }
 
-// How long a next attempt must wait at most, and after how long without any they are forgotten.
+// These are the longest wait before a next attempt, and the time after which the count is forgotten.
 const (
 	MaxWait     = 15 * time.Minute
 	ForgetTries = 24 * time.Hour
 )
 
-// SignInStores are the parts of the store that work before the service knows who somebody is.
+// SignInStores are the parts of the store that work before the user is known.
 type SignInStores interface {
 	LoginStore
 	TicketStore
@@ -207,8 +207,8 @@ type VisitStore interface {
 	Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error)
 	KeepVisit(ctx context.Context, v Visit) error
 	EndVisit(ctx context.Context, token string) error // nil where there is none
-	// PurgeDoor removes visits, tickets, invitations and counted attempts whose time is over.
-	PurgeDoor(ctx context.Context, now time.Time) error
+	// PurgeSignIns removes visits, tickets, invitations and counted attempts whose time is over.
+	PurgeSignIns(ctx context.Context, now time.Time) error
 }
 
 // TryStore counts attempts to sign in.
@@ -216,7 +216,7 @@ type TryStore interface {
 	// Try counts an attempt for each mark. If one of them must wait, it counts nothing and returns the longest wait. It is exact under any
 	// concurrency and number of nodes.
 	Try(ctx context.Context, tries []SignInAttempt, now time.Time) (wait time.Duration, err error)
-	// Forget removes the count of marks, because somebody signed in, and takes back one attempt from each of the others.
+	// Forget removes the count of some marks after a sign-in, and lowers the count of the others by one.
 	Forget(ctx context.Context, marks, others []string) error
 	// Fail notes that an attempt counted under the mark failed, and puts the failures into the audit log. Repeats from
 	// one address within an hour only raise their entry's Times. Failures beyond MaxFailures within a day are counted
@@ -245,7 +245,7 @@ type UserStore interface {
 // MaxUsers is how many users a partner may have, and the largest quota of users.
 const MaxUsers = 200
 
-// AuditStore keeps what was done in dashboards.
+// AuditStore keeps the audit entries of dashboards.
 type AuditStore interface {
 	AddAudit(ctx context.Context, e AuditEntry) error
 	// Audit lists entries, newest first: of one client, or with client 0 of the partner and all of its clients. Codes:
@@ -253,14 +253,14 @@ type AuditStore interface {
 	Audit(ctx context.Context, client ClientID, p Page) ([]AuditEntry, string, error)
 }
 
-// BrandStore keeps a partner's looks.
+// BrandStore keeps a partner's brand.
 type BrandStore interface {
 	Host(ctx context.Context) (Host, error)
 	// Logo returns the logo and its media type, nil when there is none.
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
-	// SetBrand stores the looks. The store sets Mark. Confirmed stays while Host is the same. A new name waits to be confirmed, and several
-	// partners may wait for the same name. The stored version must be one of those known (none: any). Codes: conflict (the name is another
-	// partner's); precondition_failed.
+	// SetBrand stores the brand. The store sets Mark. Confirmed stays while Host is the same. A new name waits to be
+	// confirmed, and several partners may wait for the same name. The stored version must be one of those known (none:
+	// any). Codes: conflict (the name is another partner's); precondition_failed.
 	SetBrand(ctx context.Context, b Brand, known ...Version) error
 	// ConfirmHost confirms the name that the partner asks for. Of partners that call it at once for one name, one
 	// succeeds. Codes: not_found (the partner does not ask for this name); conflict (it is another partner's).

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Version names what people can edit of a thing, as it was at one moment. It is made of those values themselves, so every change of them
-// changes the version. It holds 16 characters of the URL-safe base64 alphabet.
+// Version identifies the editable values of a thing at one moment. It is a hash of these values, so every change of
+// them changes the version. It holds 16 characters of the URL-safe base64 alphabet.
 //
 // Verbs that change such a thing take the versions that their caller knows. The stored one must be among them, else the code is
 // precondition_failed and nothing is changed. Without any, whatever is stored is replaced.
@@ -41,7 +41,7 @@ func (s Session) PairVersion() Version { return versionOf(s.Start, s.Stop) }
 
 // Version is the version of what a partner sets for a client. It leaves out the balance, which every message changes.
 func (c Client) Version() Version {
-	closed, features := append([]Date{}, c.Closed...), append([]string{}, c.Features...) // none is one thing, nil or empty
+	closed, features := append([]Date{}, c.Closed...), append([]string{}, c.Features...) // nil and empty must give the same version
 	return versionOf(c.Name, c.Phone, c.Profile, c.Refill, c.RefillTo, c.Zone, c.Region, c.Expires.String(), closed, features,
 		c.Cap, c.Credits == nil, c.Suspended)
 }
@@ -57,7 +57,7 @@ func moment(t time.Time) int64 { return t.UnixMicro() }
 
 func versionOf(parts ...any) Version {
 	text, err := json.Marshal(parts)
-	if err != nil { // not a number among coordinates, which no verb lets in
+	if err != nil { // only NaN as a coordinate fails, and no verb accepts that
 		return ""
 	}
 	sum := sha256.Sum256(text)

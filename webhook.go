@@ -56,6 +56,37 @@ type WebhookPatch struct {
 	Active      *bool
 }
 
+// Apply returns the webhook after a patch.
+func (w Webhook) Apply(p WebhookPatch) Webhook {
+	if p.URL != nil {
+		w.URL = *p.URL
+	}
+	if p.Types != nil {
+		w.Types = *p.Types
+	}
+	if p.Session != nil {
+		w.Session = *p.Session
+	}
+	if p.Description != nil {
+		w.Description = *p.Description
+	}
+	if p.Active != nil {
+		w.Active = *p.Active
+		if w.Active {
+			w.Disabled, w.Reason, w.FailingFrom = time.Time{}, Reason{}, time.Time{}
+		}
+	}
+	return w
+}
+
+// SealedWebhook is the purpose for which a webhook's secrets are sealed.
+const SealedWebhook = "webhook"
+
+// SealPlace is the place of a webhook's secrets: its owner, and the moment when it was made.
+func (w *Webhook) SealPlace() string {
+	return "webhook of " + w.Client.String() + ", " + strconv.FormatInt(w.Created.UnixMicro(), 10)
+}
+
 // WebhookSecret is what signs a webhook's bodies. Stores keep both sealed.
 type WebhookSecret struct {
 	Present []byte
@@ -139,6 +170,15 @@ type WebhookTarget struct {
 	Secret WebhookSecret
 }
 
+// Why a webhook was disabled.
+const (
+	ReasonWebhookGone    ReasonCode = "webhook.gone"    // its receiver answered 410
+	ReasonWebhookFailing ReasonCode = "webhook.failing" // there was no success for [WebhookPatience]
+)
+
+// FaultWebhookTooMany refuses a webhook beyond [MaxWebhooks].
+const FaultWebhookTooMany ReasonCode = "webhook.too_many"
+
 // Why a receiver gave no answer, as [Delivery] keeps it.
 const (
 	ReasonWebhookAddress     ReasonCode = "webhook.address"     // the name is unknown, or none of its addresses may be reached
@@ -189,6 +229,12 @@ type OutboxStore interface {
 	// Backlog measures what waits.
 	OutboxBacklog(ctx context.Context, now time.Time) (OutboxBacklog, error)
 }
+
+// StorableAnswer is the beginning of a receiver's answer, as every database can keep it.
+func StorableAnswer(text string) string { return storable(text, MaxWebhookAnswer) }
+
+// MaxBacklog is up to how many facts and deliveries a backlog counts.
+const MaxBacklog = 100_000
 
 // OutboxBacklog is what waits to be told.
 type OutboxBacklog struct {

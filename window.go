@@ -10,9 +10,9 @@ import (
 // Window is when a message may leave: on these weekdays, from one time of day to another, perhaps not on holidays. It travels with the
 // message and is checked again at claim, so that retries, late sessions and re-sends stay inside it.
 //
-// It is read by the clock on the recipient's wall. An hour that a clock change repeats is wholly inside or wholly outside; one that it
-// skips is missing. A window that crosses midnight belongs to the day on which it began. Friday's night reaches into Saturday, and the
-// night before a holiday into the holiday.
+// Its times are local times of the run's zone. If a clock change repeats an hour, both are inside or both outside. A
+// skipped hour is missing. A window that crosses midnight belongs to the day on which it began. Friday's night reaches
+// into Saturday, and the night before a holiday into the holiday.
 //
 // A nil Window is always open. The methods read only, and may be called by many goroutines at once.
 type Window struct {
@@ -52,7 +52,7 @@ func (w *Window) Check() []Fault {
 }
 
 func (w *Window) checkWeekdays() (faults []Fault) {
-	if n := len(w.Weekdays); n > 7 { // their number first: there may be very many
+	if n := len(w.Weekdays); n > 7 { // the number is checked first, because there may be very many
 		return []Fault{Because(faultWindowTooManyDays, strconv.Itoa(n)).At("weekdays", nil)}
 	}
 	for i, day := range w.Weekdays {
@@ -143,7 +143,7 @@ func (w *Window) Opened(t time.Time, loc *time.Location) Date {
 	from, _ := w.hours()
 	hour, minute, _ := t.Clock()
 	if int64(60*hour+minute)*microMinute < from {
-		return day.AddDays(-1) // the night of the day before
+		return day.AddDays(-1) // the window began on the day before
 	}
 	return day
 }

@@ -20,7 +20,7 @@ type asynqTuning struct {
 var (
 	asynqDefault = asynqTuning{workers: 100}
 	asynqTuned   = asynqTuning{workers: 100, forward: 10 * time.Millisecond, check: 10 * time.Millisecond}
-	asynqWorkers = []int{20, 100, 400} // the best of them counts
+	asynqWorkers = []int{20, 100, 400} // the best of these settings counts
 )
 
 // noWords keeps asynq from logging.

@@ -48,7 +48,7 @@ var (
 	fullLists  = lists{fed: 100_000, most: 1_000_000}
 )
 
-// lists holds how many recipients the campaigns have.
+// lists says how many recipients the measured campaigns have.
 type lists struct {
 	fed  int // recipients of the campaigns that are fed and paused
 	most int // recipients of the campaign whose memory is measured

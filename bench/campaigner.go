@@ -37,7 +37,7 @@ type campaignText struct {
 	Text string `json:"text"`
 }
 
-// call makes a call with a body as JSON, or one that is read, and reads the answer.
+// call makes a call and reads the answer. The body is a value to encode as JSON, or a reader.
 func (c *campaigner) call(ctx context.Context, method, path string, body, answer any) error {
 	kind := "application/json"
 	from, streams := body.(io.Reader)
@@ -122,7 +122,7 @@ func (c *campaigner) check(ctx context.Context, id string) (digest string, err e
 	return digest, err
 }
 
-// ready makes a campaign that has only to be started.
+// ready makes a campaign with a finished check, so that only the start remains.
 func (c *campaigner) ready(ctx context.Context, d campaignDraft, recipients int) (id, digest string, err error) {
 	if id, err = c.draft(ctx, d); err == nil {
 		err = c.upload(ctx, id, recipients)
@@ -208,7 +208,7 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 	ended := make(chan error, 1)
 	first := c.called
 	from := time.Now()
-	const most = 1 << 30 // more calls than are ever made: do ends them
+	const most = 1 << 30 // more calls than are ever made; the end of do stops them
 	go func() {
 		_, err := each(most, callCallers, func(worker, i int) error {
 			due := from.Add(time.Duration(i) * time.Second / callRate)

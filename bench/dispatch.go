@@ -23,7 +23,7 @@ const (
 )
 
 // dispatches measures the time from the first claim to the last outcome on disk. All messages are due, and the network
-// takes each at once.
+// accepts each at once.
 func (b *bench) dispatches(ctx context.Context) error {
 	var failed error
 	for _, engine := range b.engines() {
@@ -177,7 +177,7 @@ const stopLimit = 30 * time.Second
 // noop accepts everything at once.
 type noop struct{}
 
-func (noop) Traits() puntuale.Capabilities {
+func (noop) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "noop", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID}
 }
 func (noop) Online(puntuale.SessionID) bool { return true }

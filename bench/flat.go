@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// flatMost bounds the cost of a call beside the most messages, as a multiple of its cost beside the fewest. In a full run, the largest
-// database has a thousand times the messages of the smallest. An index over a thousand times as many rows is one or two levels higher. A
-// call whose work grows with the rows would cost hundreds of times as much.
+// flatMost bounds how much more a call may cost with the most messages in the database than with the fewest. In a full
+// run, the largest database has a thousand times the messages of the smallest. An index over a thousand times as many
+// rows is one or two levels higher. A call whose work grows with the rows would cost hundreds of times as much.
 const flatMost = 2.0
 
 // flat is the cost of one query as the database grows.

@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// Calls are measured on these, besides the two databases.
+// The calls are also measured with these stores.
 const (
 	noStore   = "without the store"
 	aloneText = "one transaction a request"
@@ -38,7 +38,7 @@ func wholeCall(connections int, engine string) string {
 const storeCall = "start calls of 3 messages, store only"
 
 // httpCalls measures complete start calls: edge, authentication, decoding, validation, planning, rendering, the commit
-// and the answer. Then it measures the same with a store that is a few fields in memory.
+// and the answer. Then it measures the same with a store in memory, which costs almost nothing.
 func (b *bench) httpCalls(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.storeCalls(ctx, engine))
@@ -95,12 +95,12 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 		defer done()
 		operator = o
 	}
-	what, calls, patience := v.what(connections, v.where), b.calls, time.Duration(0)
+	what, calls, deadline := v.what(connections, v.where), b.calls, time.Duration(0)
 	if v.over != nil && v.where != noStore {
-		calls /= 4 // slow, and not in a target
-		patience = 30 * time.Second
+		calls /= 4 // this variant is slow, and no target needs it
+		deadline = 30 * time.Second
 	}
-	address, stop, err := serve(operator, patience)
+	address, stop, err := serve(operator, deadline)
 	if err != nil {
 		return err
 	}
@@ -141,10 +141,10 @@ func (b *bench) storeCalls(ctx context.Context, engine string) error {
 }
 
 // serve answers the API's calls on its own port.
-func serve(operator puntuale.Operator, patience time.Duration) (address string, stop func(), err error) {
+func serve(operator puntuale.Operator, deadline time.Duration) (address string, stop func(), err error) {
 	api, err := httpapi.New(httpapi.Config{
 		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a server logs each call
-		Admit:   admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 256, Patience: patience, Now: clock.System().Now})},
+		Admit:   admission.Limits{Gate: admission.NewGate(admission.GateConfig{Seats: 256, Patience: deadline, Now: clock.System().Now})},
 		Control: control.New(control.Config{Tenants: operator, Devices: operator, Maintenance: operator, Clock: clock.System(), Sandbox: true}),
 	})
 	if err != nil {
@@ -175,7 +175,7 @@ func dial(address string) (*caller, error) {
 	return &caller{Conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-// post sends a body as JSON and reads the answer. An error status is an error.
+// post sends a body as JSON and reads the answer. It returns an error for an error status.
 func (c *caller) post(path, key, once string, body []byte) error {
 	headers := "Authorization: Bearer " + key + "\r\n"
 	if once != "" {

@@ -15,7 +15,7 @@ import (
 	"puntuale"
 )
 
-// late names a quantile of the product's lateness.
+// late returns the name of a quantile of the product's lateness.
 func late(rate int, quantile, engine string) string {
 	return on(fmt.Sprintf("lateness at %d messages/s, %s", rate, quantile), engine)
 }
@@ -135,7 +135,7 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 	}
 	name := func(quantile string) string { return late(rate, quantile, engine) }
 	w := b.watch(engine)
-	later := p.end().Add(time.Hour).UTC() // no message that is planned meanwhile is due within the measurement
+	later := p.end().Add(time.Hour).UTC() // messages that are planned during the measurement are due after it
 	failed := steadily(p.total/3, float64(rate)/3, p.from.Add(-time.Second), b.workers, func(i int) error {
 		id, run := f.startRun(i, 3, later, time.Now().UTC())
 		_, err := f.store.Tenant(id).Start(ctx, run)
@@ -158,7 +158,7 @@ func (b *bench) riverLateness(ctx context.Context, rate int, who string, t river
 		return err
 	}
 	defer r.close()
-	const lead = 7 * time.Second // its scheduler looks five seconds ahead, every five seconds
+	const lead = 7 * time.Second // River's scheduler looks five seconds ahead, every five seconds
 	p := b.planFor(rate, 25_000, lead+500*time.Millisecond)
 	if err := r.client.Start(ctx); err != nil {
 		return err

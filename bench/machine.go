@@ -22,7 +22,7 @@ type machine struct {
 	postmaster int      // PostgreSQL's process, 0 when it is elsewhere
 }
 
-// describe examines the machine, and refuses a PostgreSQL that answers a commit before it is on disk.
+// describe examines the machine, and refuses a PostgreSQL that answers a commit before all its lines are on disk.
 func describe(ctx context.Context, b *bench) (machine, error) {
 	var m machine
 	say := func(format string, args ...any) { m.lines = append(m.lines, fmt.Sprintf(format, args...)) }
@@ -73,7 +73,7 @@ func describe(ctx context.Context, b *bench) (machine, error) {
 	return m, nil
 }
 
-// field is the first value of a name in one of /proc's files.
+// field returns the first value of a name in one of /proc's files.
 func field(file, name string) string {
 	text, _ := os.ReadFile(file)
 	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + `\s*:\s*(.*)$`).FindSubmatch(text)
@@ -83,7 +83,7 @@ func field(file, name string) string {
 	return string(found[1])
 }
 
-// memory is the machine's, in KiB.
+// memory returns the machine's memory in KiB.
 func memory() (kib float64) {
 	_, _ = fmt.Sscanf(field("/proc/meminfo", "MemTotal"), "%f", &kib)
 	return kib

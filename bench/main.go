@@ -47,7 +47,7 @@ type options struct {
 // run takes all measurements and prints them. It reports a measurement that fails, and goes on with the others.
 func run(ctx context.Context, o options) (err error) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200) // as a server does; the peers' workers gain from it, too
+		debug.SetGCPercent(200) // the same as in a server; the peers' workers gain from it, too
 	}
 	if o.profile != "" {
 		end, err := startProfile(o.profile)

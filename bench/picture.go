@@ -60,11 +60,11 @@ func shortName(name string) string {
 	).Replace(name)
 }
 
-// value is the measured figure and its bound.
+// value returns the measured figure and its bound as text.
 func (v verdict) value() string {
 	text := fmt.Sprintf("%s (%s)", strings.TrimSpace(shown(v.median)+" "+v.unit), v.bound())
 	if !v.met {
-		text += " missed" // not by colour alone
+		text += " missed" // a reader may not see the colours
 	}
 	return text
 }

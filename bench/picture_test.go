@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The picture is well-formed, and draws a bar for each target with something measured.
+// The picture is well-formed XML, and has a bar for each target with a measured figure.
 func TestDrawing(t *testing.T) {
 	var s sheet
 	for i, target := range targets {

@@ -38,7 +38,7 @@ func (b *bench) othersCPU() time.Duration {
 	text, _ := os.ReadFile("/proc/stat")
 	var busy time.Duration
 	for i, field := range strings.Fields(strings.SplitN(string(text), "\n", 2)[0]) {
-		if n, err := strconv.Atoi(field); err == nil && i != 4 && i != 5 && i < 9 { // not idle, nor waiting for the disk
+		if n, err := strconv.Atoi(field); err == nil && i != 4 && i != 5 && i < 9 { // neither idle time nor waiting for the disk
 			busy += time.Duration(n) * tick
 		}
 	}
@@ -49,7 +49,7 @@ func (b *bench) othersCPU() time.Duration {
 	return busy - ours
 }
 
-// usage is the processor time of processes by id, The key 0 has the sum of processes that ended meanwhile.
+// usage is the processor time of processes by id. The key 0 has the sum of the processes that ended meanwhile.
 type usage map[int]time.Duration
 
 func (u usage) total() (sum time.Duration) {

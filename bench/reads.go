@@ -29,7 +29,7 @@ func (b *bench) readings(ctx context.Context) (failed error) {
 type question struct {
 	name    string
 	ask     func(ctx context.Context, t puntuale.Tenant, f *fixture, i int) error
-	changes bool // it can be asked only once
+	changes bool // the question has an effect, so it can be asked only once
 }
 
 var questions = []question{
@@ -93,7 +93,7 @@ func some(n int, err error) error {
 	return err
 }
 
-// phoneOf is the recipient of the k-th run of the client whose turn it is. stock gives the numbers.
+// phoneOf returns the recipient of the k-th run of the client that is next in rotation. stock gives the numbers.
 func phoneOf(i, k int) string { return fmt.Sprintf("+39347%07d", k*customers+i%customers) }
 
 // idsOf returns waiting messages of that client's first runs.
@@ -105,15 +105,15 @@ func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// claimed returns n waiting messages of n clients, one each. The clients take turns. No two calls share a message, and no message is one
-// that the cancels use.
+// claimed returns n waiting messages of n clients, one each, in rotation. No two calls share a message, and no message
+// is one that the cancels use.
 func (f *fixture) claimed(i, n int) (refs []puntuale.MessageRef) {
 	for k := range n {
 		nth := i*n + k
 		turn := nth / customers
 		run := 7 + turn/3
 		if run >= 12 {
-			run++ // that one is cancelled by phone
+			run++ // another measurement cancels that run by phone
 		}
 		refs = append(refs, puntuale.MessageRef{
 			Client: f.clients[nth%customers].id,

@@ -91,7 +91,7 @@ func (r *redisServer) stop() {
 	if r.cmd == nil {
 		return
 	}
-	_ = r.cmd.Process.Kill() // nothing of it is kept
+	_ = r.cmd.Process.Kill() // its data are thrown away
 	<-r.ended
 	r.cmd = nil
 	_ = os.RemoveAll(r.folder)

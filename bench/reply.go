@@ -18,7 +18,7 @@ const (
 	replyNumbers = 10 // clients with a number
 )
 
-// The names of figures about what people write.
+// The names of figures about inbound messages.
 func callsBesideReplies(quantile, engine string) string {
 	return on(fmt.Sprintf("start calls, %d a second, while %s replies a second come, %s", callRate, count(replyRate), quantile), engine)
 }
@@ -33,7 +33,7 @@ func idleBeforeReplies(quantile, engine string) string {
 	return on(fmt.Sprintf("start calls, %d a second, before any reply comes, %s", callRate, quantile), engine)
 }
 
-// replyTargets are the bounds for what people write.
+// replyTargets are the bounds for inbound messages.
 func replyTargets() (all []target) {
 	for _, engine := range []string{postgres, sqlite} {
 		all = append(all,
@@ -43,7 +43,7 @@ func replyTargets() (all []target) {
 	return all
 }
 
-// replies measures start calls of the built server beside what people write to Official numbers.
+// replies measures start calls of the built server while people write to Official numbers.
 func (b *bench) replies(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.withCampaigner(ctx, engine, b.replying))
@@ -60,7 +60,7 @@ func (b *bench) replying(ctx context.Context, c *campaigner) error {
 		}
 	}
 	p := &people{campaigner: c, numbers: numbers}
-	// Connections, plans and statements; and people who were written to.
+	// This warms up connections, plans and statements. It also writes to people, so that they can reply.
 	if _, err := c.callsDuring(ctx, func() error { return p.write(ctx, b.idle/4, nil) }); err != nil {
 		return err
 	}
@@ -118,14 +118,14 @@ func (c *campaigner) number(ctx context.Context, i int) (*number, error) {
 	return n, err
 }
 
-// people write to numbers.
+// people simulates persons who write to numbers.
 type people struct {
 	*campaigner
 	numbers []*number
 	wrote   int
 }
 
-// write delivers replies at a steady rate for a while. took gets how long each delivery waited; nil: nobody asks.
+// write delivers replies at a steady rate for a while. took gets how long each delivery waited; nil: not measured.
 func (p *people) write(ctx context.Context, d time.Duration, took *delays) error {
 	open := make([]*caller, replySenders)
 	for i := range open {
@@ -156,7 +156,8 @@ func (p *people) write(ctx context.Context, d time.Duration, took *delays) error
 	return err
 }
 
-// inbound is the delivery of what somebody wrote. Half of the people were written to. One in a hundred opts out.
+// inbound makes the webhook body of one inbound message. Half of the persons got a message before. One in a hundred
+// opts out.
 func inbound(to *number, i int) []byte {
 	phone, text := fmt.Sprintf("39347%07d", i), "Grazie, a domani!"
 	if i%2 == 1 {

@@ -36,7 +36,7 @@ type riverTuning struct {
 var (
 	riverDefault = riverTuning{workers: 1000}
 	riverTuned   = riverTuning{workers: 1000, cooldown: time.Millisecond, poll: 5 * time.Millisecond}
-	riverRates   = []riverTuning{ // the best of them counts
+	riverRates   = []riverTuning{ // the best of these settings counts
 		{workers: 500, cooldown: time.Millisecond, poll: 10 * time.Millisecond},
 		{workers: 2000, cooldown: time.Millisecond, poll: 10 * time.Millisecond},
 		{workers: river.QueueNumWorkersMax, cooldown: 2 * time.Millisecond, poll: 10 * time.Millisecond},
@@ -190,7 +190,7 @@ func (b *bench) riverRate(ctx context.Context, what string, t riverTuning, sched
 	defer r.close()
 	opts := func(int) *river.InsertOpts { return nil }
 	if scheduled {
-		due := time.Now().Add(time.Second + time.Duration(b.rows/20_000)*time.Second) // all of them are in by then
+		due := time.Now().Add(time.Second + time.Duration(b.rows/20_000)*time.Second) // all of them are inserted by then
 		opts = func(int) *river.InsertOpts { return &river.InsertOpts{ScheduledAt: due} }
 		if err := r.insert(ctx, b.rows, 5000, opts); err != nil {
 			return 0, spent, err

@@ -30,7 +30,7 @@ func (b *bench) stocked(ctx context.Context, engine string, pending int) (stocke
 		return stocked{}, err
 	}
 	s := stocked{place: p}
-	b.stock[key] = s // dropped at the end, whatever happens
+	b.stock[key] = s // dropped at the end, also after an error
 	opened, err := p.open(ctx)
 	if err != nil {
 		return s, err
@@ -53,10 +53,10 @@ func (b *bench) stocked(ctx context.Context, engine string, pending int) (stocke
 type load struct {
 	first, n int   // ids
 	steps    int   // messages a run
-	due      int64 // microseconds: of the first
+	due      int64 // the moment of the first message, in microseconds
 	every    int64 // microseconds between two
 	scatter  int64 // if not 0, moments are spread over so many microseconds instead
-	left     bool  // they left at their moments
+	left     bool  // the messages have left at their moments
 }
 
 // fill inserts the pending messages, over the 30 days after tomorrow. It also inserts a quarter as many sent messages, in the 30 days
@@ -80,8 +80,8 @@ func (s *stocked) fill(ctx context.Context, pending int) error {
 	return s.tidy(ctx, db)
 }
 
-// leftBeside is how many messages were sent long ago in a database that also has pending ones. firstPending is the id of the first pending
-// one.
+// leftBeside is how many messages were sent long ago in a database that also has pending messages. firstPending is the
+// id of the first pending message.
 func leftBeside(pending int) int   { return pending / 12 * 3 }
 func firstPending(pending int) int { return 1 + leftBeside(pending) }
 
@@ -99,7 +99,7 @@ func (s *stocked) tidy(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// put inserts runs and messages. The ids of a run's messages follow each other, and clients take turns.
+// put inserts runs and messages. The ids of a run's messages are consecutive. The runs go to the clients in rotation.
 func (s *stocked) put(ctx context.Context, db *sql.DB, l load) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ select c.client, $first + i as id, c.session, $first + i - i % $steps as run, $m
 from $series join bench_client c on c.n = (i / $steps) % $clients) as planned`
 )
 
-// sql returns one of the statements, for the rows after the first skip ones.
+// sql returns one of the statements. It skips the first rows, as many as skip says.
 func (l load) sql(engine, text string, skip int) string {
 	series := fmt.Sprintf("generate_series(%d, %d) as series(i)", skip, skip+l.n-1)
 	request := fmt.Sprintf("'\\x%x'::bytea", sampleRequest)

@@ -113,7 +113,7 @@ func (s *samples) look(db *sql.DB) {
 		name := kind + " " + query
 		s.seen[pid][name]++
 		if query == "commit" || query == "begin" {
-			s.seen[pid][name] = 0 // all processes do that
+			s.seen[pid][name] = 0 // every process does that, so it tells nothing
 		}
 	}
 }

@@ -80,6 +80,7 @@ var parts = []part{
 	{"memory", (*bench).memory},
 	{"campaign", (*bench).campaigns},
 	{"reply", (*bench).replies},
+	{"event", (*bench).events},
 }
 
 func partNames() (names []string) {
@@ -153,7 +154,7 @@ func (b *bench) measure(ctx context.Context) (failed error) {
 	return failed
 }
 
-// takePart takes one measurement, and notes which share of the machine other processes used meanwhile.
+// takePart takes one measurement, and notes how much of the machine other processes used meanwhile.
 func (b *bench) takePart(ctx context.Context, p part) error {
 	begun, others := time.Now(), b.othersCPU()
 	ctx, cancel := context.WithTimeout(ctx, partLimit)
@@ -172,8 +173,8 @@ const partLimit = 20 * time.Minute
 // first reports whether it is the first repeat. Only that one takes slow measurements that no target needs.
 func (b *bench) first() bool { return b.sheet.repeat == 0 }
 
-// skips reports a database that only the first repeat measures: a file with 10 million messages has some gigabytes, and each measurement
-// copies it.
+// skips reports a database that only the first repeat measures: a file with 10 million messages has several gigabytes,
+// and each measurement copies it.
 func (b *bench) skips(engine string, pending int) bool {
 	return engine == sqlite && pending > 1_000_000 && !b.first()
 }

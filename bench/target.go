@@ -99,20 +99,20 @@ func (v verdict) word() string {
 	return "MISSED"
 }
 
-// share says how well the bound is kept: 1 is the bound itself, more is better.
+// share returns how well the figure keeps the bound: 1 is the bound itself, and more is better.
 func (v verdict) share() float64 {
 	switch {
 	case v.target.most > 0 && v.median > 0:
 		return v.target.most / v.median
 	case v.unit == millis:
-		return 0 // not to be drawn
+		return 0 // the picture leaves it out
 	}
 	return v.median / v.target.least
 }
 
 // verdicts compares the figures with the targets.
 func (s *sheet) verdicts() (all []verdict) {
-	for _, t := range slices.Concat(targets, campaignTargets(), replyTargets()) {
+	for _, t := range slices.Concat(targets, campaignTargets(), replyTargets(), eventTargets()) {
 		v := verdict{target: t}
 		var ok bool
 		if t.per != "" {

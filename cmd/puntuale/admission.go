@@ -8,16 +8,16 @@ import (
 // memoryBudget is what bodies and answers may take together, in bytes; see docs/decisions/0023-memory.md.
 const memoryBudget = 96 << 20
 
-// strangerTimes times the rate of an unknown caller is how many of its calls may come at once. Everybody in an office may load the sign-in
-// page together.
-const strangerTimes = 10
+// unknownCallerBurst multiplies the rate of an unknown caller: so many of its calls may come at once. Everybody in an
+// office may load the sign-in page together.
+const unknownCallerBurst = 10
 
 // newLimits makes the limits that API, dashboards and webhooks share.
 func newLimits(cfg serverConfig, m *metrics.Meter) admission.Limits {
 	a := admission.Limits{
 		Gate:           admission.NewGate(admission.GateConfig{Seats: cfg.calls(), Patience: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited}),
 		Budget:         admission.NewMemoryBudget(memoryBudget, m.Refused),
-		UnknownCallers: admission.NewRateLimiter[admission.CallerKey](cfg.AnonymousRate, int(strangerTimes*cfg.AnonymousRate), cfg.Clock.Now),
+		UnknownCallers: admission.NewRateLimiter[admission.CallerKey](cfg.AnonymousRate, int(unknownCallerBurst*cfg.AnonymousRate), cfg.Clock.Now),
 	}
 	m.WatchAdmission(func() (atWork, waiting int) {
 		load := a.Gate.Load()

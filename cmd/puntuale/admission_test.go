@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// strangersArePaced tries a server with --anonymous-rate 0.2, which takes two calls at once from an address. The third with a
-// wrong key is told when to come again, and so is a page. Calls with a valid key are not counted.
-func strangersArePaced(t *testing.T, base, key string) {
+// unknownCallersArePaced tries a server with --anonymous-rate 0.2, which takes two calls at once from an address. The
+// third call with a wrong key gets a Retry-After, and so does a page. Calls with a valid key are not counted.
+func unknownCallersArePaced(t *testing.T, base, key string) {
 	t.Helper()
 	for i, try := range []struct {
 		path, key string

@@ -96,7 +96,7 @@ type archiveShowCommand struct {
 	From   string   `local:"" placeholder:"MOMENT" help:"Only what was planned from this moment on: 2026-11-20 or 2026-11-20T09:00:00Z. UTC."`
 	To     string   `local:"" placeholder:"MOMENT" help:"Only what was planned before this moment."`
 
-	recall archiver.Search
+	search archiver.Search
 }
 
 func (c *archiveShowCommand) check() []fault {
@@ -110,17 +110,17 @@ func (c *archiveShowCommand) check() []fault {
 	for _, text := range c.ID {
 		id, err := puntuale.ParseID[puntuale.MessageID](text)
 		note("id", err)
-		c.recall.IDs = append(c.recall.IDs, id)
+		c.search.IDs = append(c.search.IDs, id)
 	}
 	if c.Client != "" {
-		c.recall.Client, err = puntuale.ParseID[puntuale.ClientID](c.Client)
+		c.search.Client, err = puntuale.ParseID[puntuale.ClientID](c.Client)
 		note("client", err)
 	}
-	c.recall.From, err = parseMoment(c.From)
+	c.search.From, err = parseMoment(c.From)
 	note("from", err)
-	c.recall.To, err = parseMoment(c.To)
+	c.search.To, err = parseMoment(c.To)
 	note("to", err)
-	c.recall.Phone = c.Phone
+	c.search.Phone = c.Phone
 	if len(c.ID) == 0 && c.Client == "" && c.Phone == "" && c.From == "" && c.To == "" {
 		faults = append(faults, fault{"", "say which messages: --id, --client, --phone, --from or --to"})
 	}
@@ -165,7 +165,7 @@ func (c *archiveShowCommand) Run(ctx context.Context, p *program) error {
 	out := json.NewEncoder(p.stdout)
 	out.SetEscapeHTML(false)
 	n := 0
-	err := archiver.Find(p.path(c.Archive), c.recall, func(m archiver.Message) error {
+	err := archiver.Find(p.path(c.Archive), c.search, func(m archiver.Message) error {
 		n++
 		return errors.Join(ctx.Err(), out.Encode(shown(&m)))
 	})

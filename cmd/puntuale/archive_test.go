@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What cannot be meant is refused, before anything is archived.
+// The command refuses settings that make no sense, before it archives anything.
 func TestArchiveSettings(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{

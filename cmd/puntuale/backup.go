@@ -82,7 +82,7 @@ func (c *backupCommand) key(p *program) (key []byte, said string, err error) {
 	}
 	key, err = os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) && c.KeyFile == "" {
-		return nil, without, nil // it was given in another way, or nothing was ever sealed
+		return nil, without, nil // the operator gave the key in another way, or nothing was ever sealed
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("read the key file: %w", err)

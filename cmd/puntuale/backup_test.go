@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestBackup makes an installation of a backup, and says what is wrong where it cannot.
+// TestBackup restores a backup into a new installation. If a restore is impossible, the command says why.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)

@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/terminal"
 )
 
-// campaignCommand sends a campaign through a running server, or looks after one.
+// campaignCommand sends a campaign through a running server, or controls an existing campaign.
 type campaignCommand struct {
 	File      string `local:"" placeholder:"FILE" help:"The list, CSV or XLSX with a header row; - reads it from standard input."`
 	Sequence  string `local:"" placeholder:"ID" help:"Start this sequence for every recipient."`
@@ -78,7 +78,7 @@ func (c *campaignCommand) check() []fault {
 	return faults
 }
 
-// checkOld checks a command for a campaign that is there.
+// checkOld checks a command for an existing campaign.
 func (c *campaignCommand) checkOld() (faults []fault) {
 	for _, flag := range []struct {
 		name  string
@@ -190,7 +190,7 @@ func (c *campaignCommand) key(ctx context.Context, p *program, lines *terminal.L
 	return key, nil
 }
 
-// again are the flags that reach the same server with the same key.
+// again returns the flags with which another command reaches the same server with the same key.
 func (c *campaignCommand) again() (flags []string) {
 	if c.Server != defaultServer {
 		flags = append(flags, "--server", c.Server)

@@ -19,8 +19,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// office is a server with one campaign. Each call gets its next answer, the last one again and again; its ledger holds the
-// calls that are more than looks.
+// office is a server with one campaign. Each call gets the next of its answers; the last answer repeats. The ledger
+// holds the calls that change something.
 type office struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -32,7 +32,7 @@ type office struct {
 // Answers beside JSON.
 const (
 	lost   = "lost"  // the connection ends
-	never  = "never" // the command is interrupted meanwhile
+	never  = "never" // the test interrupts the command instead of an answer
 	portal = "<html>a portal</html>"
 )
 
@@ -75,7 +75,7 @@ const (
 	aCheck   = `{"digest":"abc","valid":1,"recipients":1,"messages":1,"credits_left":"9"}`
 )
 
-// campaigns runs the command with a server that says what says tells, besides the usual.
+// campaigns runs the command against a server with the usual answers and those in says.
 func campaigns(t *testing.T, says map[string][]string, args ...string) (code int, out, errs string, o *office) {
 	t.Helper()
 	o = &office{t: t, says: map[string][]string{
@@ -99,7 +99,7 @@ func campaigns(t *testing.T, says map[string][]string, args ...string) (code int
 	return code, term.out.String(), strings.ReplaceAll(term.errs.String(), server.URL, "URL"), o
 }
 
-// hasty is a clock that waits for nobody.
+// hasty is a clock whose waits end at once.
 type hasty struct {
 	clock.Clock
 	mu    sync.Mutex
@@ -167,7 +167,7 @@ func TestCampaignChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// Where nobody knows whether the campaign started, the command says so, and how to look.
+// If the command cannot know whether the campaign started, it says so, and how to find out.
 func TestCampaignStartUncertain(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
@@ -181,7 +181,7 @@ func TestCampaignStartUncertain(t *testing.T) {
 	}
 }
 
-// The command waits for a server that goes away: in a long check, in the start, and while it watches.
+// The command waits while the server does not answer: in a long check, in the start, and while it watches.
 func TestCampaignServerAway(t *testing.T) {
 	t.Parallel()
 	code, out, errs, o := campaigns(t, map[string][]string{
@@ -199,7 +199,7 @@ func TestCampaignServerAway(t *testing.T) {
 	}
 }
 
-// A long check shows how much of the list it has looked at. The answers tell of no more recipients than that.
+// A long check shows how much of the list it has looked at. The answers count no more recipients than that.
 func TestCampaignLongCheck(t *testing.T) {
 	t.Parallel()
 	checks := append(slices.Repeat([]string{`{"done":1,"recipients":1}`}, 20), aCheck)
@@ -209,7 +209,7 @@ func TestCampaignLongCheck(t *testing.T) {
 	}
 }
 
-// A list from a pipe is uploaded whole, and refused rows replace nothing but files.
+// The command uploads the whole of a list from a pipe. Refused rows never replace anything but a regular file.
 func TestCampaignFiles(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -239,7 +239,7 @@ func TestCampaignFiles(t *testing.T) {
 	}
 }
 
-// The flags to go on with name where the key is, and the server unless it is the default.
+// The flags of the next command say where the key is. They name the server unless it is the default.
 func TestCampaignAgain(t *testing.T) {
 	t.Parallel()
 	c := &campaignCommand{Server: defaultServer, KeyFile: "my key's"}

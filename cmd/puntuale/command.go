@@ -58,7 +58,7 @@ type command interface {
 	Run(ctx context.Context, p *program) error
 }
 
-// checker is a command whose settings can be wrong together.
+// checker is a command that checks its settings against each other.
 type checker interface{ check() []fault }
 
 // parse reads the command line, the environment and the configuration file, and reports all that is wrong with them at

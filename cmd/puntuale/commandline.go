@@ -28,7 +28,7 @@ func readable(parser *kong.Kong, args []string) (rest []string, faults []fault) 
 			faults = append(faults, fault{"", fmt.Sprintf("%s stands before the command; flags go after it", logging.WithoutKeys(cutValue(arg)))})
 			continue
 		default:
-			return append(rest, arg), faults // kong says which commands there are
+			return append(rest, arg), faults // kong's own error lists the commands
 		}
 		rest = append(rest, arg)
 	}

@@ -28,7 +28,7 @@ func newConsole(t *testing.T, env map[string]string) *console {
 			if text, ok := env[name]; ok {
 				return text, ok
 			}
-			return "30s", name == "PUNTUALE_PATIENCE" // the machine may be starved, and nobody looks for that
+			return "30s", name == "PUNTUALE_PATIENCE" // a busy test machine must not refuse calls
 		},
 	}
 	return term
@@ -60,7 +60,7 @@ func (term *console) setting(t *testing.T, name string, args ...string) string {
 	return ""
 }
 
-// TestConfigIsAFile: what is printed can be used as the file it claims to be.
+// TestConfigIsAFile: the output of "config" works as a configuration file.
 func TestConfigIsAFile(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -75,7 +75,7 @@ func TestConfigIsAFile(t *testing.T) {
 	}
 }
 
-// TestSourcesHaveAnOrder sets one setting in every place, and takes the places away one by one.
+// TestSourcesHaveAnOrder sets one setting in every source, and removes the sources one by one.
 func TestSourcesHaveAnOrder(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"PUNTUALE_LEASE": "3s"}
@@ -142,7 +142,7 @@ func TestFileTakesEveryKind(t *testing.T) {
 	}
 }
 
-// TestAllFaultsAtOnce puts one fault in every place.
+// TestAllFaultsAtOnce puts one fault in every source.
 func TestAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, map[string]string{"PUNTUALE_DATABASE": "mysql://host/db", "PUNTUALE_SANDBOX": "perhaps"})
@@ -195,7 +195,7 @@ func TestAllFaultsOfALine(t *testing.T) {
 	for name, test := range map[string]struct {
 		env  map[string]string
 		line string
-		want []string // in the order told
+		want []string // in the order of the output
 	}{
 		"meaning and form": {
 			map[string]string{"PUNTUALE_ADDR": "nope", "PUNTUALE_LEASE": "1ms"},
@@ -262,7 +262,7 @@ func TestFaultsOfFiles(t *testing.T) {
 	}
 }
 
-// TestSecretsAreMasked looks for a password in everything that config prints, right and wrong.
+// TestSecretsAreMasked looks for a password in everything that config prints, for valid and for invalid settings.
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{
@@ -339,7 +339,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// TestPublicURL is an address without a path, or nothing.
+// TestPublicURL: the setting is an address without a path, or empty.
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
 	for text, ok := range map[string]bool{

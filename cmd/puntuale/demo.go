@@ -28,7 +28,7 @@ type demoCommand struct {
 
 const (
 	demoAddr = "127.0.0.1:8080" // the default
-	demoMark = ".puntuale-demo" // the file that makes a folder a demo's own
+	demoMark = ".puntuale-demo" // marks a folder as one that a demo made and may remove
 )
 
 func (c *demoCommand) check() []fault {
@@ -80,7 +80,7 @@ func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *d
 	}
 	if err == nil {
 		screen.Start(d)
-	} else if ctx.Err() == nil { // else it was stopped while it began
+	} else if ctx.Err() == nil { // otherwise the user stopped the demo while it began
 		return fmt.Errorf("prepare the demo: %w", err)
 	}
 	return nil

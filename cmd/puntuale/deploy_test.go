@@ -26,7 +26,7 @@ var (
 	stopLimit     = regexp.MustCompile(`(?:TimeoutStopSec=|stop_grace_period: |terminationGracePeriodSeconds: )(\d+)`)
 )
 
-// othersFlags are those of other programs that the files start or name.
+// othersFlags are the flags of other programs that the files start or name.
 var othersFlags = []string{
 	"--from", "--mount", "--platform", "--build-arg", "--interval", "--timeout", "--start-period", "--retries", "--tags", "--always", // docker, git
 	"--build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // docker, kubectl, systemctl
@@ -55,8 +55,8 @@ func eachDeployFile(t *testing.T, visit func(t *testing.T, name, text string)) {
 	}
 }
 
-// TestDeployNamesSettings: what deploy/ sets or names exists, and each value it sets is one that serve takes. A variable
-// that no setting has is not refused by the server itself (decision 4), so a slip there would go unnoticed.
+// TestDeployNamesSettings: every setting that the files in deploy/ name exists, and serve accepts every value. The
+// server ignores unknown variables (decision 4), so only this test notices a wrong name.
 func TestDeployNamesSettings(t *testing.T) {
 	t.Parallel()
 	parser, err := kong.New(&commands{}, append(newConsole(t, nil).readers(), kong.Vars{"media": defaultMedia(), "roles": "api", "version": ""})...)

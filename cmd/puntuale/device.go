@@ -23,7 +23,7 @@ type deviceGroup struct {
 	Run  deviceRunCommand  `cmd:"" help:"Take messages and hand each to a command, until SIGTERM."`
 }
 
-// deviceSettings say which device it is.
+// deviceSettings say as which device a command calls the server.
 type deviceSettings struct {
 	Server    string `local:"" placeholder:"URL" default:"http://127.0.0.1:8080" help:"The address of a running server."`
 	TokenFile string `local:"" placeholder:"FILE" default:"puntuale-device.token" help:"Where link keeps the device's token, which its owner alone may read."`

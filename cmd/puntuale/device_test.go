@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/push/pushtest"
 )
 
-// TestDevice has a server, a phone that hears by Web Push, and a program that sends. The program is linked with a code,
-// lives through a restart of the server, and is unlinked.
+// TestDevice has a server, a phone that gets Web Push, and a program that sends. The test links the program with a
+// code, restarts the server, and unlinks the program.
 func TestDevice(t *testing.T) {
 	t.Parallel()
 	service := pushtest.New(t)
@@ -90,7 +90,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// phone links a phone that wants to be told, as the page in its browser does.
+// phone links a phone that wants pushes, as the page in its browser does.
 func (r *officialRig) phone(service *pushtest.Service) *pushtest.Browser {
 	r.t.Helper()
 	code := field(r.t, r.must("POST", "/api/sessions/"+r.session+"/pair", "{}"), "pairing_code")
@@ -108,7 +108,7 @@ func (r *officialRig) phone(service *pushtest.Service) *pushtest.Browser {
 	return b
 }
 
-// TestDeviceCommandLine: faults of the command line are said before anything is asked or used up.
+// TestDeviceCommandLine: the command reports faults of its flags before it calls the server or uses up the code.
 func TestDeviceCommandLine(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -47,7 +47,7 @@ func terminalText(err error) string {
 	return strings.Replace(err.Error(), e.Error(), said, 1)
 }
 
-// sqliteReadOnly is SQLite's code for a file, or its folder, that must not be written.
+// sqliteReadOnly is SQLite's code for a read-only file or folder.
 const sqliteReadOnly = 8
 
 // opening says why a store could not be opened. The reason comes first, in the words of docs/troubleshooting.md.

@@ -16,7 +16,8 @@ type coded int
 func (c coded) Error() string { return "attempt to write a readonly database" }
 func (c coded) Code() int     { return int(c) }
 
-// TestRefusalsBeginWithTheReason: they are the sentences of docs/troubleshooting.md, without codes and without passwords.
+// TestRefusalsBeginWithTheReason: error texts are the sentences of docs/troubleshooting.md, without codes and
+// passwords.
 func TestRefusalsBeginWithTheReason(t *testing.T) {
 	t.Parallel()
 	file := &baseSettings{Data: "data"}
@@ -48,7 +49,7 @@ func TestRefusalsBeginWithTheReason(t *testing.T) {
 	}
 }
 
-// TestTerminalText: what nobody rephrased is printed with its sentences, also those of errors inside.
+// TestTerminalText: an error is printed with the sentence of its code, also if another error wraps it.
 func TestTerminalText(t *testing.T) {
 	t.Parallel()
 	inner := puntuale.Conflict("store.dispatched_by_another")

@@ -20,7 +20,7 @@ func (s *server) startFeeding(cfg serverConfig) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.feeding = &feeding{cancel: cancel}
 	f := campaign.New(campaign.Config{
-		Store: s.store, Queue: s.store, Room: s.store.FeedRoom, Node: s.dispatch.Node, Hint: s.hint, Clock: cfg.Clock, Logger: cfg.Logger, Media: cfg.Media,
+		Store: s.store, Queue: s.store, Bound: s.store.ChunkBound, Node: s.dispatch.Node, Wakeup: s.wake, Clock: cfg.Clock, Logger: cfg.Logger, Media: cfg.Media,
 		Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.store.Tenant(id) },
 	})
 	s.feeding.done.Go(func() { f.Run(ctx) })
@@ -28,7 +28,7 @@ func (s *server) startFeeding(cfg serverConfig) {
 
 var _ puntuale.CampaignFeeder = (*store.Store)(nil)
 
-// stop ends the feeding after the current transaction. On a nil feeding it does nothing.
+// stop ends the feeding after the current transaction. The receiver may be nil.
 func (f *feeding) stop() {
 	if f == nil {
 		return

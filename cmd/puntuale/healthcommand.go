@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// healthCommand asks a running server whether it does its work, as a load balancer asks /readyz. It is for places that have no other
-// program, such as a container without a shell. It is also for scripts that restart servers one after the other.
+// healthCommand asks a running server whether it is ready, as a load balancer asks /readyz. A container without a shell
+// has no other program for that. It is also for scripts that restart servers one after the other.
 type healthCommand struct {
 	serveSettings `embed:""`
 	Wait          time.Duration `local:"" placeholder:"DURATION" default:"0s" help:"Go on asking for so long until the answer is yes."`
 }
 
 const (
-	askTimeout  = 3 * time.Second // more than a server takes to find out
+	askTimeout  = 3 * time.Second // longer than the server's own checks take
 	askInterval = 200 * time.Millisecond
 )
 
@@ -51,7 +51,7 @@ func (c *healthCommand) Run(ctx context.Context, p *program) error {
 func askedAt(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return addr // the settings' check refuses it
+		return addr // the check of the settings refuses this address
 	}
 	switch ip := net.ParseIP(host); {
 	case host == "" || ip != nil && ip.IsUnspecified() && ip.To4() != nil:
@@ -62,7 +62,7 @@ func askedAt(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// ask returns nil when the server is ready, else what it says is wrong.
+// ask returns nil when the server is ready, otherwise the problem that the server reports.
 func ask(ctx context.Context, asker *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -77,6 +77,6 @@ func ask(ctx context.Context, asker *http.Client, url string) error {
 		return nil
 	}
 	var problem struct{ Title, Detail string }
-	_ = json.NewDecoder(io.LimitReader(response.Body, 4<<10)).Decode(&problem) // without it the status says enough
+	_ = json.NewDecoder(io.LimitReader(response.Body, 4<<10)).Decode(&problem) // without a body the status says enough
 	return errors.New(cmp.Or(problem.Detail, problem.Title, response.Status))
 }

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// TestHealthAsksAServer: a server says that it is ready, and nobody does where none runs any more.
+// TestHealthAsksAServer: the command succeeds while the server runs, and fails after it stopped.
 func TestHealthAsksAServer(t *testing.T) {
 	t.Parallel()
 	server := start(t, newConsole(t, nil), "serve", "--sandbox", "--addr", "127.0.0.1:0")
@@ -47,7 +47,7 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestHealthWaits goes on asking until the answer is yes, and gives up when it is told to stop.
+// TestHealthWaits: the command asks until the server is ready, and gives up when it is interrupted.
 func TestHealthWaits(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32

@@ -92,7 +92,7 @@ func askLink(ctx context.Context, asker *http.Client, method, url, key string, b
 		return v, err
 	}
 	defer response.Body.Close()
-	_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&v) // without it the status says enough
+	_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&v) // without a body the status says enough
 	if response.StatusCode != http.StatusOK {
 		return v, errors.New(cmp.Or(v.Problem, response.Status))
 	}

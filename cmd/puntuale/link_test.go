@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLinkAsksForOneSession: whatever is given as a session's id is one part of the path that is asked for.
+// TestLinkAsksForOneSession: the text of --session is always one escaped segment of the path.
 func TestLinkAsksForOneSession(t *testing.T) {
 	t.Parallel()
 	var asked []string

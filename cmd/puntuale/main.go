@@ -1,8 +1,8 @@
 // Command puntuale schedules sequences of chat messages, sends each at its moment and records its outcome.
 //
-// It is the only place that names a concrete store, a concrete connector and the configuration; it hands to all other packages what they
-// need. "puntuale demo" gives a working local system with nothing to set up, "puntuale serve" the real one, "puntuale config" every setting
-// with its effective value.
+// Only this package names a concrete store, concrete connectors and the configuration. It passes all other packages
+// what they need. "puntuale demo" starts a working local system without any setup. "puntuale serve" starts the real
+// one. "puntuale config" prints every setting with its effective value.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 		files:     filesAsBuilt(),
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // from the first signal on, a second one has its usual effect: the end, at once
+	context.AfterFunc(ctx, stop) // after the first signal, a second one kills the process at once
 	code := p.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -45,7 +45,7 @@ func isTerminal(f *os.File) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isatty.IsTerminal(f.Fd())
 }
 
-// program is the command line with everything that it uses of the machine, so that a test can replace it.
+// program is the command line with everything that it uses of the machine. So a test can replace those parts.
 type program struct {
 	stdin           io.Reader
 	stdout, stderr  io.Writer
@@ -53,11 +53,11 @@ type program struct {
 	lookupEnv       func(string) (string, bool)
 	dir             string // what relative paths are relative to; "": the working folder
 	clock           clock.Clock
-	files           media.Config      // zero in what is shipped; tests let their own hosts be reached
-	whatsApp        *http.Client      // the way to WhatsApp; nil: as the environment says
-	push            http.RoundTripper // the way to push services; nil: to public addresses only
+	files           media.Config      // zero in releases; tests allow their own hosts
+	whatsApp        *http.Client      // how the connector reaches WhatsApp; nil: by the proxy of the environment
+	push            http.RoundTripper // how the server reaches push services; nil: only at public addresses
 
-	faults []fault           // found while the settings were read
+	faults []fault           // the faults that were found in the settings
 	source map[string]string // where each setting came from, by name
 }
 

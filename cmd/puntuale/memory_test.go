@@ -18,9 +18,9 @@ import (
 	"puntuale/internal/web"
 )
 
-// TestEveryRouteIsInTheTable compares the table of docs/decisions/0023-memory.md with the routes of the API, the dashboards,
-// the webhooks and the server itself. A new route needs a row: which caller is checked first, and what the route may read
-// and build.
+// TestEveryRouteIsInTheTable compares the table of docs/decisions/0023-memory.md with the routes of the API, the
+// dashboards, the webhooks and the server itself. A new route needs a row. The row says which caller is checked first,
+// and what the route may read and build.
 func TestEveryRouteIsInTheTable(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/decisions/0023-memory.md")
@@ -59,7 +59,7 @@ func TestEveryRouteIsInTheTable(t *testing.T) {
 	}
 }
 
-// everyRoute walks all that a server answers.
+// everyRoute returns all routes that a server answers.
 func everyRoute(t *testing.T, base string) map[string]bool {
 	t.Helper()
 	there := map[string]bool{}

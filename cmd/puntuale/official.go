@@ -71,7 +71,7 @@ func (s *server) webhooks(cfg serverConfig, m *metrics.Meter, admit admission.Li
 		var hook webhook = meta
 		path := puntuale.OfficialWebhooks
 		if strings.HasPrefix(r.URL.Path, puntuale.GatewayWebhooks) {
-			hook, path = gateways, puntuale.GatewayWebhooks // whose secret never stands in a log
+			hook, path = gateways, puntuale.GatewayWebhooks // the log gets this path, because the full one has a secret
 		}
 		httpkit.Matched(r.Context(), r.Method+" "+path+"{id}")
 		d := &delivery{}
@@ -101,7 +101,7 @@ type delivery struct {
 
 type deliveryKey struct{}
 
-// deliveredWithin is how long the body of a delivery may take to come.
+// deliveredWithin bounds the time in which the body of a delivery must arrive.
 const deliveredWithin = 10 * time.Second
 
 // begin admits a request. A request that cannot come from a network counts as one of an unknown caller. Codes: overloaded, rate_limited.

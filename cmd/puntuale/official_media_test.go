@@ -20,13 +20,13 @@ import (
 // shelf is a host of files that counts how often each is fetched.
 type shelf struct {
 	*httptest.Server
-	files media.Config // by which a server reaches it
+	files media.Config // with these settings a server reaches the shelf
 
 	mu      sync.Mutex
 	fetched map[string]int
 }
 
-// shelfKinds are what Meta takes, by extension, with a file's beginning.
+// shelfKinds are the media types that Meta takes, by extension, each with the first bytes of such a file.
 var shelfKinds = []struct{ extension, kind, begins string }{
 	{"jpg", "image/jpeg", "\xff\xd8\xff"}, {"png", "image/png", "\x89PNG\r\n\x1a\n"},
 	{"mp4", "video/mp4", "\x00\x00\x00\x18ftypmp42"}, {"3gp", "video/3gpp", "\x00\x00\x00\x18ftyp3gp4"},
@@ -65,8 +65,8 @@ func newShelf(t *testing.T) *shelf {
 	return s
 }
 
-// TestOfficialMedia sends a file of every kind, and as a template's header, through the whole program. It is fetched
-// once for a run, and uploaded once for good, in Meta's form. All is read in the end.
+// TestOfficialMedia sends a file of every kind through the whole program, also as a template's header. The server
+// fetches each file once for a run, and uploads it once, in Meta's form. In the end all messages are read.
 func TestOfficialMedia(t *testing.T) {
 	t.Parallel()
 	peer, files := graphtest.New(t, graphtest.NewNumber("101")), newShelf(t)
@@ -82,7 +82,7 @@ func TestOfficialMedia(t *testing.T) {
 	for _, k := range shelfKinds {
 		caption := `"text": "ecco",`
 		if strings.HasPrefix(k.kind, "audio/") {
-			caption = "" // takes no text beside it
+			caption = "" // a message of this type has no caption
 		}
 		steps = append(steps, `{`+caption+`"media": "`+files.URL+`/a.`+k.extension+`", "media_name": "mio.`+k.extension+`", `+now+`}`)
 		kinds = append(kinds, strings.Replace(strings.Replace(strings.Split(k.kind, "/")[0], "application", "document", 1), "text", "document", 1))
@@ -159,7 +159,7 @@ func (r *officialRig) checkFile(m graphtest.Message, extension, kind string) {
 	}
 }
 
-// restarted is a terminal in the same place.
+// restarted is the terminal of the new server.
 func restarted(t *testing.T, term *console) *console {
 	t.Helper()
 	again := newConsole(t, nil)
@@ -167,7 +167,7 @@ func restarted(t *testing.T, term *console) *console {
 	return again
 }
 
-// restarted goes on with a server that took the place of the one before.
+// restarted continues on a new server that replaced the one before.
 func (r *officialRig) restarted(server *running) {
 	r.t.Helper()
 	base := server.logged.waitFor(r.t, `"url":"([^"]+)"`)

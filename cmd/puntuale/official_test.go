@@ -14,8 +14,8 @@ import (
 )
 
 // TestOfficial sets an Official session up through the API, and sends by a sequence with text, location and a template.
-// It sees statuses come back until all is read. It does so on one server, and on two: one sends, and the other answers
-// calls.
+// It waits for delivery receipts until all messages are read. It runs on one server, and on two: one sends, and the
+// other answers calls.
 func TestOfficial(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
@@ -83,7 +83,7 @@ func (r *officialRig) connect(n graphtest.Number) {
 	})
 }
 
-// ids makes a call that schedules messages, and returns them.
+// ids makes a call that schedules messages, and returns their ids.
 func (r *officialRig) ids(path, body string) []string {
 	r.t.Helper()
 	var answer struct {
@@ -153,7 +153,7 @@ func (r *officialRig) rehearse() {
 	r.secretsAreKept(number)
 }
 
-// handshake is what Meta asks when the webhook's address is entered, and what others try.
+// handshake tests the request by which Meta verifies a webhook's address, and requests of others.
 func (r *officialRig) handshake(n graphtest.Number) {
 	r.t.Helper()
 	for query, want := range map[string]string{
@@ -184,7 +184,7 @@ func (r *officialRig) handshake(n graphtest.Number) {
 	}
 }
 
-// secretsAreKept looks for the keys in what is answered and logged.
+// secretsAreKept looks for the keys in all answers and in the log.
 func (r *officialRig) secretsAreKept(n graphtest.Number) {
 	r.t.Helper()
 	seen := r.server.logged.String() + r.must("GET", "/api/sessions", "") + r.must("GET", "/api/sessions/"+r.session, "")

@@ -31,7 +31,7 @@ func TestPartnerCreateRefuses(t *testing.T) {
 	}
 }
 
-// TestSecondPartner: a command given twice is told so, and leaves one partner.
+// TestSecondPartner: the second of two equal commands is refused, and one partner exists.
 func TestSecondPartner(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -55,7 +55,8 @@ func TestSecondPartner(t *testing.T) {
 	}
 }
 
-// TestKeyRotate takes the key from standard input alone: a command line is seen by every user of the machine.
+// TestKeyRotate: the command reads the key only from standard input, because every user of the machine can see a
+// command line.
 func TestKeyRotate(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -78,7 +79,7 @@ func TestKeyRotate(t *testing.T) {
 	}
 }
 
-// TestPartnerPassword lets in who was locked out.
+// TestPartnerPassword: after the command, a user who was locked out can sign in.
 func TestPartnerPassword(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)

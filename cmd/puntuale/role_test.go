@@ -30,7 +30,8 @@ func TestRolesAreChecked(t *testing.T) {
 	}
 }
 
-// TestRolesApart: one process takes calls and another sends, on one SQLite file; two that send are refused as ever.
+// TestRolesApart: one process takes calls and another sends, on one SQLite file; a second process that sends is
+// refused.
 func TestRolesApart(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)

@@ -11,7 +11,7 @@ import (
 
 // openGateways makes the connector to gateways. Every node has it, because gateways' webhooks arrive at any node that answers calls.
 func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
-	allowed, _ := cfg.gatewayNetworks() // were checked with the settings
+	allowed, _ := networksOf(cfg.GatewayAllow) // the check of the settings has parsed them
 	c := sendapp.Config{
 		Store: s.store, Seal: vault.Seal, Unseal: vault.Open, Mark: vault.Mark, Transport: media.Transport(allowed), Public: cfg.PublicURL,
 		Report: s.report, ReadBody: readDelivery, Take: s.networks.intake.Take, Clock: cfg.Clock, Logger: cfg.Logger,
@@ -22,9 +22,9 @@ func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
 	s.networks.sendapp = sendapp.New(c)
 }
 
-// gatewayNetworks reads the networks in which gateways may stand although they are not public.
-func (s *serveSettings) gatewayNetworks() (all []netip.Prefix, err error) {
-	for _, text := range s.GatewayAllow {
+// networksOf reads the networks in which gateways, or receivers of webhooks, may stand although they are not public.
+func networksOf(list []string) (all []netip.Prefix, err error) {
+	for _, text := range list {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
 			return nil, fmt.Errorf("%q is not a network such as 10.1.2.0/24", text)

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/connector/sendapp/gatewaytest"
 )
 
-// TestGateway: a server with a gateway session, from linking by the API to acks, an answer that was lost and its echo.
-// The secret address and the token stand in no log.
+// TestGateway runs a server with a gateway session: linking by the API, receipts, a lost answer and its echo. The log
+// must hold neither the secret address nor the token.
 func TestGateway(t *testing.T) {
 	t.Parallel()
 	const own, person = "390117654321", "+393331234567"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -11,9 +12,9 @@ import (
 	"puntuale/internal/store"
 )
 
-// garbage is how much garbage may gather in memory, in per cent of the memory in use, unless GOGC says otherwise. A server uses little
-// memory, so this costs little. Half as many collections save about a seventh of the processor time a message
-// (docs/decisions/0020-hot-path.md).
+// garbage is how much garbage may collect in memory, in per cent of the memory in use, unless GOGC says otherwise. A
+// server uses little memory, so this costs little. Half as many collections save about a seventh of the processor time
+// of a message (docs/decisions/0020-hot-path.md).
 const garbage = 200
 
 // memoryLimit is how much memory, in bytes, the runtime tries to stay below by collecting more often, unless GOMEMLIMIT says otherwise.
@@ -27,6 +28,8 @@ type serveCommand struct {
 
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	logger := logging.New(p.stderr, p.logColor, c.LogLevel)
+	log.SetFlags(0)
+	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()) // net/http quotes there what receivers send unasked
 	c.Data = p.path(c.Data)
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)
@@ -48,11 +51,11 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	debug.FreeOSMemory() // what only starting needed
+	debug.FreeOSMemory() // gives back the memory that only the start needed
 	failed := s.Wait(ctx)
 	logger.Info("stopping", "within", c.StopWithin)
 	err = s.Close()
-	if failed != nil { // what could not be closed then, could not for the same reason
+	if failed != nil { // errors while closing would only repeat the first failure
 		return failed
 	}
 	if err != nil {

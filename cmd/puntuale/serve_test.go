@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/demo"
 )
 
-// printed is what a running command has written so far.
+// printed holds the output of a running command so far.
 type printed struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -120,7 +120,8 @@ func field(t *testing.T, body, name string) string {
 	return text
 }
 
-// TestServe is a day of an operator: a server, a partner and a rotated key beside it, its figures, a stop, a restart.
+// TestServe does what an operator does: start a server, create a partner and rotate a key beside it, read the figures,
+// stop, restart.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -169,7 +170,7 @@ func TestServe(t *testing.T) {
 	if _, body := call(t, "GET", base+"/api/sandbox/messages", key, ""); strings.Count(body, "message_id") != 1 {
 		t.Errorf("after a restart the sandbox shows %s", body)
 	}
-	strangersArePaced(t, base, key)
+	unknownCallersArePaced(t, base, key)
 }
 
 // besideServer runs commands on the same data with a line of input, and returns the key that they print.
@@ -195,7 +196,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestServeRefuses names what keeps a server from starting, and leaves nothing open.
+// TestServeRefuses: a server that cannot start says why, and leaves nothing open.
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -216,7 +217,7 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// TestServeRefusesPrices names every fault of a price table, with its line; a good one is taken.
+// TestServeRefusesPrices: the server names every fault of a price table with its line. It accepts a valid table.
 func TestServeRefusesPrices(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -240,7 +241,7 @@ func TestServeRefusesPrices(t *testing.T) {
 	start(t, term, serve...).logged.waitFor(t, `"url":"([^"]+)"`)
 }
 
-// TestMigrate makes a database, which a server that must not migrate then takes.
+// TestMigrate: migrate makes a database, and a server that must not migrate accepts it.
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)
@@ -252,7 +253,7 @@ func TestMigrate(t *testing.T) {
 	start(t, term, "serve", "--no-migrate", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"([^"]+)"`)
 }
 
-// TestLargeHeaders: what a peer may send before it says who it is, is bounded.
+// TestLargeHeaders: the server bounds the header of a request, because it reads the header before it knows the caller.
 func TestLargeHeaders(t *testing.T) {
 	t.Parallel()
 	base := start(t, newConsole(t, nil), "serve", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"http://([^"]+)"`)
@@ -297,7 +298,7 @@ func demoPhoneHasOne(t *testing.T, text string) {
 	}
 }
 
-// TestDemo runs the demo, pastes its line, and ends it; then again, over the first one's folder.
+// TestDemo runs the demo, pastes its line, and ends it; then it runs the demo again in the same folder.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	term := newConsole(t, nil)

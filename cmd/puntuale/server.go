@@ -28,6 +28,7 @@ import (
 	"puntuale/internal/mail"
 	"puntuale/internal/media"
 	"puntuale/internal/metrics"
+	"puntuale/internal/outbox"
 	"puntuale/internal/price"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
@@ -49,6 +50,8 @@ type server struct {
 	dispatch *dispatch.Dispatcher // nil without the role
 	sessions *session.Manager     // likewise
 	feeding  *feeding             // likewise
+	events   *outbox.Sender       // likewise
+	caller   *outbox.Caller
 	control  *control.Control
 	accounts *account.Accounts
 	mailer   *mail.Mailer // nil: no e-mail is sent
@@ -56,20 +59,20 @@ type server struct {
 	health   *httpkit.Health
 	http     *http.Server
 	listener net.Listener
-	figures  *http.Server // of its own for /metrics; nil: there is none
-	served   chan error   // what ended an HTTP server
+	figures  *http.Server // a separate server for /metrics; nil: there is none
+	served   chan error   // gets the error that ended an HTTP server
 	open     *admission.ConnectionLimiter
 	outage   *logging.Outage
 	clock    clock.Clock
 	logger   *slog.Logger
-	within   time.Duration // a stop waits so long for what is in flight
+	within   time.Duration // how long a stop waits for messages in flight
 }
 
 // networks are a server's connectors, with the parts that take the networks' reports.
 type networks struct {
 	official *official.Connector
 	sendapp  *sendapp.Connector
-	socket   socketWay // nil: not in this build, or nothing is sent from here
+	socket   socketWay // nil: this build lacks it, or this server does not send
 	intake   *intake.Intake
 }
 
@@ -80,13 +83,13 @@ type serverConfig struct {
 	Logger  *slog.Logger
 	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // nil: nobody watches
 	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // nil: TCP
-	Files   media.Config                                                  // how files are fetched, but for their folder and the clock
+	Files   media.Config                                                  // how files are fetched; without the folder and the clock
 
 	WhatsApp *http.Client      // the way to WhatsApp of linked numbers; nil: as the environment says
-	Push     http.RoundTripper // the way to push services; nil: to public addresses only
+	Push     http.RoundTripper // how the server reaches push services; nil: only at public addresses
 }
 
-// openServer opens the store, joins the fleet and serves. Opened parts are closed again when a later one fails.
+// openServer opens the store, joins the fleet and serves. If a part fails to open, it closes the parts that are open.
 func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	cfg.Logger = logging.WithoutRepeats(cfg.Logger, cfg.Clock)
 	s := &server{
@@ -138,6 +141,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
+	s.caller = s.openCaller(&cfg, vault)
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err
@@ -159,14 +163,14 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	return s, nil
 }
 
-// openControl makes what answers for clients, partners and people who sign in, and the sender of e-mails to them.
+// openControl makes the control, which does what clients and partners ask, the accounts, and the sender of e-mails to people.
 func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price.Table, pushKey string, meter *metrics.Meter) error {
 	opener, err := s.openReplies(cfg)
 	if err != nil {
 		return err
 	}
 	s.control = control.New(control.Config{
-		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
+		Tenants: s.store, Devices: s.store, Maintenance: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Public: cfg.PublicURL,
 		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
@@ -180,7 +184,7 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		mails = s.store
 	}
 	s.accounts = account.New(account.Config{
-		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Vault: vault,
+		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Vault: vault,
 		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
 		Mails: mails,
 	})
@@ -204,12 +208,12 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 			case session.Type == puntuale.Socket && s.networks.socket != nil:
 				return s.networks.socket
 			}
-			return nil // devices take the messages, or the connector is not there: nothing leaves by itself
+			return nil // devices take these messages, or this build lacks the connector
 		},
 		Mark:  func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 		Clock: cfg.Clock, Meter: metrics.Dispatch{Meter: meter}, Logger: cfg.Logger,
 		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
-		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Hint, Departed: s.store.Departed,
+		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Notify, Departed: s.store.Departed,
 	})
 	s.sessions.Start()
 	meter.WatchSessions(func(tell func(metrics.SessionState, int)) {
@@ -220,8 +224,9 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 	if err := s.dispatch.Start(ctx); err != nil {
 		return fmt.Errorf("start the dispatcher: %w", err)
 	}
-	s.store.Listen(s.heard)
+	s.store.Listen(s.takeWakeup)
 	s.startFeeding(cfg)
+	s.startEvents(&cfg, meter)
 	return nil
 }
 
@@ -241,7 +246,7 @@ func (s *server) newHTTP(cfg serverConfig, m *metrics.Meter) (*http.Server, erro
 		shown = nil
 	}
 	handler := routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)
-	server := admission.NewServer(s.open.Watch(handler), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)) // peers that break off
+	server := admission.NewServer(s.open.Watch(handler), slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)) // so that peers that break off are noticed
 	server.ConnContext, server.ConnState = s.open.Began, s.open.Changed
 	return server, nil
 }
@@ -367,6 +372,9 @@ func (s *server) Close() error {
 		s.tasks.stop()
 	}
 	s.feeding.stop()
+	if s.events != nil { // before the dispatcher gives up the lease, under which webhooks are owned
+		note("record deliveries of events", s.events.Stop(ctx))
+	}
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))
 	}
@@ -396,7 +404,7 @@ func (s *server) finishRequests(ctx context.Context) error {
 	finished := make(chan struct{})
 	defer close(finished)
 	go func() {
-		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // again: net/http sets deadlines, too
+		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // repeatedly, because net/http sets deadlines, too
 			fired, release := s.clock.After(wait)
 			select {
 			case <-fired:
@@ -407,7 +415,7 @@ func (s *server) finishRequests(ctx context.Context) error {
 			}
 		}
 	}()
-	s.control.EndFollowing() // pages that follow their messages would be waited for
+	s.control.EndFollowing() // otherwise the stop would wait for pages that follow their messages
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		_ = s.http.Close()

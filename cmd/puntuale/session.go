@@ -58,22 +58,22 @@ type socketWay interface {
 	Stop() // after all sessions were closed
 }
 
-// hint tells this node's parts that something is due or changed here. The dispatcher tells the other nodes.
-func (s *server) hint(id puntuale.SessionID, due time.Time) {
+// wake tells this node's parts that something is due or changed here. The dispatcher tells the other nodes.
+func (s *server) wake(id puntuale.SessionID, due time.Time) {
 	if s.dispatch == nil {
-		dispatch.Soon(s.clock, s.store.Hint)(id, due)
+		dispatch.Soon(s.clock, s.store.Notify)(id, due)
 		return
 	}
 	s.dispatch.Wake(id, due)
 	if due.IsZero() {
-		s.sessions.Hint(id)
+		s.sessions.Wake(id)
 	}
 }
 
-// heard passes another node's wakeup to this node's parts.
-func (s *server) heard(id puntuale.SessionID, due time.Time) {
-	s.dispatch.Heard(id, due)
+// takeWakeup passes another node's wakeup to this node's parts.
+func (s *server) takeWakeup(id puntuale.SessionID, due time.Time) {
+	s.dispatch.TakeWakeup(id, due)
 	if due.IsZero() {
-		s.sessions.Hint(id)
+		s.sessions.Wake(id)
 	}
 }

@@ -33,8 +33,8 @@ func view(t *testing.T, method, url, key, body string) sessionView {
 	return v
 }
 
-// TestLink unlinks a sandbox session, shows its codes until the simulated phone links it, and sees pending messages
-// leave. It calls any of the servers; one of them owns the session.
+// TestLink unlinks a sandbox session, shows its codes until the simulated phone links it, and waits until pending
+// messages leave. It calls all servers by rotation; one of them owns the session.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
@@ -128,7 +128,7 @@ func rehearse(t *testing.T, term *console, database string, servers ...*running)
 		if last.QR != "" {
 			codes[last.QR] = true
 		}
-		if last.State == "unlinked" { // on a starved machine a server may lose its lease, and with it the pairing; it says so
+		if last.State == "unlinked" { // on a slow machine a server may lose its lease and so the pairing
 			if last.Detail != "Collegamento interrotto" {
 				t.Fatalf("the pairing ended: %+v", last)
 			}
@@ -209,7 +209,7 @@ func noSecret(t *testing.T, db *sql.DB, code string) {
 	}
 }
 
-// leftBehind deletes a session that cannot send, with an attempt that a server which was killed left in flight.
+// leftBehind deletes a session that cannot send. A killed server left one of its attempts in flight.
 func leftBehind(t *testing.T, next func() string, settled func(what, url string), key, database, rest string) {
 	t.Helper()
 	_, body := call(t, "POST", next()+"/api/sessions", key, `{"name": "Staccata", "connection_type": "Socket"}`)

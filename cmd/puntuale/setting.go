@@ -54,6 +54,7 @@ type networkSettings struct {
 	OfficialVersion string        `placeholder:"VERSION" default:"v25.0" help:"The version of the Graph API. The log warns when its end is near."`
 	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"The most messages a second for one Official number. Meta's limit is 80, or 1000 if Meta raised it. It is 20 if the Business app uses the number, too."`
 	GatewayAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where gateways of Send_app sessions may be, such as 10.1.2.0/24. The server may use http to a gateway only there."`
+	WebhookAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where receivers of webhooks may be, such as 10.1.2.0/24 for a CRM in the LAN. The server may use http to a receiver only there. All others must have a public address and https."`
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The file extensions that a media address may have."`
 }
 
@@ -104,7 +105,7 @@ type serveSettings struct {
 // defaultMedia is the list as the command line writes it.
 func defaultMedia() string { return strings.Join(plan.DefaultMediaExtensions, ",") }
 
-// check returns what is wrong with the settings' meaning, beyond each one's form.
+// check returns the faults that parsing one setting cannot find.
 func (s *baseSettings) check() (faults []fault) {
 	if s.Data == "" {
 		faults = append(faults, fault{"data", "must name a folder"})
@@ -112,7 +113,7 @@ func (s *baseSettings) check() (faults []fault) {
 	if s.Database != "" {
 		u, err := url.Parse(s.Database)
 		switch {
-		case err != nil: // url's own error repeats the address, and with it the password
+		case err != nil: // the error of package url repeats the address with its password
 			faults = append(faults, fault{"database", "is not an address of the form postgres://user:password@host/name or sqlite:/path"})
 		case !slices.Contains([]string{"postgres", "postgresql", "sqlite"}, u.Scheme):
 			faults = append(faults, fault{"database", fmt.Sprintf("must begin with postgres:// or sqlite: (it begins with %q)", u.Scheme+":")})
@@ -159,8 +160,10 @@ func (s *serveSettings) check() []fault {
 	faults = append(faults, s.publicSettings.check()...)
 	faults = append(faults, s.mailSettings.check(s.PublicURL)...)
 	faults = append(faults, s.checkOfficial()...)
-	if _, err := s.gatewayNetworks(); err != nil {
-		faults = append(faults, fault{"gateway-allow", err.Error()})
+	for name, list := range map[string][]string{"gateway-allow": s.GatewayAllow, "webhook-allow": s.WebhookAllow} {
+		if _, err := networksOf(list); err != nil {
+			faults = append(faults, fault{name, err.Error()})
+		}
 	}
 	if s.Calls != 0 && (s.Calls < leastCalls || s.Calls > mostCalls) {
 		faults = append(faults, fault{"calls", fmt.Sprintf("must be 0, or from %d to %d (it is %d)", leastCalls, mostCalls, s.Calls)})
@@ -249,7 +252,7 @@ const (
 	leastConnections, mostConnections = 16, 1_000_000
 )
 
-// calls is how many calls are worked on at once.
+// calls returns how many calls the server works on at once.
 func (s *serveSettings) calls() int {
 	if s.Calls > 0 {
 		return s.Calls

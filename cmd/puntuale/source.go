@@ -27,7 +27,7 @@ const configFile = "puntuale.toml"
 
 // fault is one thing wrong with the configuration.
 type fault struct {
-	setting string // the flag's name without dashes; "" when the text says it all
+	setting string // the flag's name without dashes; "" if the fault is not about one flag
 	text    string
 }
 
@@ -58,13 +58,13 @@ type sources struct {
 	lookupEnv func(string) (string, bool)
 	file      string            // the file's name, "" without one
 	values    map[string]string // what it holds
-	source    map[string]string // filled: where each setting came from
+	source    map[string]string // Resolve fills it: where each setting came from
 }
 
 // kong requires Validate. It has nothing to do, because readFile finds unknown keys.
 func (s *sources) Validate(*kong.Application) error { return nil }
 
-// Resolve answers nil where the default applies.
+// Resolve returns nil if the default applies.
 func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if text, ok := s.lookupEnv(envName(flag.Name)); ok && !local(flag) {
 		s.source[flag.Name] = envName(flag.Name)

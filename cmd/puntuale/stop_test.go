@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// heldServer is a server whose handler reads the body and then waits for release.
+// heldServer is a server whose handler reads the body and then waits until the test releases it.
 func heldServer(t *testing.T) (s *server, handling <-chan struct{}, release chan struct{}) {
 	t.Helper()
 	began, release := make(chan struct{}, 8), make(chan struct{})
@@ -46,7 +46,7 @@ func heldServer(t *testing.T) (s *server, handling <-chan struct{}, release chan
 	return s, began, release
 }
 
-// sends opens a connection, writes a text and returns where the answer comes.
+// sends opens a connection, writes a text and returns the connection, to read the answer.
 func sends(t *testing.T, addr, text string) *bufio.Reader {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -70,8 +70,8 @@ func answers(t *testing.T, r *bufio.Reader) int {
 	return response.StatusCode
 }
 
-// TestStopGivesUpHalves: requests that never came to their end are cut soon, complete ones are answered, however long
-// they take.
+// TestStopGivesUpHalves: a stop soon cuts off incomplete requests. It waits for the answers to complete ones, however
+// long they take.
 func TestStopGivesUpHalves(t *testing.T) {
 	t.Parallel()
 	s, handling, release := heldServer(t)
@@ -122,7 +122,7 @@ func TestStopWithHalfARequest(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, server.logged.String())
 	}
 	for _, r := range []*bufio.Reader{half, header} {
-		_, _ = io.ReadAll(r) // ends, for the connection is closed
+		_, _ = io.ReadAll(r) // the server closes the connection
 	}
 }
 
@@ -136,7 +136,7 @@ func TestConnectionsSetting(t *testing.T) {
 		sends(t, addr, "GET / HTTP/1.1\r\nHost:")
 	}
 	began := time.Now()
-	if rest, err := io.ReadAll(first); len(rest) > 0 || time.Since(began) > 4*time.Second { // before the header's deadline
+	if rest, err := io.ReadAll(first); len(rest) > 0 || time.Since(began) > 4*time.Second { // the connection must close before the header's deadline
 		t.Errorf("the first connection ended after %v with %q, %v", time.Since(began), rest, err)
 	}
 }

@@ -17,27 +17,27 @@ import (
 	"puntuale/internal/store/archiver"
 )
 
-// task is what a server does in the background, again and again until it stops. Each task has its own loop, so that a slow task delays no
-// other. Any number of servers may run the same tasks.
+// task is work that a server repeats in the background until it stops. Each task has its own loop, so that a slow task
+// delays no other. Any number of servers may run the same tasks.
 type task struct {
 	name   string                      // in the log and in figures
-	first  time.Duration               // waits so long before the first time
-	every  time.Duration               // rests so long after each
-	do     func(context.Context) error // returns early when its context ends
-	urgent func(error) bool            // tells failures that need somebody at once; nil: none does
+	first  time.Duration               // the wait before the first time
+	every  time.Duration               // the wait after each time
+	do     func(context.Context) error // must return early when its context ends
+	urgent func(error) bool            // reports whether a person must act on the failure at once; nil: never
 }
 
 // How often tasks are done.
 const (
 	taskEvery      = time.Minute
-	checkFirst     = time.Minute // a start has better things to do
+	checkFirst     = time.Minute // a start must not wait for the check
 	checkEvery     = 24 * time.Hour
 	backlogEvery   = 15 * time.Second
 	readinessEvery = 5 * time.Second
 	rememberEvery  = 10 * time.Second
 	pushEvery      = 3 * time.Second
 	mailEvery      = 3 * time.Second
-	failsLong      = time.Hour // a task that fails for so long needs somebody
+	failsLong      = time.Hour // a person must look at a task that fails for so long
 )
 
 // backgroundTasks returns the tasks of this server.
@@ -67,7 +67,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 				m.Backlog(now, metrics.Backlog(ready), metrics.Backlog(waiting))
 			}
 			return err
-		}})
+		}}, task{name: "event backlog", every: backlogEvery, do: s.eventBacklog(m)})
 	}
 	if cfg.has(roleDispatch) && pushes != nil {
 		all = append(all, task{name: "push", every: pushEvery, do: pushes.Round})

@@ -17,7 +17,8 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// runTask runs one task, whose outcomes come one after the other and then stay the last, for a time, and returns the log.
+// runTask runs one task for a time, and returns the log. The task returns the outcomes in order, and then always the
+// last one.
 func runTask(t *testing.T, c task, lasts time.Duration, outcomes ...error) (log string, times int, figures string) {
 	t.Helper()
 	var written bytes.Buffer
@@ -45,7 +46,7 @@ func TestTaskIsRepeated(t *testing.T) {
 	}
 }
 
-// TestTaskThatFailsForAnHourIsAnError: before, a minute's failure was a warning each minute, for ever.
+// TestTaskThatFailsForAnHourIsAnError: a task that keeps failing logs a warning once, and after an hour an error.
 func TestTaskThatFailsForAnHourIsAnError(t *testing.T) {
 	t.Parallel()
 	log, times, figures := runTask(t, task{name: "maintenance", every: time.Minute}, 150*time.Minute+time.Second, errors.New("no such column"))

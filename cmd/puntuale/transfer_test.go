@@ -120,7 +120,7 @@ func TestExportAfterAKilledOne(t *testing.T) {
 	}
 }
 
-// full is a disk without space.
+// full is a writer whose writes fail.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, os.ErrClosed }

@@ -70,7 +70,7 @@ func masterKey(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretSt
 	if err := makeKey(own); err != nil {
 		return nil, "", fmt.Errorf("make the key file: %w", err)
 	}
-	key, err = readKey(own) // the process that made it first
+	key, err = readKey(own) // another process made the file first
 	return key, own, err
 }
 

@@ -84,7 +84,8 @@ func withFolder(term *console, dir string) *console {
 	return term
 }
 
-// TestKeyOnPostgres: without a key there is a warning; the first key given wraps what lies there as it is.
+// TestKeyOnPostgres: without a key there is a warning; the first key that the operator gives wraps the existing data
+// key.
 func TestKeyOnPostgres(t *testing.T) {
 	t.Parallel()
 	database := storetest.Postgres(t).Config.Database

@@ -14,8 +14,8 @@ import (
 	"unicode"
 )
 
-// TestGlossary: each word stands once in docs/glossary.md. The noun of every type and of every file is one of them, or one
-// of the ordinary words that need no line. The noun is the end of the name. Words that we gave up name nothing.
+// TestGlossary: docs/glossary.md has each word once. The noun of every type and of every file is one of them, or one of
+// the ordinary words that need no line. The noun is the end of the name. No name ends with a word that we gave up.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
 	known, givenUp := readGlossary(t)
@@ -34,7 +34,7 @@ func TestGlossary(t *testing.T) {
 type noun struct {
 	at    string
 	words []string
-	file  bool // its words are written as one
+	file  bool // the name is of a file, whose words may be written as one
 }
 
 // ends reports whether the name ends with a word, in the singular or the plural.

@@ -20,7 +20,7 @@ var renewProse = flag.Bool("renew-prose", false, "write how much of the prose is
 // mostWords is how long a sentence may be.
 const mostWords = 25
 
-// hard are words and turns that a reader whose English is a second language must read twice.
+// hard are words and phrases that a reader whose English is a second language must read twice.
 var hard = regexp.MustCompile(`(?i)\b(whoever|whomever|whom|whosoever|wherefore|thereby|therein|thereof|hereby|whereby|wherein|that of|those of which|nobody( \w+)? who|no one who|what (is|was|are)( \S+){0,5} (is|was|are))\b`)
 
 // prose is what is hard to read in one place: its long sentences, and the words to avoid.
@@ -40,12 +40,12 @@ func (p prose) count() counts { return counts{len(p.long), len(p.hard)} }
 // counts says how many long sentences and words to avoid a place has, or may have.
 type counts struct{ long, hard int }
 
-// word is what stands between blanks and has a letter or a figure: not an operator, a dash or a bullet.
+// word is a text between blanks that has a letter or a figure. Operators, dashes and bullets are no words.
 var word = regexp.MustCompile(`\S*[\pL\pN]\S*`)
 
 var sentenceEnd = regexp.MustCompile(`[.!?]["')\]*_]*\s+`)
 
-// sentences takes a paragraph apart. A list behind a colon counts as what it stands in.
+// sentences takes a paragraph apart. A list after a colon counts as part of its sentence.
 func sentences(paragraph string) []string {
 	return sentenceEnd.Split(strings.TrimSpace(paragraph), -1)
 }
@@ -150,8 +150,9 @@ func readProse(t *testing.T, root string) map[string]prose {
 
 const allowedProse = "testdata/prose.txt"
 
-// TestProse: no document, and no folder's comments, becomes harder to read than testdata/prose.txt allows: long sentences, then words to
-// avoid. A place that is not in the file has none. "go test ./internal/archtest -run TestProse -renew-prose" takes what became better.
+// TestProse: no document, and no folder's comments, may become harder to read. testdata/prose.txt has two counts for
+// each place: long sentences, and words to avoid. A place that is not in the file may have none. "go test
+// ./internal/archtest -run TestProse -renew-prose" lowers the counts that became better.
 func TestProse(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]counts{}

@@ -24,10 +24,10 @@ type HashCaller struct {
 // KnownAs is a caller who has shown an identity: a user, a partner by its key, or a device that signed in before.
 func KnownAs(name string) HashCaller { return HashCaller{name, true} }
 
-// StrangerAt is an unknown caller at an address. An IPv6 network of 64 bits, which one household has, counts as one address.
-func StrangerAt(a netip.Addr) HashCaller { return HashCaller{Network(a), false} }
+// UnknownCallerAt is an unknown caller at an address. An IPv6 network of 64 bits, which one household has, counts as one address.
+func UnknownCallerAt(a netip.Addr) HashCaller { return HashCaller{Network(a), false} }
 
-// Network is what counts as one address: of IPv6 the first 64 bits.
+// Network is what counts as one address: of an IPv6 address the first 64 bits.
 func Network(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
 	if a.Is6() {
@@ -40,29 +40,29 @@ func Network(a netip.Addr) string {
 
 // Bounds of the queue: all unknown callers together wait about two seconds at most.
 const (
-	mostStrangers  = 32 // waiting
-	mostOfStranger = 8  // of them from one address
-	mostKnown      = 1024
-	mostOfKnown    = 64 // of them for one
-	retryAfter     = 2 * time.Second
+	mostUnknown   = 32 // waiting
+	mostOfUnknown = 8  // of them from one address
+	mostKnown     = 1024
+	mostOfKnown   = 64 // of them for one
+	retryAfter    = 2 * time.Second
 )
 
 const faultSigninTooMany puntuale.ReasonCode = "signin.too_many"
 
-// errFull is the answer when the queue has no place left.
+// errFull is the answer when the queue is full.
 var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultSigninTooMany), RetryAfter: retryAfter}
 
 // Queue gives slots for hashing passwords. It is safe for concurrent use.
 type Queue struct {
-	mu    sync.Mutex
-	free  int // places where nobody hashes
-	lanes [2]hashQueue
-	next  int // the lane that is served next where both wait
+	mu     sync.Mutex
+	free   int // slots that are free
+	queues [2]hashQueue
+	next   int // the queue that is served next if both have waiters
 }
 
 const (
-	strangers = iota
-	acquaintances
+	unknownCallers = iota
+	knownCallers
 )
 
 // hashing serves the whole process.
@@ -70,9 +70,9 @@ var hashing = NewQueue(max(1, runtime.GOMAXPROCS(0)/2))
 
 // NewQueue makes a queue for so many hashes at once.
 func NewQueue(places int) *Queue {
-	return &Queue{free: places, lanes: [2]hashQueue{
-		strangers:     {most: mostStrangers, mostOfOne: mostOfStranger, of: map[string][]*waiter{}},
-		acquaintances: {most: mostKnown, mostOfOne: mostOfKnown, of: map[string][]*waiter{}},
+	return &Queue{free: places, queues: [2]hashQueue{
+		unknownCallers: {most: mostUnknown, mostOfOne: mostOfUnknown, of: map[string][]*waiter{}},
+		knownCallers:   {most: mostKnown, mostOfOne: mostOfKnown, of: map[string][]*waiter{}},
 	}}
 }
 
@@ -80,14 +80,14 @@ func NewQueue(places int) *Queue {
 type hashQueue struct {
 	most, mostOfOne int
 	waiting         int
-	order           []string // askers with somebody waiting, the next one first
+	order           []string // callers with waiters, the next one first
 	of              map[string][]*waiter
 }
 
 // waiter waits for a slot. The channel gets nil with the slot, or the reason why there is none.
 type waiter struct {
 	name string
-	told chan error
+	done chan error
 }
 
 // Enter waits for a slot; leave gives it back. Codes: rate_limited, with the time to wait, where the queue is full. Otherwise the error
@@ -101,7 +101,7 @@ func (q *Queue) Enter(ctx context.Context, a HashCaller) (leave func(), err erro
 		return q.leave, nil
 	}
 	select {
-	case err := <-w.told:
+	case err := <-w.done:
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (q *Queue) join(a HashCaller) (*waiter, error) {
 		q.free--
 		return nil, nil
 	}
-	l := q.lane(a)
+	l := q.queueOf(a)
 	if len(l.of[a.name]) >= l.mostOfOne || l.waiting >= l.most && !l.displace(len(l.of[a.name])) {
 		return nil, errFull
 	}
@@ -133,11 +133,11 @@ func (q *Queue) join(a HashCaller) (*waiter, error) {
 	return w, nil
 }
 
-func (q *Queue) lane(a HashCaller) *hashQueue {
+func (q *Queue) queueOf(a HashCaller) *hashQueue {
 	if a.known {
-		return &q.lanes[acquaintances]
+		return &q.queues[knownCallers]
 	}
-	return &q.lanes[strangers]
+	return &q.queues[unknownCallers]
 }
 
 // displace refuses the latest waiter of the caller with the most waiters, if that caller still has at least n afterwards.
@@ -154,7 +154,7 @@ func (l *hashQueue) displace(n int) bool {
 	}
 	last := all[len(all)-1]
 	l.remove(last)
-	last.told <- errFull
+	last.done <- errFull
 	return true
 }
 
@@ -202,9 +202,9 @@ func (l *hashQueue) pop() *waiter {
 func (q *Queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w := q.lanes[q.next].pop()
+	w := q.queues[q.next].pop()
 	if w == nil {
-		w = q.lanes[1-q.next].pop()
+		w = q.queues[1-q.next].pop()
 	} else {
 		q.next = 1 - q.next
 	}
@@ -212,15 +212,15 @@ func (q *Queue) leave() {
 		q.free++
 		return
 	}
-	w.told <- nil
+	w.done <- nil
 }
 
 // giveUp leaves the queue, or gives back a slot that came at the same moment.
 func (q *Queue) giveUp(a HashCaller, w *waiter) {
 	q.mu.Lock()
-	there := q.lane(a).remove(w)
+	there := q.queueOf(a).remove(w)
 	q.mu.Unlock()
-	if !there && <-w.told == nil {
+	if !there && <-w.done == nil {
 		q.leave()
 	}
 }

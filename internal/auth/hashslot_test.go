@@ -14,11 +14,11 @@ import (
 	"puntuale/internal/auth"
 )
 
-func stranger(i int) auth.HashCaller {
-	return auth.StrangerAt(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}))
+func unknownCaller(i int) auth.HashCaller {
+	return auth.UnknownCallerAt(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}))
 }
 
-// line is a queue with one place, which is taken, and what became of those who came after.
+// line is a queue with one slot, which is taken, and the results of all later callers.
 type line struct {
 	t     *testing.T
 	queue *auth.Queue
@@ -40,7 +40,7 @@ func newLine(t *testing.T) *line {
 	return l
 }
 
-// come lets somebody enter, and waits until it waits or is refused.
+// come lets a caller enter, and returns once the caller waits or is refused.
 func (l *line) come(ctx context.Context, name string, a auth.HashCaller) {
 	l.t.Helper()
 	go func() {
@@ -60,16 +60,16 @@ func (l *line) come(ctx context.Context, name string, a auth.HashCaller) {
 	synctest.Wait()
 }
 
-// TestTurns: askers take turns, so a flood from one address makes others wait for one turn, and people who are known
-// alternate with strangers.
-func TestTurns(t *testing.T) {
+// TestHashSlots: callers are served in rotation, so a flood from one address delays others by one hash. Known callers
+// alternate with unknown ones.
+func TestHashSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t)
 		for i := range 3 {
-			l.come(t.Context(), fmt.Sprint("flood", i), stranger(1))
+			l.come(t.Context(), fmt.Sprint("flood", i), unknownCaller(1))
 		}
-		l.come(t.Context(), "good", stranger(2))
+		l.come(t.Context(), "good", unknownCaller(2))
 		l.come(t.Context(), "known", auth.KnownAs("user 1"))
 		l.first()
 		synctest.Wait()
@@ -79,21 +79,22 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestTurnsAreBounded: one address fills its share only, and gives way to others where all places are taken.
-func TestTurnsAreBounded(t *testing.T) {
+// TestHashSlotsAreBounded: one address fills only its own part of the queue. It loses places to others when the queue
+// is full.
+func TestHashSlotsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t)
 		for i := range 9 {
-			l.come(t.Context(), fmt.Sprint("a", i), stranger(1))
+			l.come(t.Context(), fmt.Sprint("a", i), unknownCaller(1))
 		}
 		if !slices.Equal(l.refused, []string{"a8"}) {
 			t.Fatalf("refused of one address: %v", l.refused)
 		}
-		for i := range 24 { // all places are taken
-			l.come(t.Context(), fmt.Sprint("b", i), stranger(2+i/8))
+		for i := range 24 { // the queue is full
+			l.come(t.Context(), fmt.Sprint("b", i), unknownCaller(2+i/8))
 		}
-		l.come(t.Context(), "late", stranger(9))
+		l.come(t.Context(), "late", unknownCaller(9))
 		if len(l.refused) != 2 || slices.Contains(l.refused, "late") {
 			t.Errorf("a newcomer does not displace who has many: %v", l.refused)
 		}
@@ -103,7 +104,7 @@ func TestTurnsAreBounded(t *testing.T) {
 		if len(l.served) != 33 || !slices.Contains(l.served, "late") || !slices.Contains(l.served, "known") {
 			t.Errorf("served %d: %v", len(l.served), l.served)
 		}
-		leave, err := l.queue.Enter(t.Context(), stranger(1)) // everything was given back
+		leave, err := l.queue.Enter(t.Context(), unknownCaller(1)) // all slots were given back
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,14 +112,14 @@ func TestTurnsAreBounded(t *testing.T) {
 	})
 }
 
-// TestTurnGivenUp: a waiter that goes away frees its place.
-func TestTurnGivenUp(t *testing.T) {
+// TestHashSlotGivenUp: a waiter that gives up leaves the queue.
+func TestHashSlotGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		l.come(ctx, "gone", stranger(1))
-		l.come(t.Context(), "stays", stranger(1))
+		l.come(ctx, "gone", unknownCaller(1))
+		l.come(t.Context(), "stays", unknownCaller(1))
 		cancel()
 		synctest.Wait()
 		l.first()

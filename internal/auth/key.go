@@ -24,7 +24,7 @@ const (
 	shownBytes    = 8 // characters after the prefix that are kept, to recognise a key by
 )
 
-// alphabet has no letters that are taken for digits.
+// alphabet has no letters that look like digits.
 var alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // KeyLength is the length of every key, in bytes.

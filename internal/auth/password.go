@@ -37,7 +37,7 @@ func HashPassword(ctx context.Context, a HashCaller, plain string) (string, erro
 }
 
 // CheckPassword reports whether the password is the one that the hash was made of. A hash that cannot be read is an
-// error; others are as for [HashPassword].
+// error. Other errors are as for [HashPassword].
 func CheckPassword(ctx context.Context, a HashCaller, plain, hash string) (bool, error) {
 	t, err := Enter(ctx, a)
 	if err != nil {

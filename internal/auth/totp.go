@@ -3,7 +3,7 @@ package auth
 import (
 	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha1" //nolint:gosec // what authenticator apps know (RFC 6238); an HMAC of it is sound
+	"crypto/sha1" //nolint:gosec // authenticator apps use it (RFC 6238), and HMAC-SHA-1 is secure
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/binary"
@@ -18,7 +18,7 @@ const (
 	totpSecret = 20 // bytes, as RFC 4226 recommends
 	totpStep   = 30 // seconds
 	totpDigits = 1_000_000
-	totpSkew   = 1 // steps before and after the present one that are taken, for clocks that differ
+	totpDrift  = 1 // steps before and after the present one that are accepted, because clocks differ
 )
 
 // NewSecret makes the secret of a second factor.
@@ -53,11 +53,11 @@ func code(secret []byte, step int64) string {
 	return fmt.Sprintf("%06d", (binary.BigEndian.Uint32(sum[from:])&0x7fffffff)%totpDigits)
 }
 
-// CheckCode compares digits with the codes around the moment, and returns the time step of the one that fits. It refuses steps up to last:
-// their codes were used, or somebody could have seen them.
+// CheckCode compares digits with the codes around the moment, and returns the time step of the matching code. It
+// refuses steps up to last, because their codes were used or may have been seen.
 func CheckCode(secret []byte, digits string, at time.Time, last int64) (step int64, ok bool) {
 	now := at.Unix() / totpStep
-	for s := now - totpSkew; s <= now+totpSkew; s++ {
+	for s := now - totpDrift; s <= now+totpDrift; s++ {
 		if subtle.ConstantTimeCompare([]byte(code(secret, s)), []byte(digits)) == 1 && s > last {
 			step, ok = s, true
 		}

@@ -15,9 +15,9 @@ import (
 	"puntuale"
 )
 
-// Vault seals what must not be readable in the database, and makes keyed hashes of what must be found again but not
-// read. Everything in it follows from one data key of the installation; each purpose has a key of its own. It may be
-// used by many goroutines at once.
+// Vault seals data that must not be readable in the database. It makes keyed hashes of data that must be found, but not
+// read. All its keys derive from one data key of the installation; each purpose has its own key. Many goroutines may
+// use it at once.
 type Vault struct{ data []byte }
 
 // DataKeySize is the length of a data key, in bytes.
@@ -31,10 +31,10 @@ func NewVault(dataKey []byte) (*Vault, error) {
 	return &Vault{data: append([]byte{}, dataKey...)}, nil
 }
 
-// Seal makes plain unreadable without the data key. What is sealed opens only for the same purpose and place. Place
-// names what it belongs to ("session 12"), so that a copy in another row opens nothing.
+// Seal makes plain unreadable without the data key. The sealed data open only for the same purpose and place. The place
+// names the owner, such as "session 12". So a copy in another row does not open.
 func (v *Vault) Seal(purpose, place string, plain []byte) []byte {
-	return v.sealer(purpose).Seal(nil, nil, plain, []byte(place)) //nolint:gosec // the cipher makes a random nonce itself
+	return v.sealer(purpose).Seal(nil, nil, plain, []byte(place)) //nolint:gosec // the cipher makes the random nonce
 }
 
 // Open is the inverse of Seal.
@@ -50,7 +50,7 @@ func (v *Vault) Open(purpose, place string, sealed []byte) ([]byte, error) {
 // Without the data key nobody can tell which parts a mark belongs to.
 func (v *Vault) Mark(purpose string, parts ...string) string {
 	sum := hmac.New(sha256.New, derive(v.data, "puntuale: mark: "+purpose))
-	for _, part := range parts { // lengths between them: ("ab", "c") is not ("a", "bc")
+	for _, part := range parts { // a length before each part makes ("ab", "c") differ from ("a", "bc")
 		sum.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
 		sum.Write([]byte(part))
 	}
@@ -61,7 +61,8 @@ func (v *Vault) sealer(purpose string) cipher.AEAD {
 	return newCipher(derive(v.data, "puntuale: seal: "+purpose))
 }
 
-// derive makes a key of 32 bytes out of a random one: the expanding half of HKDF, which is all that such a key needs.
+// derive makes a key of 32 bytes from a random one. It uses only the expand step of HKDF, which is enough for a random
+// key.
 func derive(key []byte, purpose string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(purpose + "\x01"))
@@ -81,7 +82,7 @@ func newCipher(key []byte) cipher.AEAD {
 	return aead
 }
 
-// The store keeps the data key under this name. The first byte says in which form; then the key follows, plain or wrapped.
+// The store keeps the data key under this name. The first byte says the form. Then the key follows, plain or wrapped.
 const (
 	dataKeyName = "data key"
 	asItIs      = 'p'
@@ -92,7 +93,7 @@ const (
 // be random, such as 32 random bytes in base64.
 const MinMasterKey = 32
 
-// ErrMasterKey says that the data key cannot be unwrapped: the key given is another one, or none.
+// ErrMasterKey says that the data key cannot be unwrapped, because the master key is wrong or missing.
 var ErrMasterKey = errors.New("the stored secrets are sealed under another key")
 
 // OpenVault returns the vault of the installation, making its data key at the first start. master wraps the data key; nil leaves it

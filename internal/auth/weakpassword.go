@@ -44,7 +44,7 @@ func Weak(plain string, about ...string) bool {
 		if utf8.RuneCountInString(word) < 4 {
 			continue
 		}
-		// The rest without the word must itself be a good password, of at least half the length.
+		// Without that word, the rest must be a good password of at least half the length.
 		if rest, found := strings.CutPrefix(small, word); found && utf8.RuneCountInString(rest) < MinPassword/2 {
 			return true
 		}

@@ -70,7 +70,7 @@ func settle() int {
 	return code
 }
 
-// middle is the median of each figure, but the least of processor time, to which others on the machine only ever add.
+// middle is the median of each figure. Of processor time it is the least, because other programs can only add to it.
 func middle(all []cost) cost {
 	of := func(figure func(cost) float64) float64 {
 		var values []float64
@@ -91,9 +91,9 @@ type operation struct {
 	name     string
 	messages int  // that each handles; 0: it is not about messages
 	shared   bool // callers share commits, so that allocations depend on how many happened to
-	waits    bool // for a disk or a server: what the scheduler spends meanwhile differs with the machine's load
+	waits    bool // it waits for a disk or a server: what the scheduler spends meanwhile differs with the machine's load
 	few      int  // how often the ordinary test does it
-	// prepare makes ready what n of them need, and returns what does the i-th. It is not measured.
+	// prepare makes ready what n operations need, and returns a function that does the i-th. It is not measured.
 	prepare func(t testing.TB, w *world, n int) func(i int) error
 }
 
@@ -102,7 +102,7 @@ var drivers = []struct {
 	open storetest.Driver
 }{{"SQLite", storetest.SQLite}, {"PostgreSQL", storetest.Postgres}}
 
-// everywhere lists the operations, those on databases once for each.
+// everywhere lists the operations. Those on databases are there once for each database.
 func everywhere() []operation {
 	all := slices.Clone(inMemory)
 	for _, d := range drivers {
@@ -159,7 +159,7 @@ func benchmark(b *testing.B, w *world, o operation, name string) {
 	keep(name, b.N, c)
 }
 
-// keep notes a cost. A benchmark is run once, and then with growing numbers, of which the last counts.
+// keep notes a cost. A benchmark runs once, and then with growing numbers. Only its last run counts.
 func keep(name string, n int, c cost) {
 	all := measured[name]
 	if n > 1 && len(all) > 0 {

@@ -44,9 +44,9 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// calibrate returns the processor time of one calibration loop: a document decoded and encoded, which allocates, branches
-// and copies as the hot path does. It is measured right beside what it is compared with, so that a slower machine, or one
-// that others use, slows both.
+// calibrate returns the processor time of one calibration loop: a document decoded and encoded, which allocates,
+// branches and copies as the hot path does. It is measured close in time to the costs that it is compared with. So a
+// slower machine, or one that others use, slows both.
 func calibrate(t testing.TB) time.Duration {
 	t.Helper()
 	const times = 2000

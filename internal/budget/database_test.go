@@ -23,7 +23,7 @@ var onDatabase = []operation{
 	{name: "start/64-at-once", messages: 64 * 3, shared: true, few: 10, prepare: startTogether},
 	{name: "claim", messages: batch, few: 10, prepare: func(t testing.TB, w *world, n int) func(int) error {
 		parts, node, tokens := w.parts(t, n), w.join(t), make([]int64, n)
-		t.Cleanup(func() { // whatever has no outcome would be sent by a later dispatcher
+		t.Cleanup(func() { // a later dispatcher would send messages without an outcome
 			for i, part := range parts {
 				if err := w.recordAll(context.Background(), part, tokens[i]); err != nil {
 					t.Error(err)
@@ -76,7 +76,7 @@ func startAlone(t testing.TB, w *world) func(int) error {
 	return start
 }
 
-// startTogether starts as many times three messages at once, of 16 clients, so that calls share commits.
+// startTogether makes 64 starts of three messages at once, of 16 clients, so that calls share commits.
 func startTogether(t testing.TB, w *world, _ int) func(int) error {
 	t.Helper()
 	clients := w.clients(t, 16)
@@ -154,7 +154,7 @@ func dispatchOnDatabase(t testing.TB, w *world, n int) func(int) error {
 	w.clients(t, 1)[0].remind(t, n*batch)
 	return func(i int) error {
 		if i > 0 {
-			return nil // as in memory
+			return nil // the first call sent all messages
 		}
 		return dispatchAll(t.Context(), w, w, n*batch)
 	}

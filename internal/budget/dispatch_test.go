@@ -16,7 +16,7 @@ import (
 // noop is a network that takes everything at once.
 type noop struct{}
 
-func (noop) Traits() puntuale.Capabilities {
+func (noop) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "noop", Slots: 1000, SendTimeout: time.Minute, Recovery: puntuale.RecoverSameID}
 }
 func (noop) Online(puntuale.SessionID) bool { return true }
@@ -28,7 +28,7 @@ func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, error
 	return puntuale.Acceptance{}, nil
 }
 
-// tally is a queue that tells once so many outcomes were recorded.
+// tally is a queue that closes all once the wanted number of outcomes was recorded.
 type tally struct {
 	puntuale.Queue
 	mu   sync.Mutex
@@ -49,8 +49,8 @@ func (t *tally) Record(ctx context.Context, now time.Time, r []puntuale.Result) 
 	return ok, nil
 }
 
-// dispatchAll runs a dispatcher from its start until n messages have their outcomes, and then stops it. What it costs to
-// start and to stop is counted, which is little beside hundreds of messages.
+// dispatchAll runs a dispatcher from its start until n messages have their outcomes, and then stops it. Its start and
+// its stop count, too, but they cost little compared with hundreds of messages.
 func dispatchAll(ctx context.Context, q puntuale.Queue, fleet puntuale.Fleet, n int) error {
 	t := &tally{Queue: q, left: n, all: make(chan struct{})}
 	d := dispatch.New(dispatch.Config{
@@ -75,7 +75,7 @@ func dispatchInMemory(t testing.TB, _ *world, n int) func(int) error {
 	q := &backlog{sent: map[puntuale.MessageID]bool{}, last: puntuale.MessageID(n * batch), now: now()}
 	return func(i int) error {
 		if i > 0 {
-			return nil // all were sent by the first, as one dispatcher does it
+			return nil // the first call sent all messages, because a dispatcher sends all that is due
 		}
 		return dispatchAll(t.Context(), q, q, n*batch)
 	}

@@ -173,8 +173,8 @@ func (r *reply) Write(p []byte) (int, error) {
 	return r.body.Write(p)
 }
 
-// fields is an operator with one client, whose tenant answers from a few fields. With it, a call costs everything but the
-// store.
+// fields is an operator with one client, whose tenant answers from a few fields. A call on it costs as much as a real
+// one, without the store's part.
 type fields struct {
 	puntuale.Operator // for the methods that a start does not call
 	key               string

@@ -9,7 +9,7 @@ import (
 
 const tableFile = "testdata/budgets.txt"
 
-// tableHead begins the table; benchstat passes over what is no benchmark's line.
+// tableHead begins the table; benchstat skips lines that are not a benchmark's.
 const tableHead = `# What each operation of the hot path costs: the baseline that budgets are counted from. In the form of Go's benchmarks,
 # so that "benchstat testdata/budgets.txt new.txt" compares; loops/op is processor time in calibration loops.
 # Renewed by "make budgets BUDGETFLAGS=-renew", when a change is meant to cost what it costs.

@@ -129,8 +129,8 @@ func (c *client) plan(t testing.TB, n int) (refs []puntuale.MessageRef) {
 	return refs[:n]
 }
 
-// remind starts n runs of three messages, of which the first is due and the others wait for tomorrow, as reminders do. It
-// returns those that are due.
+// remind starts n runs of three messages. In each, the first is due and the others wait until tomorrow, as in
+// reminders. It returns those that are due.
 func (c *client) remind(t testing.TB, n int) []puntuale.MessageRef {
 	t.Helper()
 	due := now().Add(-time.Minute)
@@ -164,7 +164,8 @@ func (c *client) remind(t testing.TB, n int) []puntuale.MessageRef {
 	return refs
 }
 
-// join gives a node that claims, until the benchmark ends: a dispatcher would share the sessions with it.
+// join registers a node that claims. It leaves at the end of the benchmark, because a dispatcher would share the
+// sessions with it.
 func (w *world) join(t testing.TB) puntuale.NodeID {
 	t.Helper()
 	node, err := w.Join(t.Context(), time.Hour)
@@ -198,7 +199,7 @@ func (w *world) claimAll(ctx context.Context, node puntuale.NodeID, refs []puntu
 // recordAll stores that messages were sent.
 func (w *world) recordAll(ctx context.Context, refs []puntuale.MessageRef, token int64) error {
 	results := make([]puntuale.Result, len(refs))
-	accepted := puntuale.Quoted("wamid") // made by a connector, whose cost this is not
+	accepted := puntuale.Quoted("wamid") // a connector makes it, and its cost does not count here
 	for i, r := range refs {
 		results[i] = puntuale.Result{MessageRef: r, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: accepted}}
 	}

@@ -22,7 +22,7 @@ type Check struct {
 	Plan     *Plan
 	Store    Store
 	Now      func() time.Time
-	Begun    time.Time // as the campaign's row has it
+	Begun    time.Time // the start of this check, as in the campaign's row
 	First    time.Time // of the first recipient
 	Digest   string
 	Limits   Limits
@@ -99,7 +99,7 @@ func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pace
 		}
 	}
 	var contacts map[string]puntuale.KnownPerson
-	if c.Limits.Official || c.Limits.strangers() {
+	if c.Limits.Official || c.Limits.pacesColdContacts() {
 		if contacts, err = c.Store.KnownPersons(ctx, c.Limits.Session.ID, phones); err != nil {
 			return nil, fmt.Errorf("look for contacts: %w", err)
 		}
@@ -217,7 +217,7 @@ func (c *Check) tell(ctx context.Context, changed []puntuale.Recipient, over boo
 	return nil
 }
 
-// cell is the value that a recipient has for a field.
+// cell returns a recipient's value of a field.
 func (p *Plan) cell(r *puntuale.Recipient, field string) string {
 	if at, ok := p.frozen.Columns[field]; ok && at < len(r.Cells) {
 		return r.Cells[at]

@@ -18,11 +18,11 @@ type Config struct {
 		Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.SendPermission, error)
 	}
 	Tenant func(puntuale.ClientID) Tenant
-	// Room returns how many rows the next chunk may have: one for each run and one for each message. While calls arrive the
-	// room is smaller, and the feeder rests after each chunk.
-	Room   func() (rows int, calls bool)
-	Node   func() puntuale.NodeID // that owns the sessions here; 0: none
-	Hint   puntuale.Wakeup
+	// Bound returns how many rows the next chunk may have: one for each run and one for each message. While calls
+	// arrive the bound is smaller, and the feeder rests after each chunk.
+	Bound  func() (rows int, calls bool)
+	Node   func() puntuale.NodeID // returns this node's id; 0: the node owns no sessions
+	Wakeup puntuale.Wakeup
 	Clock  clock.Clock
 	Logger *slog.Logger
 	Media  []string // nil: the planner's own list
@@ -44,18 +44,18 @@ type Feeder struct {
 // feedState is what the feeder remembers of a campaign between two rounds. The store checks all of it again.
 type feedState struct {
 	plan     *Plan
-	begun    time.Time // the campaign's start: another one, another plan
-	moved    int64     // with resuming: the place to go on behind
-	finished time.Time // when it was last asked whether all ended
+	begun    time.Time // the campaign's start; after another start the plan is made anew
+	moved    int64     // while resuming: the last recipient whose messages were moved
+	finished time.Time // when the feeder last asked whether all messages ended
 	canary   time.Time // when the first recipients were all fed
-	holds    bool      // the others wait for them
+	holds    bool      // the other recipients wait for the canary
 }
 
 const (
-	feedTurn   = 100 * time.Millisecond // of one campaign, before the others have theirs
+	feedWithin = 100 * time.Millisecond // how long one campaign is worked on before the next one
 	feedEvery  = 200 * time.Millisecond // between two rounds while some campaign runs
 	idleEvery  = 500 * time.Millisecond // between two looks for campaigns
-	feedRest   = 4                      // times as long as a chunk took, while calls arrive
+	feedRest   = 4                      // while calls arrive, a rest is this many times as long as the chunk took
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
 )
@@ -92,7 +92,7 @@ func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration 
 	for i := range all {
 		c := &all[i]
 		here[c.ID] = true
-		more, err := f.turn(ctx, node, c)
+		more, err := f.work(ctx, node, c)
 		if err != nil {
 			f.failed(ctx, c.ID, err)
 			continue
@@ -118,8 +118,8 @@ func (f *Feeder) failed(ctx context.Context, id puntuale.CampaignID, err error) 
 	f.Logger.Warn("feeding failed", "campaign_id", int64(id), "error", err)
 }
 
-// turn does a part of a campaign's work, and reports whether more work is ready.
-func (f *Feeder) turn(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign) (more bool, err error) {
+// work does a part of a campaign's work, and reports whether more work is ready.
+func (f *Feeder) work(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	x := f.plans[c.ID]
@@ -137,7 +137,7 @@ func (f *Feeder) turn(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 			return false, errors.Join(err, f.pause(ctx, c, reason))
 		}
 	}
-	end := f.Clock.Now().Add(feedTurn)
+	end := f.Clock.Now().Add(feedWithin)
 	if c.State == puntuale.CampaignRunning {
 		return f.feed(ctx, node, c, x, end)
 	}
@@ -158,7 +158,7 @@ func (f *Feeder) move(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 	}
 	if x.moved = next; done {
 		x.moved = 0
-		f.Hint(c.Session, time.Time{})
+		f.Wakeup(c.Session, time.Time{})
 	}
 	return !done, nil
 }
@@ -198,7 +198,7 @@ func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 var errMoved = errors.New("the campaign was moved on, or paused")
 
 // store stores a chunk, and tells the session's dispatcher when its first message is due. While calls arrive it rests
-// afterwards: a call that finds a chunk at work waits for its end.
+// afterwards: a call that arrives during a chunk waits for the chunk's end.
 func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntuale.SessionID, chunk puntuale.FeedChunk) error {
 	begun := f.Clock.Now()
 	stored, err := f.Store.Feed(ctx, node, chunk)
@@ -210,9 +210,9 @@ func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntua
 		return errMoved
 	}
 	if first := firstDue(chunk); !first.IsZero() {
-		f.Hint(session, first)
+		f.Wakeup(session, first)
 	}
-	if _, calls := f.Room(); calls {
+	if _, calls := f.Bound(); calls {
 		return f.Clock.Sleep(ctx, feedRest*took)
 	}
 	return nil
@@ -229,7 +229,7 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 	if err != nil {
 		return chunk, err
 	}
-	most, _ := f.Room()
+	most, _ := f.Bound()
 	room := min(puntuale.CampaignAhead-ahead-coming, max(1, most/(1+len(x.plan.frozen.Sequence.Steps))))
 	if n := c.Draft.CanarySize() - c.Feed.Fed; n > 0 && hasCanary(c) {
 		room = min(room, n)
@@ -247,7 +247,7 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *feedState
 			return chunk, err
 		}
 	}
-	return f.plan(c, x, rows, contacts, now), nil // without rows when the next one's moment is too far ahead
+	return f.plan(c, x, rows, contacts, now), nil // the chunk has no rows when the next moment is too far ahead
 }
 
 // passed moves the campaign's cursor behind a chunk.
@@ -260,7 +260,7 @@ func (f *Feeder) passed(c *puntuale.FedCampaign, x *feedState, chunk *puntuale.F
 	}
 	c.Feed.Place, c.Feed.Next = chunk.To.Place, chunk.To.Next
 	c.Feed.Waiting, c.Feed.Fed, c.Feed.Refused = c.Feed.Waiting-planned, c.Feed.Fed+planned-refused, c.Feed.Refused+refused
-	x.holds = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // until somebody has looked at them
+	x.holds = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // until a person has looked at the canary
 }
 
 // firstDue is when the first message of a chunk is due; zero: it has none.
@@ -275,7 +275,7 @@ func firstDue(chunk puntuale.FeedChunk) (first time.Time) {
 	return first
 }
 
-// plan plans as many of the rows as have their moment soon.
+// plan plans the rows whose moment comes soon.
 func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Recipient, contacts map[string]puntuale.KnownPerson, now time.Time) puntuale.FeedChunk {
 	p := x.plan
 	pacer := NewPacer(c.Feed.Next, p.frozen.PerMinute, c.Draft.Window, p.zone)
@@ -286,7 +286,7 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *feedState, rows []puntuale.Rec
 			break
 		}
 		r := puntuale.FedRecipient{Recipient: rows[i]}
-		built, reason, value := p.Build(&rows[i], at, rand.Uint64()|1) //nolint:gosec // spreads load, guards nothing
+		built, reason, value := p.Build(&rows[i], at, rand.Uint64()|1) //nolint:gosec // the random number only spreads load
 		switch {
 		case !opens:
 			r.Reason = puntuale.RefusedPast
@@ -352,7 +352,7 @@ func (f *Feeder) pause(ctx context.Context, c *puntuale.FedCampaign, reason stri
 		From: []puntuale.CampaignState{puntuale.CampaignRunning}, To: puntuale.CampaignPaused, Reason: reason, Now: f.Clock.Now(),
 	})
 	if puntuale.CodeOf(err) == puntuale.CodeConflict {
-		return nil // somebody else changed its state
+		return nil // another call changed its state
 	}
 	if err == nil {
 		f.Logger.Warn("a campaign paused by itself", "campaign_id", int64(c.ID), "reason", reason)
@@ -360,7 +360,7 @@ func (f *Feeder) pause(ctx context.Context, c *puntuale.FedCampaign, reason stri
 	return err
 }
 
-// finish ends a campaign when all that it fed ended. It asks once a second.
+// finish ends a campaign when all its messages ended. It asks the store once a second.
 func (f *Feeder) finish(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *feedState, now time.Time) error {
 	if now.Before(x.finished.Add(endsEvery)) && !now.Before(x.finished) {
 		return nil

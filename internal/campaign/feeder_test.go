@@ -32,7 +32,7 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, at := range []time.Time{now, now.Add(-25 * time.Hour)} { // the third one never wrote
+	for i, at := range []time.Time{now, now.Add(-25 * time.Hour)} { // the third person never wrote
 		if _, err := w.KeepInbound(ctx, now, []puntuale.TakenMessage{{InboundMessage: puntuale.InboundMessage{Client: c.ID, Session: c.Session, Phone: rows[i].Phone, At: at}, Names: []string{rows[i].Phone}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +46,8 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	}
 	fake := clock.NewFake(now)
 	f := campaign.New(campaign.Config{
-		Store: w.Store, Queue: w.Store, Room: w.FeedRoom, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
-		Node: func() puntuale.NodeID { return node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
+		Store: w.Store, Queue: w.Store, Bound: w.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+		Node: func() puntuale.NodeID { return node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
 	})
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -73,7 +73,7 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	}
 }
 
-// A list that nobody sends is fed up to the limit, and not one recipient further, however the chunks follow each other.
+// If no message leaves, the feeder stops exactly at the limit, whatever the sizes of the chunks.
 func TestFeedsJustAhead(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -94,7 +94,7 @@ func TestFeedsJustAhead(t *testing.T) {
 			if _, err := c.StartCampaign(ctx, id, puntuale.CampaignStart{Digest: "d", Frozen: frozen, Session: c.Session, First: now, Day: storetest.Day, Now: now}); err != nil {
 				t.Fatal(err)
 			}
-			// After a person resumed it, nobody waits for the first recipients.
+			// After a person resumed the campaign, the other recipients no longer wait for the canary.
 			for _, change := range []puntuale.CampaignChange{
 				{From: []puntuale.CampaignState{puntuale.CampaignRunning}, To: puntuale.CampaignPaused, Now: now},
 				{From: []puntuale.CampaignState{puntuale.CampaignPaused}, To: puntuale.CampaignResuming, Now: now},
@@ -105,8 +105,8 @@ func TestFeedsJustAhead(t *testing.T) {
 			}
 			rounds := &rounds{CampaignFeeder: w.Store}
 			f := campaign.New(campaign.Config{
-				Store: rounds, Queue: w.Store, Room: w.FeedRoom, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
-				Node: func() puntuale.NodeID { return node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
+				Store: rounds, Queue: w.Store, Bound: w.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+				Node: func() puntuale.NodeID { return node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
 			})
 			run, stop := context.WithCancel(ctx)
 			ended := make(chan struct{})
@@ -137,7 +137,7 @@ func TestFeedsJustAhead(t *testing.T) {
 	}
 }
 
-// rounds counts a feeder's.
+// rounds counts the rounds of a feeder.
 type rounds struct {
 	puntuale.CampaignFeeder
 	begun atomic.Int64
@@ -169,9 +169,9 @@ func TestFeederRestsBesideCalls(t *testing.T) {
 	fake := clock.NewFake(now)
 	const took = 7 * time.Millisecond
 	f := campaign.New(campaign.Config{
-		Store: &slow{w.Store, func() { fake.Advance(took) }}, Queue: w.Store, Room: func() (int, bool) { return 2, true },
+		Store: &slow{w.Store, func() { fake.Advance(took) }}, Queue: w.Store, Bound: func() (int, bool) { return 2, true },
 		Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) }, Node: func() puntuale.NodeID { return node },
-		Hint: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
+		Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
 	})
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -20,10 +20,10 @@ func NewLimits(s puntuale.Session) Limits {
 }
 
 // Any reports whether the load matters.
-func (l *Limits) Any() bool { return l.Official || l.Session.Pace.PerDay > 0 || l.strangers() }
+func (l *Limits) Any() bool { return l.Official || l.Session.Pace.PerDay > 0 || l.pacesColdContacts() }
 
-// strangers reports whether the session has a separate pace for cold contacts.
-func (l *Limits) strangers() bool {
+// pacesColdContacts reports whether the session has a separate pace for cold contacts.
+func (l *Limits) pacesColdContacts() bool {
 	p := l.Session.Pace
 	return l.Session.Type == puntuale.Socket && !l.Session.Sandbox && (p.ColdPerDay > 0 || p.ColdPerMinute > 0)
 }
@@ -35,7 +35,7 @@ func (c *Check) address(built plan.Plan, k puntuale.KnownPerson) {
 	if c.Limits.Official && !firstOf(built).Due.Before(k.Window) {
 		c.first++
 	}
-	if c.Limits.strangers() && !k.Known {
+	if c.Limits.pacesColdContacts() && !k.Known {
 		c.cold++
 	}
 }
@@ -52,7 +52,7 @@ func (c *Check) limit() {
 		c.minutely("session_per_minute", most, f.Messages)
 	}
 	c.daily("session_per_day", pace.PerDay, l.Load.Sent, f.Messages)
-	if l.strangers() {
+	if l.pacesColdContacts() {
 		c.minutely("cold_per_minute", pace.ColdPerMinute, c.cold)
 		c.daily("cold_per_day", pace.ColdPerDay, l.Load.Met, c.cold)
 	}

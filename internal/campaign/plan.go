@@ -102,7 +102,7 @@ func phonesOf(rows []puntuale.Recipient) []string {
 	return phones
 }
 
-// why says in one word why a recipient cannot be planned: a missing field before a bad one.
+// why returns the code of why a recipient cannot be planned. A missing field comes before an invalid one.
 func why(err error) (reason, value string) {
 	refused, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(refused.Faults) == 0 {
@@ -130,7 +130,7 @@ func fieldFault(name string, f puntuale.Fault) puntuale.Reason {
 	return puntuale.Because(faultCampaignFieldFault, shortened(name), puntuale.Because(f.Code, args...).Stored())
 }
 
-// purpose is a step's. A campaign that an earlier version started has none frozen.
+// purpose returns the purpose of a step. A campaign that an earlier version started has no frozen purposes.
 func (p *Plan) purpose(step int) puntuale.Purpose {
 	if step < len(p.frozen.Purposes) {
 		return p.frozen.Purposes[step]
@@ -171,7 +171,7 @@ func (p *Plan) ifRunning() puntuale.IfRunning {
 	return p.frozen.Sequence.IfRunning
 }
 
-// request is what a message's details show as the call: the campaign, the number and the recipient's fields.
+// request makes the call that a message's details show: the campaign, the number and the recipient's fields.
 func (p *Plan) request(r *puntuale.Recipient) []byte {
 	body := map[string]string{"campaign": p.campaign.ID.String(), "phone": r.Phone}
 	for name, at := range p.frozen.Columns {
@@ -181,7 +181,7 @@ func (p *Plan) request(r *puntuale.Recipient) []byte {
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		return nil // which a map of texts never is
+		return nil // encoding a map of strings cannot fail
 	}
 	return text
 }
@@ -222,7 +222,7 @@ func (p *Pacer) Taken() { p.next = p.next.Add(p.interval) }
 // Place is the moment at which the pacer continues.
 func (p *Pacer) Place() time.Time { return p.next }
 
-// number turns a phone number into an integer: so a set of a million takes little memory.
+// number turns a phone number into an integer, so that a set of a million takes little memory.
 func number(phone string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(phone, "+")
 	if !ok {
@@ -232,9 +232,10 @@ func number(phone string) (uint64, bool) {
 	return n, err == nil && digits[0] != '0'
 }
 
-// SeenPhones remembers phones. A million numbers take a few megabytes: the collector lets the heap grow to a multiple of what is kept.
+// SeenPhones remembers phones. A million numbers take only a few megabytes. That matters because the garbage collector
+// lets the heap grow to a multiple of the live data.
 type SeenPhones struct {
-	numbers map[uint64]*part // by all but their lowest 16 bits
+	numbers map[uint64]*part // the key is the number without its lowest 16 bits
 	others  map[string]struct{}
 }
 
@@ -243,13 +244,14 @@ func NewSeenPhones() *SeenPhones {
 	return &SeenPhones{map[uint64]*part{}, map[string]struct{}{}}
 }
 
-// part is numbers that differ in their lowest 16 bits alone: sorted while they are few, then one bit each.
+// part is a set of numbers that differ only in their lowest 16 bits. A small set is a sorted list. A large set has one
+// bit for each number.
 type part struct {
 	few  []uint16
 	many []uint64
 }
 
-const partFew = 4096 // as many take no more memory than the bits
+const partFew = 4096 // up to this size a list takes no more memory than the bits
 
 // add reports whether the number was there before.
 func (p *part) add(low uint16) bool {
@@ -281,7 +283,7 @@ func (s *SeenPhones) Add(phone string) bool {
 			p = &part{}
 			s.numbers[n>>16] = p
 		}
-		return p.add(uint16(n)) // the higher bits are the key
+		return p.add(uint16(n)) // the key has the higher bits
 	}
 	_, before := s.others[phone]
 	s.others[phone] = struct{}{}

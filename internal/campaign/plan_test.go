@@ -44,7 +44,7 @@ func newPlan(t *testing.T, step puntuale.Step) *Plan {
 	return p
 }
 
-// A recipient's own fields go before those of the campaign; what is wrong has one reason.
+// A recipient's own fields override those of the campaign. A refused recipient has one reason.
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	p := newPlan(t, puntuale.Step{Text: "Ciao {{nome}}, {{studio}}, {{data:data}}", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}})
@@ -80,7 +80,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// A moment that comes from a date says so, with its limit: a pause does not move it.
+// A moment that comes from a date field is marked, because a pause must not move it.
 func TestDated(t *testing.T) {
 	t.Parallel()
 	before := puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.Before}

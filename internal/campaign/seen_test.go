@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A phone is known from its second time on, among few numbers and many, near each other and far apart.
+// Add reports a phone from its second time on: in small and large sets, with near and distant numbers.
 func TestSeen(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -43,7 +43,7 @@ type Campaign struct {
 	Counts  Counts     `json:"counts"`
 }
 
-// Ended reports a campaign that sends nothing more.
+// Ended reports whether the campaign sends nothing more.
 func (c *Campaign) Ended() bool {
 	return c.State == "done" || c.State == "cancelled" || c.State == "failed"
 }
@@ -72,7 +72,7 @@ type Column struct {
 type Check struct {
 	Digest     string     `json:"digest"`
 	Done       int        `json:"done"`       // recipients that it has looked at
-	Recipients int        `json:"recipients"` // while it goes on, as many as Done
+	Recipients int        `json:"recipients"` // while the check runs, the same as Done
 	Valid      int        `json:"valid"`
 	Messages   int        `json:"messages"`
 	Needed     int        `json:"credits_needed"`
@@ -151,7 +151,7 @@ func (c *Client) Check(ctx context.Context, id string, tell func(Check)) (Check,
 			return found, err
 		}
 		tell(found)
-		if err := c.clock.Sleep(ctx, shortPause); err != nil { // the server waited before it answered
+		if err := c.clock.Sleep(ctx, shortPause); err != nil { // a short pause is enough, because the server waited before it answered
 			return found, err
 		}
 	}

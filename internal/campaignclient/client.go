@@ -19,13 +19,13 @@ import (
 
 const (
 	callTakes   = time.Minute      // one call; a check is answered after 15 s at the latest
-	fileTakes   = 10 * time.Minute // until the server answers to a list that it has whole, and for each piece of the list
+	fileTakes   = 10 * time.Minute // for each piece of an uploaded list, and for the answer after the last piece
 	maxAnswer   = 32 << 20         // bytes
 	maxRefused  = 1 << 30          // bytes of refused rows
 	shortPause  = 500 * time.Millisecond
 	longPause   = 15 * time.Second
-	firstAnswer = 10 * time.Second // without any answer for so long from the beginning on, there is no server
-	anyAnswer   = time.Hour        // and for so long later, it does not come back
+	firstAnswer = 10 * time.Second // if no first answer comes for so long, there is no server
+	anyAnswer   = time.Hour        // if later no answer comes for so long, the server does not come back
 )
 
 // Refusal is an answer other than 200.
@@ -35,7 +35,7 @@ type Refusal struct {
 	Detail string // for people
 	Faults []Fault
 
-	after time.Duration // what Retry-After asks for
+	after time.Duration // the wait that Retry-After asks for
 }
 
 // Fault is one thing wrong with a request, and where.
@@ -55,7 +55,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// passes reports whether the same call may succeed later.
+// passes reports whether the failure may pass, so that the same call may succeed later.
 func (r *Refusal) passes() bool {
 	switch r.Status {
 	case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusGatewayTimeout:
@@ -70,7 +70,7 @@ func (r *Refusal) passes() bool {
 	return false
 }
 
-// localError is an error of this machine: another try does not help.
+// localError is an error of this machine, such as an unreadable file. Another try does not help.
 type localError struct{ error }
 
 func (e localError) Unwrap() error { return e.error }
@@ -96,7 +96,7 @@ func New(server, key string, c clock.Clock) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's
 	return &Client{server: strings.TrimSuffix(server, "/"), key: key, clock: c, Lost: func(error) {}, http: &http.Client{
 		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the key stays here
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect must not get the key
 	}}
 }
 
@@ -140,7 +140,7 @@ func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx co
 	err := do(ctx, func() {
 		select {
 		case moves <- struct{}{}:
-		default: // it will see the move before
+		default: // the watcher will see an earlier progress
 		}
 	})
 	if slow, ok := errors.AsType[slowError](context.Cause(ctx)); ok && err != nil {
@@ -184,7 +184,7 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 			lost = true
 			c.Lost(err)
 		}
-		wait := pause/2 + rand.N(pause/2) //nolint:gosec // only so that not all come back together
+		wait := pause/2 + rand.N(pause/2) //nolint:gosec // only spreads the clients over time
 		if refused {
 			wait = max(wait, refusal.after)
 		}
@@ -238,7 +238,7 @@ func refused(response *http.Response) error {
 		Errors []Fault `json:"errors"`
 	}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	_ = json.Unmarshal(text, &problem) // without it the status says enough
+	_ = json.Unmarshal(text, &problem) // without a body the status says enough
 	r := &Refusal{
 		Status: response.StatusCode, Code: problem.Code, Faults: problem.Errors,
 		Detail: cmp.Or(problem.Detail, "the server answered "+response.Status),

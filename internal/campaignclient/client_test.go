@@ -27,12 +27,12 @@ type peer struct {
 	mu      sync.Mutex
 	answers []answer
 	ledger  []string
-	late    chan<- time.Time // what waits for an answer waited long enough
+	late    chan<- time.Time // ends the client's wait for an answer
 }
 
 // answer is what one call gets.
 type answer struct {
-	call   string // that it is for: method, path and body
+	call   string // the call that it answers: method, path and body
 	status int    // 0: 200; cut: the connection ends without an answer; slow: it comes too late
 	after  string // Retry-After
 	body   string
@@ -94,7 +94,7 @@ func meet(t *testing.T, answers ...answer) (*campaignclient.Client, *jump, *peer
 	return campaignclient.New(server.URL, theKey, j), j, p
 }
 
-// jump is a clock that waits for nobody, and adds up what was waited. Of what bounds a call, the peer says when it is over.
+// jump is a clock whose waits end at once. It adds up the waits. The peer decides when the time limit of a call ends.
 type jump struct {
 	clock.Clock
 	slept time.Duration
@@ -144,7 +144,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// What does not pass is not repeated, and the error names every fault.
+// The client does not repeat a call whose failure is permanent. The error names every fault.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	get := "GET /api/campaigns/7"
@@ -244,7 +244,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// The refused rows are written anew each time the answer breaks off.
+// Each time the answer breaks off, the client writes the refused rows again from the beginning.
 func TestRefusedRowsBreakOff(t *testing.T) {
 	t.Parallel()
 	get := "GET /api/campaigns/7/refused"

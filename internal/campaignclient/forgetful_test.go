@@ -15,15 +15,15 @@ import (
 	"puntuale/internal/clock"
 )
 
-// forgetful does what each call asks for, and loses the first answer to each. Its ledger holds what it did.
+// forgetful is a server that does each call, and loses the first answer to each. Its ledger holds the effects.
 type forgetful struct {
 	t      *testing.T
 	mu     sync.Mutex
 	heard  map[string]bool
-	once   string // the key of the campaign that it made
+	once   string // the idempotency key of the campaign that it made
 	list   string
 	state  string
-	digest string // that the campaign was started with
+	digest string // the digest with which the campaign was started
 	ledger []string
 }
 
@@ -85,7 +85,7 @@ func (f *forgetful) does(call, once, body string) (status int, answer string) {
 	return http.StatusTeapot, ""
 }
 
-// Every answer is lost once, after the server did what it was asked for. Each thing is done once all the same.
+// Every answer is lost once, after the server did the call. Each effect still happens only once.
 func TestForgetfulServer(t *testing.T) {
 	t.Parallel()
 	f := &forgetful{t: t, heard: map[string]bool{}}

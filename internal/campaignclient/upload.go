@@ -28,8 +28,8 @@ func (c *Client) Upload(ctx context.Context, id string, f File, columns string, 
 	return put, c.persist(ctx, func() error {
 		return c.within(ctx, fileTakes, func(ctx context.Context, moved func()) error {
 			body := &countingReader{r: io.NewSectionReader(f.From, 0, f.Size), tell: func(sent int64) { moved(); tell(sent) }}
-			defer func() { _ = body.Close() }()                                            // it reads nothing more
-			return c.once(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // the server refuses before the file is sent
+			defer func() { _ = body.Close() }()                                            // an error while closing a file that was read does not matter
+			return c.once(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // with this header the server can refuse before the file is sent
 		})
 	})
 }
@@ -40,7 +40,7 @@ type countingReader struct {
 
 	mu   sync.Mutex
 	read int64
-	tell func(int64) // nil: nobody listens any more
+	tell func(int64) // nil: the upload has returned
 }
 
 func (f *countingReader) Read(p []byte) (int, error) {

@@ -18,7 +18,7 @@ const (
 	upload = "PUT /api/campaigns/7/recipients?columns=phone%3ATelefono " + "Telefono;Nome\n3331234567;Anna"
 )
 
-// An upload whose answer is lost, late or put off is repeated, each time with the whole list.
+// The client repeats an upload whose answer is lost, late or a Retry-After. Each time it sends the whole list.
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	c, _, p := meet(t, answer{call: upload, status: cut}, answer{call: upload, status: slow}, answer{call: upload, status: 503, after: "2"},
@@ -30,8 +30,8 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// The server cannot help with a list that cannot be read, or that becomes shorter meanwhile. Nothing is repeated, and no part is
-// taken for the whole.
+// The server cannot help with a list that cannot be read, or that becomes shorter meanwhile. The client repeats
+// nothing, and the server never takes a part for the whole list.
 func TestUploadOfBadFile(t *testing.T) {
 	t.Parallel()
 	for want, from := range map[string]io.ReaderAt{errTorn.Error(): torn{}, "became shorter": strings.NewReader(list)} {
@@ -58,14 +58,14 @@ func TestUploadOfBadFile(t *testing.T) {
 
 var errTorn = errors.New("the disk is torn")
 
-// torn is a disk that neither gives nor takes.
+// torn is a file whose reads and writes fail.
 type torn struct{}
 
 func (torn) ReadAt([]byte, int64) (int, error) { return 0, errTorn }
 
 func (torn) Write([]byte) (int, error) { return 0, errTorn }
 
-// Refused rows that find no place are no matter of the server either.
+// If the client cannot write the refused rows, it does not call the server again.
 func TestRefusedRowsWithoutPlace(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func() (io.Writer, error){
@@ -86,7 +86,7 @@ func TestRefusedRowsWithoutPlace(t *testing.T) {
 	}
 }
 
-// Refused rows that come too late are asked for again.
+// If the refused rows come too late, the client asks for them again.
 func TestRefusedRowsLate(t *testing.T) {
 	t.Parallel()
 	get := "GET /api/campaigns/7/refused"
@@ -97,7 +97,7 @@ func TestRefusedRowsLate(t *testing.T) {
 	}
 }
 
-// A call that is answered too late is repeated, and the user hears how long it took.
+// The client repeats a call whose answer is too late, and tells the user how long it waited.
 func TestSlowAnswer(t *testing.T) {
 	t.Parallel()
 	c, _, _ := meet(t, answer{call: startCall, status: slow}, answer{call: startCall, body: running})

@@ -52,7 +52,7 @@ func (l *list) open(ctx context.Context, name string) error {
 	}
 	info, err := from.Stat()
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		defer func() { _ = from.Close() }() // it was read to its end
+		defer func() { _ = from.Close() }() // an error while closing a file that was read does not matter
 		return l.copy(ctx, from)
 	}
 	l.file, l.free = from, from.Close
@@ -81,8 +81,8 @@ func (l *list) copy(ctx context.Context, from io.Reader) (err error) {
 	return err
 }
 
-// once is the Idempotency-Key of a campaign: the same for the same list and the same order. So a repeated command goes on with the campaign
-// of the first. try counts the dropped drafts of the same command.
+// once is the Idempotency-Key of a campaign: the same for the same list and the same order. So a repeated command
+// continues the campaign of the first one. try counts the dropped drafts of the same command.
 func (l *list) once(o campaignclient.Order, try int) (string, error) {
 	text, err := json.Marshal(o)
 	if err != nil {

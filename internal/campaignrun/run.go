@@ -25,7 +25,7 @@ type Config struct {
 	Again  []string // the flags of a command line that reaches the same server with the same key
 	Clock  clock.Clock
 
-	In    io.Reader       // the list, where File is "-"
+	In    io.Reader       // has the list if File is "-"
 	Lines *terminal.Lines // answers to questions
 	Out   io.Writer
 	Err   io.Writer
@@ -35,8 +35,8 @@ type Config struct {
 	Order   campaignclient.Order // of a new campaign
 	File    string               // the list of a new campaign; "-" is In
 	Columns string               // which column is which field; "": guessed
-	ID      string               // of a campaign that is there; "" for a new one
-	Verb    string               // what that campaign is told: pause, resume or cancel; "": it is looked at
+	ID      string               // of an existing campaign; "" for a new one
+	Verb    string               // the order for that campaign: pause, resume or cancel; "": only show it
 	Refused string               // a file for the refused rows; "" for none
 	Yes     bool                 // start without a question
 }
@@ -46,14 +46,14 @@ type UsageError string
 
 func (e UsageError) Error() string { return string(e) }
 
-// OutcomeError is what came of a campaign, with what the user can do now.
+// OutcomeError says how a campaign ended, and what the user can do now.
 type OutcomeError string
 
 func (e OutcomeError) Error() string { return string(e) }
 
-// Run makes a campaign of a list, or goes on with one, and follows it to its end. A repeat of the same command continues where the first
-// one ended, and sends nothing twice. Errors say how the campaign stands, and how to go on. They are [OutcomeError], [UsageError] where
-// nobody can be asked, or another.
+// Run makes a campaign of a list, or goes on with one, and follows it to its end. A repeat of the same command
+// continues where the first one ended, and sends nothing twice. Errors say how the campaign stands, and how to go on.
+// They are [OutcomeError], [UsageError] if no person can answer a question, or others.
 func Run(ctx context.Context, cfg Config) (err error) {
 	r := &run{cfg: cfg, id: cfg.ID}
 	cfg.Client.Lost = r.lost
@@ -86,7 +86,7 @@ type run struct {
 	cfg Config
 
 	id                string
-	verb              string // what the campaign is told; "" for none
+	verb              string // the order for the campaign; "" for none
 	known             bool   // the campaign is there
 	starting, started bool
 	recipients        int       // of the list
@@ -121,7 +121,7 @@ func (r *run) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if now.State == "checking" { // of a command that was killed
+	if now.State == "checking" { // a killed command left this check running
 		if _, err := r.check(ctx); err != nil {
 			return err
 		}
@@ -133,13 +133,13 @@ func (r *run) send(ctx context.Context) error {
 		}
 		switch refusal, ok := errors.AsType[*campaignclient.Refusal](err); {
 		case ok && (refusal.Status == http.StatusUnprocessableEntity || refusal.Status == http.StatusRequestEntityTooLarge):
-			_, _ = r.cfg.Client.Change(ctx, r.id, "cancel") // nothing can come of it; what remains is a draft without a list
+			_, _ = r.cfg.Client.Change(ctx, r.id, "cancel") // without a list the draft is useless
 			r.known = false
 			return err
 		case !ok || refusal.Status != http.StatusConflict:
 			return err
 		}
-		if now, lookErr := r.look(ctx); lookErr != nil || now.Started == nil { // else the same command started it meanwhile
+		if now, lookErr := r.look(ctx); lookErr != nil || now.Started == nil { // otherwise another process of the same command started it meanwhile
 			return err
 		}
 	}
@@ -259,7 +259,7 @@ func (r *run) launch(ctx context.Context) error {
 // mostChanges bounds how often a check is void before the start.
 const mostChanges = 5
 
-// check has the campaign checked.
+// check asks the server for the check of the campaign, and waits for it.
 func (r *run) check(ctx context.Context) (campaignclient.Check, error) {
 	fmt.Fprintf(r.cfg.Out, "Checking campaign %s …\n", r.id)
 	found, err := r.cfg.Client.Check(ctx, r.id, func(c campaignclient.Check) {

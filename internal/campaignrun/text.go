@@ -45,7 +45,7 @@ var pausedWords = map[string]string{
 	puntuale.CampaignNoSequence: "its sequence was deleted",
 }
 
-// words says a code.
+// words returns the words for a code.
 func words(of map[string]string, code string) string { return cmp.Or(of[code], visible(code)) }
 
 // momentOf is a moment in the machine's time zone.

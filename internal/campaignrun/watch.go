@@ -12,8 +12,8 @@ import (
 
 const (
 	shortLook  = time.Second      // between looks at a campaign
-	longLook   = 30 * time.Second // where the server takes long to count
-	rateWindow = time.Minute      // of which a campaign's rate is told
+	longLook   = 30 * time.Second // if the server takes long to count
+	rateWindow = time.Minute      // the period over which the rate is measured
 )
 
 // follow shows how far a campaign is until it ends, or pauses by itself.

@@ -2,7 +2,7 @@ package campaignrun
 
 import "testing"
 
-// A command line to go on with names where the key is, in words that a shell takes.
+// The command line that continues a campaign names where the key is, quoted for a shell.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	r := &run{id: "7", cfg: Config{Again: []string{"--key-file", "my key's"}}}

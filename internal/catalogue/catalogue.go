@@ -64,8 +64,8 @@ func Known(code puntuale.ReasonCode) bool {
 	return ok
 }
 
-// Say makes the reason's sentence. Quoted words come back as they are, "" says nothing. A code that is not known comes
-// back as itself: a newer version may have written it.
+// Say makes the reason's sentence. Quoted words come back unchanged. The empty reason gives "". An unknown code comes
+// back as it is, because a newer version may have written it.
 func (l Language) Say(r puntuale.Reason) string {
 	return say(r, func(s sentence) string {
 		if l == English {

@@ -16,7 +16,7 @@ import (
 	"puntuale"
 )
 
-// TestFaultsHaveSentences: a code of a fault has a sentence, and a sentence of a fault has a code, once.
+// TestFaultsHaveSentences: every code of a fault has one sentence, and every sentence of a fault has one code.
 func TestFaultsHaveSentences(t *testing.T) {
 	t.Parallel()
 	there := codesInText(t, "fault*.toml")

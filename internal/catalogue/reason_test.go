@@ -17,7 +17,8 @@ import (
 // declared finds the constants that are codes of reasons.
 var declared = regexp.MustCompile(`(?m)^\s*(?:const )?(\w+)\s+(?:puntuale\.)?ReasonCode\s*=\s*"([^"]+)"`)
 
-// TestReasonsHaveSentences: a constant has a sentence, a sentence has a constant, and no two constants are one code.
+// TestReasonsHaveSentences: every constant has a sentence, every sentence has a constant, and no two constants have the
+// same code.
 func TestReasonsHaveSentences(t *testing.T) {
 	t.Parallel()
 	named := map[puntuale.ReasonCode]string{}
@@ -42,7 +43,7 @@ func TestReasonsHaveSentences(t *testing.T) {
 	}
 }
 
-// sources returns the sources of the module by their names, but for tests.
+// sources returns the source files of the module by name, without tests.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -87,7 +88,7 @@ func texts(t *testing.T) map[string]map[puntuale.ReasonCode]sentence {
 	return all
 }
 
-// TestEnglishDiffers: what people read is in two languages, but for what has no words of its own.
+// TestEnglishDiffers: each sentence for people differs in the two languages, unless it has no words.
 func TestEnglishDiffers(t *testing.T) {
 	t.Parallel()
 	same := []puntuale.ReasonCode{"campaign.field_fault", "contact.value_fault", "list.mapping_faults", puntuale.ReasonColon, puntuale.ReasonBrackets, "media.detail", "media.http"}

@@ -37,7 +37,7 @@ type Fake struct {
 	mu     sync.Mutex
 	now    time.Time
 	timers map[*fakeTimer]struct{}
-	more   chan struct{} // closed when somebody begins to wait; nil: nobody asked
+	more   chan struct{} // closed when a goroutine begins to wait; nil: no test asked for this
 }
 
 type fakeTimer struct {

@@ -25,9 +25,9 @@ type Today struct {
 	Pulse     puntuale.ClientStatus
 	Ended     []puntuale.MessageDetail // the last ones, newest first
 	Uncertain []puntuale.MessageDetail // the latest attempts whose outcome is uncertain, newest first
-	Partly    bool                     // so much waits that not all uncertain ones were looked for
+	Partly    bool                     // too many messages wait, so the list of uncertain ones is incomplete
 	Upcoming  []puntuale.MessageDetail // the next ones until midnight and those that are late, soonest first
-	Next      *puntuale.MessageDetail  // where nothing more is to leave today: the first of the days after; nil: none
+	Next      *puntuale.MessageDetail  // if nothing more leaves today, the first message of a later day; nil: none
 	Failures  []Failure                // the most frequent first
 	Sessions  []Session
 }
@@ -107,8 +107,8 @@ func (c *Client) attempts(ctx context.Context, of []puntuale.UncertainAttempt) (
 	return c.tenant.Details(ctx, ids)
 }
 
-// leaving lists the messages that are to leave between two moments. It leaves out uncertain messages. Their rows are open, too, but at that
-// moment they are only looked at again.
+// leaving lists the messages that are to leave between two moments. It leaves out uncertain messages. Their rows are
+// open, too, but at that moment the dispatcher only looks at them again.
 func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAttempt, from, to time.Time, most int) ([]puntuale.MessageDetail, error) {
 	more := 0
 	for _, u := range uncertain {
@@ -166,7 +166,7 @@ func failures(all []puntuale.MessageDetail) []Failure {
 	var found []Failure
 	for _, m := range all {
 		if m.State == puntuale.Rescheduled {
-			continue // somebody saw to it
+			continue // a person has already handled it
 		}
 		reason := m.Response()
 		i := slices.IndexFunc(found, func(f Failure) bool { return f.Reason.Equal(reason) })
@@ -183,9 +183,9 @@ func failures(all []puntuale.MessageDetail) []Failure {
 type Story struct {
 	puntuale.MessageDetail
 	Events  []puntuale.MessageEvent  // oldest first
-	Resent  []puntuale.MessageID     // what it was sent again as, oldest first
-	Earlier []puntuale.MessageDetail // where it was moved: what it was before each time, oldest first; without contents
-	Later   *puntuale.MessageDetail  // what it was moved to, where it was; nil: nothing
+	Resent  []puntuale.MessageID     // the new messages of its resends, oldest first
+	Earlier []puntuale.MessageDetail // if it was moved: the message before each move, oldest first; without contents
+	Later   *puntuale.MessageDetail  // the message that replaced it by a move; nil: none
 	Session Session                  // ID 0: it was deleted
 }
 
@@ -263,8 +263,8 @@ func (c *Client) Before(ctx context.Context, ids ...puntuale.MessageID) (map[pun
 
 // Moved is a pending message that has another moment.
 type Moved struct {
-	ID     puntuale.MessageID // the message is another one now
-	Due    time.Time          // perhaps moved on by its window
+	ID     puntuale.MessageID // a move makes a new message
+	Due    time.Time          // the window may have moved it
 	Before time.Time          // when it was to leave
 }
 
@@ -346,7 +346,7 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 	}
 	loc, err := c.control.zones.Load(found[0].Zone)
 	if err != nil {
-		loc = zone // of an older version's data, perhaps
+		loc = zone // data of an older version may have an unknown zone
 	}
 	m := moments(&found[0], loc)
 	var f request.Faults
@@ -359,23 +359,23 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 	if err != nil {
 		return Moved{}, fmt.Errorf("move message %d: %w", wanted, untilMidnight(err, request.Midnight(r.Day, zone).Sub(now)))
 	}
-	c.control.hint(found[0].Session, m.Due)
+	c.control.wakeup(found[0].Session, m.Due)
 	return Moved{ID: resent.IDs[0], Due: m.Due, Before: found[0].Planned()}, nil
 }
 
 // Agenda has the messages that are to leave on several days.
 type Agenda struct {
 	Days   []AgendaDay
-	Next   *puntuale.MessageDetail // where nothing is to leave on them: the first that is to leave at all; nil: none
-	Partly bool                    // so much waits that uncertain messages may stand at their next look
+	Next   *puntuale.MessageDetail // if nothing leaves on these days, the first message that leaves later; nil: none
+	Partly bool                    // too many messages wait, so uncertain ones may be listed at the moment of their next look
 }
 
 // AgendaDay has the messages that are to leave on one day.
 type AgendaDay struct {
 	Day      puntuale.Date
 	Count    int
-	Hours    [24]int                  // of them, by the hour of the client's clocks
-	Messages []puntuale.MessageDetail // the uncertain ones by the moment of their attempt, then the first that leave
+	Hours    [24]int                  // the count by hour, in the client's zone
+	Messages []puntuale.MessageDetail // first the uncertain ones by the moment of their attempt, then the next that leave
 }
 
 // How far after today an agenda may begin, in days: nothing is planned beyond the horizon.
@@ -456,7 +456,7 @@ func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Locat
 			onDay = append(onDay, u)
 		}
 	}
-	d.Count = max(0, d.Count) // one may have ended since it was counted
+	d.Count = max(0, d.Count) // a message may have ended since the count
 	for h := range d.Hours {
 		d.Hours[h] = max(0, d.Hours[h])
 	}
@@ -475,7 +475,7 @@ func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (n
 		return 0, false, err
 	}
 	n, all, err = c.tenant.CountMessages(ctx, filter, most)
-	if err == nil && n == 0 && !all { // a few, far back
+	if err == nil && n == 0 && !all { // only a few match, far in the past
 		filter.Look = 0
 		n, all, err = c.tenant.CountMessages(ctx, filter, most)
 	}

@@ -16,11 +16,12 @@ import (
 	"puntuale/internal/plan"
 )
 
-// rememberAfter is how old a run is when its person becomes a contact. A start that has its id by then is stored, or failed.
+// rememberAfter is how old a run is when its person becomes a contact. By then, every start that got an earlier id is
+// stored or has failed.
 const rememberAfter = 30 * time.Second
 
-// Remember adds everybody who was written to to the contacts of clients that want it, and keeps their fields in step with
-// calls. Any number of nodes may call it, at any time.
+// Remember adds every recipient to the contacts of clients that want this, and updates the contacts' fields from calls.
+// Any number of nodes may call it, at any time.
 func (c *Control) Remember(ctx context.Context) error {
 	if err := c.maintenance.Remember(ctx, rememberAfter, c.clock.Now().Truncate(time.Microsecond), c.calledContact); err != nil {
 		return fmt.Errorf("remember people: %w", err)
@@ -28,7 +29,7 @@ func (c *Control) Remember(ctx context.Context) error {
 	return nil
 }
 
-// Members of calls that are no fields.
+// These members of calls are not fields.
 var (
 	callMembers = []string{columnPhone, "timezone", "text", "media", "media_name", "latitude", "longitude", "template", "id_sessione", "purpose", "if_running",
 		"campaign", "automation", "occurrence"}
@@ -44,7 +45,7 @@ func (c *Control) calledContact(r puntuale.CalledRun) (puntuale.Contact, bool) {
 	}
 	zone, err := c.zones.Load(r.Zone)
 	if err != nil {
-		zone = time.UTC // of an older version's data, perhaps
+		zone = time.UTC // data of an older version may have an unknown zone
 	}
 	k := contactCheck{zone: zone}
 	for _, name := range slices.Sorted(maps.Keys(members)) {

@@ -9,7 +9,8 @@ import (
 	"puntuale"
 )
 
-// TestCalledContact: of a call's members a contact keeps those that may be fields. It has the name of the person, never the name of a send.
+// TestCalledContact: a contact keeps those members of a call that may be fields. It gets the name of the person, never
+// the name of a send.
 func TestCalledContact(t *testing.T) {
 	t.Parallel()
 	c := New(Config{})

@@ -110,7 +110,7 @@ func (c *Control) ClientFor(account puntuale.Client, actor puntuale.Actor) *Clie
 	return &Client{control: c, account: account, tenant: c.tenants.Uncounted(account.ID), actor: actor}
 }
 
-// At says from which address the person acts, for the audit log.
+// At sets the address from which the person acts, for the audit log.
 func (c *Client) At(from netip.Addr) { c.actor.Address = AddressText(from) }
 
 // Account returns the client's account as it was when the handle was made.
@@ -126,7 +126,7 @@ func (c *Client) Confirm(ctx context.Context) error {
 	return err
 }
 
-// again reads the client of the same key anew.
+// again reads the client of the same key from the store.
 func (c *Client) again(ctx context.Context) (*Client, error) {
 	caller, err := c.control.Authenticate(ctx, c.plain)
 	if err != nil {
@@ -157,7 +157,7 @@ func forbidden(code puntuale.ReasonCode, args ...string) error {
 
 // recipient reads one recipient of a request and notes its faults.
 func (c *Client) recipient(f *request.Faults, location, text string) string {
-	if f.At(location) { // the caller found it to be none
+	if f.At(location) { // the caller already noted a fault here
 		return ""
 	}
 	if text == "" {

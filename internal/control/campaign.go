@@ -32,7 +32,7 @@ type NewCampaign struct {
 	Purpose   string
 	Reference string         // the caller's own name of the campaign; "": none
 	Sequence  string         // "" for one message
-	Step      *puntuale.Step // what one message says; only its content is looked at
+	Step      *puntuale.Step // the content of one message; the rest of the step is ignored
 	Session   string         // "" for the sequence's, else the default one
 	Fields    map[string]string
 	PerMinute int // recipients; 0: as many as the session takes
@@ -42,7 +42,7 @@ type NewCampaign struct {
 	Canary    *int
 	Timezone  string // "" for the client's
 	By        puntuale.LoginID
-	From      []string         // tags of contacts that become its recipients; nil: none do
+	From      []string         // contacts with these tags become its recipients; nil: none do
 	Faults    []puntuale.Fault // found by the caller in the request itself
 }
 
@@ -222,7 +222,7 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 		}
 		if step := expanded[0].Steps[0]; unfilled(step) {
 			f.Add("body.template", puntuale.FaultNotOwnTemplate, step.Template)
-		} else if step.Template == "" { // a template was checked when it was stored
+		} else if step.Template == "" { // a stored template was checked before
 			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
 		}
 	}
@@ -277,7 +277,7 @@ func (c *Client) campaign(ctx context.Context, id string, receipts bool) (Campai
 	if found.Counts, err = c.tenant.CampaignCounts(ctx, stored.ID, receipts); err != nil {
 		return Campaign{}, fmt.Errorf("count the messages of campaign %d: %w", stored.ID, err)
 	}
-	if found.Counts.Total() < stored.Final.Total() { // the archive has some
+	if found.Counts.Total() < stored.Final.Total() { // the archive has some of the messages
 		found.Counts = stored.Final
 	}
 	return found, nil
@@ -371,8 +371,8 @@ func digest(stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session pu
 }
 
 const (
-	checkWait  = 15 * time.Second // for a check that a call asked for
-	checkStale = 10 * time.Second // then the check of a server that stopped is begun anew
+	checkWait  = 15 * time.Second // how long a call waits for its check
+	checkStale = 10 * time.Second // after so long without progress, a check counts as stopped and begins anew
 	checkMost  = 10 * time.Minute
 	checkLook  = 200 * time.Millisecond
 )
@@ -532,12 +532,12 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 	if err != nil {
 		return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, untilMidnight(err, request.Midnight(day, zone).Sub(now)))
 	}
-	c.control.hint(session.ID, time.Time{})
+	c.control.wakeup(session.ID, time.Time{})
 	found, err := c.Campaign(ctx, id)
 	return found, usage, err
 }
 
-// checkedAnew refuses a start, and shows what a start would send now.
+// checkedAnew refuses a start with a new check, which shows what a start would send now.
 func (c *Client) checkedAnew(ctx context.Context, id string, kept puntuale.CampaignCheck, made string) error {
 	if kept.Digest == made { // the caller names an older check
 		return conflictWith(&Changed{kept})

@@ -8,7 +8,8 @@ import (
 	"puntuale"
 )
 
-// PauseCampaign has nothing more of a campaign leave. It returns once nothing more is claimed. Codes: not_found, conflict.
+// PauseCampaign stops all messages of a campaign from leaving. It returns once no message can be claimed any more.
+// Codes: not_found, conflict.
 func (c *Client) PauseCampaign(ctx context.Context, id string) (Campaign, error) {
 	return c.changeCampaign(ctx, id, puntuale.CampaignPaused, puntuale.CampaignRunning, puntuale.CampaignResuming)
 }
@@ -22,7 +23,7 @@ func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error
 	return c.changeCampaign(ctx, id, puntuale.CampaignResuming, puntuale.CampaignPaused)
 }
 
-// CancelCampaign cancels what is pending of a campaign, and feeds nothing more. Codes: not_found, conflict.
+// CancelCampaign cancels the pending messages of a campaign, and ends its feeding. Codes: not_found, conflict.
 func (c *Client) CancelCampaign(ctx context.Context, id string) (Campaign, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -46,7 +47,7 @@ func (c *Client) changeCampaign(ctx context.Context, id string, to puntuale.Camp
 		if err := c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: from, To: to, By: c.actor, Now: c.control.clock.Now()}); err != nil {
 			return Campaign{}, fmt.Errorf("change campaign %d: %w", stored.ID, err)
 		}
-		c.control.hint(stored.Session, time.Time{})
+		c.control.wakeup(stored.Session, time.Time{})
 	}
 	return c.Campaign(ctx, id)
 }

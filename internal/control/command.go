@@ -14,10 +14,10 @@ import (
 // process, a wakeup tells of the answer. Otherwise the caller polls for it.
 
 const (
-	commandTakes = 10 * time.Second // within which a command must be taken
-	commandWait  = 12 * time.Second // for its answer: callers often give up after 15
+	commandTakes = 10 * time.Second // within this time a node must take the command
+	commandWait  = 12 * time.Second // the wait for its answer: callers often give up after 15 seconds
 	answerFirst  = 50 * time.Millisecond
-	answerLast   = time.Second // between looks for it
+	answerLast   = time.Second // between two looks for the answer
 )
 
 // answers are the callers in this process that wait for an answer to a command.
@@ -105,7 +105,7 @@ func (c *Client) give(ctx context.Context, session puntuale.SessionID, verb punt
 	if err != nil {
 		return 0, fmt.Errorf("give a command: %w", err)
 	}
-	c.control.hint(session, time.Time{})
+	c.control.wakeup(session, time.Time{})
 	return id, nil
 }
 

@@ -16,7 +16,7 @@ type ConsentCall struct {
 	Phone   string
 	Purpose string // service or marketing
 	Change  string // grant or withdraw
-	Source  string // where the person said it
+	Source  string // where the person gave the consent
 	Words   string // what they said or signed
 }
 
@@ -89,7 +89,7 @@ func (c *Client) AddConsent(ctx context.Context, call ConsentCall, o Once[puntua
 	return entered, nil
 }
 
-// Consents lists the ledger of a phone, oldest first; phone "" is everybody. Codes: invalid.
+// Consents lists the entries of a phone in the ledger, oldest first; phone "" means all phones. Codes: invalid.
 func (c *Client) Consents(ctx context.Context, phone string, p request.Page) ([]puntuale.Consent, string, error) {
 	var f request.Faults
 	mark := ""
@@ -107,7 +107,7 @@ func (c *Client) Consents(ctx context.Context, phone string, p request.Page) ([]
 	return rows, next, nil
 }
 
-// ConsentStatuses returns what holds for a phone, by purpose. The phone is as messages have it.
+// ConsentStatuses returns the present consent of a phone, by purpose. The phone is as messages have it.
 func (c *Client) ConsentStatuses(ctx context.Context, phone string) (map[puntuale.Purpose]puntuale.ConsentStatus, error) {
 	if !possible(phone) {
 		return nil, nil
@@ -193,7 +193,7 @@ func (c *Client) ConfirmOptOut(ctx context.Context, session puntuale.SessionID, 
 	if _, replayed := startedBefore(err); err != nil {
 		return replayed
 	}
-	if clash == nil { // else the text changed meanwhile: the answer was sent
+	if clash == nil { // a clash means that the text changed meanwhile: the confirmation was already sent
 		_, err = c.start(ctx, p, []byte("{}"), once, now)
 	}
 	return err

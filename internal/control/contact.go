@@ -22,7 +22,7 @@ import (
 
 // ContactValue is a value of a contact as a caller gives it. A text that is a date of ISO 8601 is a date.
 type ContactValue struct {
-	Text   string // of a number as written; blank: the value is not given, or in a change it is removed
+	Text   string // the text, or a number as written; blank: no value, or in a change its removal
 	Number bool
 	Cell   bool // of a table, where a date may also have its day first: 28/02/1990
 }
@@ -47,11 +47,11 @@ type ContactChange struct {
 	Faults                 []puntuale.Fault
 }
 
-// ContactQuery asks for contacts; what is blank chooses all.
+// ContactQuery asks for contacts. A blank member does not narrow the list.
 type ContactQuery struct {
 	Tag   string
-	Phone string // a number; with "*" at its end, the beginning of one
-	Name  string // words, each the beginning of a word of the name
+	Phone string // a number, or with "*" at the end the beginning of a number
+	Name  string // words; each must begin a word of the name
 }
 
 // Faults of this file.
@@ -76,7 +76,7 @@ var (
 	reservedFields   = []string{columnPhone, "timezone", columnName}
 )
 
-// contactCheck reads what callers say of contacts.
+// contactCheck reads and checks contacts in requests.
 type contactCheck struct {
 	c      *Client
 	zone   *time.Location
@@ -259,8 +259,8 @@ func (c *Client) Contact(ctx context.Context, id string) (puntuale.Contact, erro
 	return found, nil
 }
 
-// ContactsOf returns the contacts of numbers as messages have them, by the number. Numbers of no contact are left out; at most
-// 1,000 are looked for.
+// ContactsOf returns the contacts by number, in the form of messages. It leaves out numbers without a contact, and
+// looks for at most 1,000.
 func (c *Client) ContactsOf(ctx context.Context, phones ...string) (map[string]puntuale.Contact, error) {
 	phones = slices.DeleteFunc(slices.Clone(phones), func(phone string) bool { return !possible(phone) })
 	found, err := c.tenant.ContactsOf(ctx, phones[:min(len(phones), contactPage)])
@@ -379,9 +379,9 @@ func (c *Client) ContactTags(ctx context.Context) (map[string]int, error) {
 // contactPage is how many contacts are read at a time.
 const contactPage = 1000
 
-// RecipientsFrom puts the contacts that have any of the tags in the place of a campaign's recipients. Each comes with its
-// number, its name as the field "nome", and its fields. A failure changes nothing. found are faults that the caller found.
-// Codes: not_found, invalid, conflict (the campaign started), overloaded (too many lists are being read).
+// RecipientsFrom replaces a campaign's recipients by the contacts that have any of the tags. Each comes with its
+// number, its name as the field "nome", and its fields. A failure changes nothing. found are faults that the caller
+// found. Codes: not_found, invalid, conflict (the campaign started), overloaded (too many lists are being read).
 func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, found ...puntuale.Fault) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -412,8 +412,8 @@ func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, f
 	return c.replaceRecipients(ctx, stored, rows, strings.Join(mapping, ","))
 }
 
-// checkFrom checks the tags by which recipients are chosen, beside so many others; nil: no recipients are. It puts the tags in
-// the form that stores know.
+// checkFrom checks the tags that choose contacts as recipients; nil chooses none. It notes a fault if the call has tags
+// and also other recipients.
 func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 	if tags == nil {
 		return
@@ -433,8 +433,7 @@ func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 	slices.Sort(tags)
 }
 
-// countFrom counts the contacts that would become recipients; without tags it is as many as there are beside. Codes: invalid
-// where nobody would.
+// countFrom counts all recipients: the contacts with the tags, and the others. Codes: invalid if there would be none.
 func (c *Client) countFrom(ctx context.Context, tags []string, beside int) (int, error) {
 	if tags == nil {
 		return beside, nil
@@ -465,7 +464,7 @@ type contactRows struct {
 
 func (r *contactRows) Columns() []string { return r.columns }
 
-// survey looks at all contacts once, to know the columns.
+// survey reads all contacts once, to find the columns.
 func (r *contactRows) survey() error {
 	names := map[string]bool{}
 	n := 0
@@ -513,7 +512,7 @@ func (r *contactRows) next() (puntuale.Contact, error) {
 	return c, nil
 }
 
-// Next leaves out a field that came up after the survey.
+// Next leaves out a field that first appears after the survey.
 func (r *contactRows) Next() (roster.Row, error) {
 	c, err := r.next()
 	if err != nil {

@@ -24,9 +24,9 @@ import (
 
 // ContactImport says how a file of contacts is read.
 type ContactImport struct {
-	Columns string // names columns of the file, as PutRecipients does; "" has them guessed
-	Source  string // of contacts and of consents, where a row has none of its own
-	Check   bool   // store nothing, and answer what would be stored
+	Columns string // says which columns are which fields, as in PutRecipients; "": the import guesses
+	Source  string // the source of contacts and consents, for rows without a source
+	Check   bool   // only answer what would be stored, and store nothing
 	Faults  []puntuale.Fault
 }
 
@@ -35,7 +35,7 @@ type ImportedContacts struct {
 	Rows, Added, Changed int
 	Consents             int // rows whose consent was entered
 	Columns              []string
-	Mapping              map[string]int // of phone, nome, tags, consent, language, source, and of each field, the column from 0
+	Mapping              map[string]int // the column, from 0, of phone, nome, tags, consent, language, source and each field
 	Preview              [][]string     // the first rows
 	Refused              []puntuale.RefusedGroup
 	Lines                []RefusedContact // the first 1,000 refused rows
@@ -55,7 +55,7 @@ const (
 	RefusedQuota = "quota"
 )
 
-// refusedOrder is the order in which an import looks, and answers.
+// refusedOrder is the order of the reasons, both for checking a row and in the answer.
 var refusedOrder = []string{RefusedRow, puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedField, RefusedQuota}
 
 // Faults of this file.
@@ -72,7 +72,7 @@ const (
 	columnSource   = "source"
 )
 
-// contactHeaders are what headers call the columns with a meaning of their own, without case, accents and signs.
+// contactHeaders are usual headers of the columns with a meaning of their own, without case, accents and signs.
 var contactHeaders = map[string][]string{
 	columnName:     {"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "fullname"},
 	columnTags:     {"tags", "tag", "etichette", "etichetta", "gruppi", "gruppo"},
@@ -145,10 +145,10 @@ type contactReading struct {
 	now    time.Time
 
 	seen    *campaign.SeenPhones
-	fields  []string // the mapped ones without a meaning of their own, sorted
+	fields  []string // the mapped columns without a meaning of their own, sorted
 	rows    []contactRow
 	bytes   int
-	people  int // a check's: contacts that there would be
+	people  int // in a check: how many contacts there would be
 	refused map[string]int
 	out     ImportedContacts
 }
@@ -157,7 +157,7 @@ type contactReading struct {
 type contactRow struct {
 	line    int
 	contact puntuale.Contact
-	consent string // what the cell said; "": nothing
+	consent string // the text of the cell; "": no text
 }
 
 func (x *contactReading) read(ctx context.Context) (err error) {
@@ -304,7 +304,7 @@ func fieldNameOf(header string) string {
 	return name[:min(len(name), 64)]
 }
 
-// fault files what is wrong with a row, and returns what is wrong with the whole file.
+// fault notes a fault of a row, and returns a fault of the whole file.
 func (x *contactReading) fault(err error) error {
 	row, ok := errors.AsType[*roster.RowError](err)
 	if !ok {
@@ -439,7 +439,7 @@ func (x *contactReading) merge(ctx context.Context, all []puntuale.Contact) (pun
 	return merged, nil
 }
 
-// compare says what a merge would do.
+// compare counts what a merge would do.
 func (x *contactReading) compare(ctx context.Context, all []puntuale.Contact) (puntuale.MergedContacts, error) {
 	phones := make([]string, len(all))
 	for i := range all {
@@ -470,8 +470,8 @@ func (x *contactReading) compare(ctx context.Context, all []puntuale.Contact) (p
 	return merged, nil
 }
 
-// consent is the entry of a row. Its mark is of the source and the words. So a list that comes again enters nothing, and does
-// not take back what a person withdrew since.
+// consent is the entry of a row. Its mark is a hash of the source and the words. So a second upload of a list enters
+// nothing, and does not undo a later withdrawal.
 func (x *contactReading) consent(r contactRow) puntuale.ConsentEntry {
 	phone, source := r.contact.Phone, r.contact.Source
 	sum := sha256.Sum256([]byte("import\x00" + source + "\x00" + r.consent))

@@ -1,6 +1,7 @@
-// Package control is what people and programs may ask of the service, a noun a file. It checks a request as a whole,
-// naming every fault at once, asks the planner and the store, and hints at the dispatcher. It knows nothing of HTTP;
-// the locations in its faults ("body.phone", "query.timezone", "path.id_sequenza") are names that its callers share.
+// Package control does what people and programs may ask of the service, with one file for each noun. It checks a
+// request as a whole, names every fault at once, asks the planner and the store, and wakes the dispatcher. It knows
+// nothing of HTTP; the locations in its faults ("body.phone", "query.timezone", "path.id_sequenza") are names that its
+// callers share.
 package control
 
 import (
@@ -24,27 +25,28 @@ type Config struct {
 	Devices     puntuale.DeviceLogin
 	Maintenance puntuale.MaintenanceStore
 	Clock       clock.Clock
-	Hint        puntuale.Wakeup    // nil: nobody listens
+	Wakeup      puntuale.Wakeup    // nil: nobody listens
 	Sandbox     bool               // new sessions are sandboxes, unless the call says otherwise
 	Keep        puntuale.Retention // how long requests and contents are kept after all of a run ended
 	// Links reports whether this build can link a session; nil: none can.
 	Links func(puntuale.Session) bool
 	Media []string    // extensions a media URL may have, without dot; nil: the planner's own list
-	Vault *auth.Vault // nil: nothing that needs sealing may be asked
-	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
+	Vault *auth.Vault // nil: calls that need sealing are not possible
+	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": it
+	// is not set.
 	Public string
 	// UncertainAfter is after how long an uncertain attempt is given up, as in the dispatcher; 0: 24 hours.
 	UncertainAfter time.Duration
 	// Reported counts the reports of devices, by verdict. It may be nil.
 	Reported      func(verdict string)
-	PushKey       string               // the installation's public key for Web Push, base64url; "": no device is told of due messages
+	PushKey       string               // the installation's public key for Web Push, base64url; "": devices get no pushes
 	Scratch       string               // the folder of lists that are being read; "": the system's
 	PlainGateways bool                 // gateways may be reached by http: the operator named their networks
 	Prices        *price.Table         // what Meta takes for messages; nil: the embedded table
-	Files         puntuale.MediaSource // answers whether an address leads to a file; nil: nobody can
-	// Take stores what the simulated network tells, as what other networks tell is stored; nil: nobody does.
+	Files         puntuale.MediaSource // checks whether an address leads to a file; nil: such checks are not possible
+	// Take stores events of the simulated network in the same way as events of other networks; nil: they are dropped.
 	Take   func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	Opener puntuale.MediaOpener // opens the files of replies; nil: nobody does
+	Opener puntuale.MediaOpener // opens the files of replies; nil: they cannot be opened
 }
 
 // Control does what clients ask. It keeps only caches, which it checks before use. Many goroutines may use it at once. What a client may
@@ -54,10 +56,10 @@ type Control struct {
 	maintenance puntuale.MaintenanceStore
 	keep        puntuale.Retention
 
-	clock clock.Clock
-	hint  puntuale.Wakeup
-	vault *auth.Vault
-	zones request.Zones
+	clock  clock.Clock
+	wakeup puntuale.Wakeup
+	vault  *auth.Vault
+	zones  request.Zones
 
 	sessions sessionSettings
 	devices  deviceSettings
@@ -98,11 +100,11 @@ type listSettings struct {
 // New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.
 func New(cfg Config) *Control {
 	c := &Control{
-		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, hint: cfg.Hint, vault: cfg.Vault,
+		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, wakeup: cfg.Wakeup, vault: cfg.Vault,
 		sessions: sessionSettings{cfg.Sandbox, cfg.Links, cfg.PlainGateways, strings.TrimRight(cfg.Public, "/")},
 		devices:  deviceSettings{cfg.Devices, cfg.PushKey, cfg.Reported, cmp.Or(cfg.UncertainAfter, 24*time.Hour)},
 		media:    cfg.Media, prices: cfg.Prices, files: fileChecks{source: cfg.Files}, take: cfg.Take, opener: cfg.Opener,
-		lists: listSettings{newUploads(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // calls and messages keep the other processors
+		lists: listSettings{newUploads(max(1, runtime.GOMAXPROCS(0)/2)), cfg.Scratch}, // the other processors are left for calls and messages
 	}
 	if c.devices.reported == nil {
 		c.devices.reported = func(string) {}
@@ -110,8 +112,8 @@ func New(cfg Config) *Control {
 	if c.prices == nil {
 		c.prices = price.Embedded()
 	}
-	if c.hint == nil {
-		c.hint = func(puntuale.SessionID, time.Time) {}
+	if c.wakeup == nil {
+		c.wakeup = func(puntuale.SessionID, time.Time) {}
 	}
 	if c.sessions.links == nil {
 		c.sessions.links = func(puntuale.Session) bool { return false }
@@ -120,13 +122,14 @@ func New(cfg Config) *Control {
 	return c
 }
 
-// Public is the address under which the internet reaches the service, without a slash at its end; "" where nobody said.
+// Public is the address under which the internet reaches the service, without a slash at its end; "" if it is not set.
 func (c *Control) Public() string { return c.sessions.public }
 
 // Now is the moment by the service's clock.
 func (c *Control) Now() time.Time { return c.clock.Now() }
 
-// Maintain does the work that no call does: it ends, removes and blanks what is old enough. Any number of nodes may call it, at any time.
+// Maintain does the work that belongs to no call: it ends, removes and blanks old data. Any number of nodes may call it
+// at any time.
 func (c *Control) Maintain(ctx context.Context) error {
 	now := c.clock.Now()
 	if err := c.maintenance.Maintain(ctx, now, c.keep.Before(now)); err != nil {

@@ -84,13 +84,13 @@ func (c *Client) UnlinkDevice(ctx context.Context, session, device string) error
 	if err := c.tenant.UnlinkDevices(ctx, s.ID, id, c.control.clock.Now()); err != nil {
 		return fmt.Errorf("unlink device %d: %w", id, err)
 	}
-	c.control.hint(s.ID, c.control.clock.Now())
+	c.control.wakeup(s.ID, c.control.clock.Now())
 	return nil
 }
 
 // NewDevice is a request to link a device.
 type NewDevice struct {
-	Code     string // as a person read or typed it
+	Code     string // as a person typed it
 	Name     string
 	Dedupes  bool
 	Assisted bool
@@ -121,7 +121,7 @@ func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device,
 	if err != nil {
 		return puntuale.Device{}, "", fmt.Errorf("link a device: %w", err)
 	}
-	c.hint(d.Session, time.Time{})
+	c.wakeup(d.Session, time.Time{})
 	return d, token, nil
 }
 
@@ -148,10 +148,10 @@ func (d *Device) SessionOf(ctx context.Context) (Session, error) {
 	return d.client.Session(ctx, d.Session.String())
 }
 
-// seenEvery is how often the store notes that a device calls.
+// seenEvery is how often the server stores that a device called.
 const seenEvery = time.Minute
 
-// See notes that the device called, but not at every call.
+// See stores that the device called, at most once in seenEvery.
 func (d *Device) See(ctx context.Context) error {
 	now := d.client.control.clock.Now()
 	if now.Sub(d.Seen) < seenEvery {
@@ -170,7 +170,7 @@ func (d *Device) Unlink(ctx context.Context) error {
 	if err := d.client.tenant.UnlinkDevices(ctx, d.Session, d.ID, now); err != nil {
 		return fmt.Errorf("unlink device %d: %w", d.ID, err)
 	}
-	d.client.control.hint(d.Session, now)
+	d.client.control.wakeup(d.Session, now)
 	return nil
 }
 
@@ -187,7 +187,7 @@ func (d *Device) Due(ctx context.Context) (due, held []puntuale.HeldMessage, err
 
 // TakeCall is a request for messages.
 type TakeCall struct {
-	ID      string // the device's own id of the call
+	ID      string // the device's own id for this call
 	Message string // "": the first that are due
 	Most    *int   // nil: 10
 	Lease   *int   // seconds; nil: two minutes
@@ -275,7 +275,7 @@ func parseAttempt(text string) (h puntuale.HeldRef, ok bool) {
 type Renewed struct {
 	Attempts []string
 	Until    time.Time
-	Lost     []string // the hold was over, or there is no such attempt
+	Lost     []string // the hold had ended, or there is no such attempt
 }
 
 // Renew lets the device hold messages for longer. Codes: invalid, not_found (the device was unlinked).
@@ -355,7 +355,7 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 			d.client.control.devices.reported(reports[k].Outcome.Verdict.String())
 		}
 	}
-	d.client.control.hint(d.Session, now)
+	d.client.control.wakeup(d.Session, now)
 	return results, nil
 }
 

@@ -19,8 +19,8 @@ import (
 // RehearsalCall is a request to try an unsaved sequence for a person.
 type RehearsalCall struct {
 	Sequence NewSequence
-	Phone    string            // "" for nobody in particular
-	Fields   map[string]string // what a start would pass
+	Phone    string            // "" for no particular person
+	Fields   map[string]string // the values that a start would pass
 }
 
 // DryRun shows what a sequence would do. A fault in one step does not hide the other steps.
@@ -29,8 +29,8 @@ type DryRun struct {
 	Fields   []puntuale.Field
 	Warnings []Warning
 	Dates    []FieldDate      // date fields that steps are reckoned from, in the order of their first use
-	Unsaid   []string         // needed fields that nobody passes; the plan shows an example in their place
-	Faults   []puntuale.Fault // of the sequence "body.steps[2].text", of what a start passes "body.phone", "body.fields.name"
+	Unsaid   []string         // required fields without a value; the plan shows an example instead
+	Faults   []puntuale.Fault // located in the sequence, such as "body.steps[2].text", or in the values, such as "body.fields.name"
 	Now      time.Time
 }
 
@@ -40,7 +40,7 @@ type FieldDate struct {
 	At   time.Time
 }
 
-// rehearsedPhone stands for a recipient that nobody named.
+// rehearsedPhone is used if the caller names no recipient.
 const rehearsedPhone = "+393331234567"
 
 // exampleDays is how far ahead the example lies for a date that the caller does not give.
@@ -79,7 +79,7 @@ func (c *Client) examples(r *DryRun, given map[string]string, zone *time.Locatio
 	passed := map[string]plan.Value{}
 	for _, f := range r.Fields {
 		if text := given[f.Name]; strings.TrimSpace(text) != "" {
-			raw, _ := json.Marshal(text) // a string is always written
+			raw, _ := json.Marshal(text) // encoding a string cannot fail
 			passed[f.Name] = plan.FromJSON(raw)
 			continue
 		}

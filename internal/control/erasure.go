@@ -10,10 +10,10 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Erase forgets the person behind a number, or a group. It cancels what is pending to it, and removes the number and all texts from the
-// client's data. Counts and charges stay. It counts one call and is never refused by the cap; a repeat finishes what a failure left. found
-// are faults that the caller found in the request itself. Codes: invalid; busy, not counted, when messages to the number are just being
-// sent.
+// Erase forgets the person behind a number, or a group. It cancels the pending messages to it, and removes the number
+// and all texts from the client's data. Counts and charges stay. It counts one call and is never refused by the cap; a
+// repeat finishes what a failure left. found are faults that the caller found in the request itself. Codes: invalid;
+// busy, not counted, when messages to the number are just being sent.
 func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Fault) (puntuale.ErasureResult, error) {
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)

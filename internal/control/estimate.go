@@ -71,8 +71,8 @@ func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale
 
 // CampaignBill is what a campaign costs at its network.
 type CampaignBill struct {
-	Estimated *puntuale.CampaignCost // by the last check; nil: it said nothing
-	Reported  *puntuale.CampaignCost // of what the network billed so far, at the present prices
+	Estimated *puntuale.CampaignCost // from the last check; nil: the check had no estimate
+	Reported  *puntuale.CampaignCost // for the messages that the network billed so far, at present prices
 	Free      int                    // messages that it delivered for nothing
 }
 

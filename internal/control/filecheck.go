@@ -25,7 +25,7 @@ const (
 
 // fileChecks try files, and count the tries. Each process counts alone, so two processes allow twice as many. That does no harm.
 type fileChecks struct {
-	source puntuale.MediaSource // nil: nobody can try a file
+	source puntuale.MediaSource // nil: files cannot be tried
 
 	mu sync.Mutex
 	of map[puntuale.ClientID]fileWindow

@@ -23,7 +23,7 @@ type follows struct {
 	of    map[puntuale.ClientID]*followed
 	links map[puntuale.ClientID]*linkWatch
 	all   int
-	ended chan struct{} // closed when nobody may follow any more; nil: not made yet
+	ended chan struct{} // closed when the server stops; nil: not made yet
 	over  bool
 }
 
@@ -70,7 +70,7 @@ const faultMessageTooManyLook puntuale.ReasonCode = "message.too_many_look"
 
 var errFollowers = &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultMessageTooManyLook), RetryAfter: followAgainIn}
 
-// Stop ends it.
+// Stop ends the following.
 func (w *Following) Stop() {
 	w.once.Do(func() {
 		f := &w.client.control.follows
@@ -114,7 +114,7 @@ func (f *follows) end() chan struct{} {
 	return f.ended
 }
 
-// Stopping returns a channel that is closed when the server stops: then nobody may wait any more.
+// Stopping returns a channel that is closed when the server stops: then all waiting must end.
 func (c *Control) Stopping() <-chan struct{} {
 	f := &c.follows
 	f.mu.Lock()
@@ -133,7 +133,7 @@ func (c *Control) EndFollowing() {
 	}
 }
 
-// poll reads the version again and again, until nobody follows. While the store cannot be read, it reports no change.
+// poll reads the version repeatedly while somebody follows. While the store cannot be read, it reports no change.
 func (c *Client) poll(ctx context.Context, own *followed) {
 	f := &c.control.follows
 	for ctx.Err() == nil {
@@ -151,12 +151,12 @@ func (c *Client) poll(ctx context.Context, own *followed) {
 	}
 }
 
-// feedLag is how long after a moment something may still be committed that bears it. A feed that somebody follows says
-// nothing final about the last two seconds: neither where the next page begins nor that a period is complete.
+// feedLag bounds how late a transaction may commit a row with an earlier moment. So a feed says nothing final about the
+// last two seconds: neither a cursor nor that a period is complete.
 const feedLag = 2 * time.Second
 
-// follow reads a part of a feed. read also returns the moment up to which its answer claims to be complete: zero when it
-// claims nothing. Until that is feedLag ago the answer waits, at most as long as that, and is read again.
+// follow reads a part of a feed. read also returns the moment up to which its answer claims to be complete, or zero. If
+// that moment is less than feedLag ago, follow waits for the rest of feedLag and reads again.
 func (c *Client) follow(ctx context.Context, read func(now time.Time) (complete time.Time, err error)) error {
 	for left := feedLag; ; {
 		now := c.control.clock.Now()

@@ -8,7 +8,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestFollowersAreBounded: forty pages may follow one client's messages. One more is told to come later, until one ends.
+// TestFollowersAreBounded: forty pages may follow one client's messages. One more is refused for now, until one of them
+// ends.
 func TestFollowersAreBounded(t *testing.T) {
 	t.Parallel()
 	client := newLimited(t, storetest.SQLite(t)).client

@@ -63,7 +63,7 @@ func (c *Client) changedGateway(id puntuale.SessionID, old []byte, r NewGateway)
 	var before puntuale.GatewayKeys
 	plain, err := vault.Open(puntuale.SealedGateway, id.SealPlace(), old)
 	if err != nil || json.Unmarshal(plain, &before) != nil {
-		before = puntuale.GatewayKeys{} // sealed by another key: all have to be given
+		before = puntuale.GatewayKeys{} // another key sealed the old ones, so the request must give all
 	}
 	address := strings.TrimRight(strings.TrimSpace(r.BaseURL), "/")
 	if address == "" || address == before.BaseURL {

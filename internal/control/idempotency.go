@@ -70,7 +70,7 @@ func (o Once[T]) BeginSealed(ctx context.Context, store puntuale.IdempotencyStor
 	return call.look(ctx, store)
 }
 
-// check reports whether the store can look for the key.
+// check returns a fault if the store cannot look for the key.
 func (o Once[T]) check(f *request.Faults) bool {
 	if !sane(o.Key) {
 		f.Add("header.Idempotency-Key", faultCallBadIdempotencyKey, nil, strconv.Itoa(maxIdempotencyKey))
@@ -79,7 +79,7 @@ func (o Once[T]) check(f *request.Faults) bool {
 	return o.Key != ""
 }
 
-// keyed returns the call under its key, before anybody looked for that; nil for a call without a key.
+// keyed returns the call under its key, before a look-up of that key; nil for a call without a key.
 func (o Once[T]) keyed() *Keyed[T] {
 	if o.Key == "" {
 		return nil
@@ -87,7 +87,7 @@ func (o Once[T]) keyed() *Keyed[T] {
 	return &Keyed[T]{once: &puntuale.Idempotency{Scope: o.Scope, Key: o.Key, Hash: hashOf(o.Body)}, answer: o.Answer}
 }
 
-// look looks up the answer of an earlier call.
+// look finds the answer of an earlier call.
 func (k *Keyed[T]) look(ctx context.Context, store puntuale.IdempotencyStore) (call *Keyed[T], clash, err error) {
 	if k == nil || !sane(k.once.Key) {
 		return k, nil, nil

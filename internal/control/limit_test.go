@@ -21,8 +21,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestLimits calls every verb directly with what no door would let through. A verb must keep its own limits, from any
-// caller: the row says how it refuses.
+// TestLimits calls every verb directly with values that the API and the pages would refuse. A verb must keep its own
+// limits for every caller. Each row has the expected refusal.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -38,14 +38,14 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// limit is one way to ask too much of a verb. want is the code and the places of the faults, "" that it answers.
+// limit is one call that exceeds a limit of a verb. want is the code and the locations of the faults; "" means success.
 type limit struct {
 	verb string
 	want string
 	call func(context.Context, *limited) error
 }
 
-// says is an error as rows write it: "invalid body.name body.steps".
+// says returns an error in the form of the rows: "invalid body.name body.steps".
 func says(err error) string {
 	if err == nil {
 		return ""
@@ -141,7 +141,7 @@ func newLimited(t *testing.T, db *storetest.Database) *limited {
 	return w
 }
 
-// nofiles stands for a server that fetches files; no row lets one be fetched.
+// nofiles stands for a server that fetches files. No row fetches one.
 type nofiles struct{}
 
 func (nofiles) Fetch(context.Context, puntuale.MediaRequest) (*puntuale.Media, error) {
@@ -183,7 +183,7 @@ func (w *limited) start(ctx context.Context, change func(*control.StartCall)) er
 	return errors.Join(err, same(err, dry))
 }
 
-// same is an error where two are not the same.
+// same returns an error if two values differ.
 func same(a, b error) error {
 	if says(a) != says(b) {
 		return fmt.Errorf("%w, and as a dry run %w", a, b)
@@ -197,7 +197,7 @@ func (w *limited) send(ctx context.Context, call control.SingleCall) error {
 	return err
 }
 
-// clientLimits are what a client keeps.
+// clientLimits are the limits of data that a client stores.
 var clientLimits = []limit{
 	{"CreateCampaign", "invalid body.name body.purpose body.recipients body.pace.per_minute body.canary body.timezone body.start_at body.if_running body.sequence body.id_sessione", func(ctx context.Context, w *limited) error {
 		_, err := w.client.CreateCampaign(ctx, control.NewCampaign{Name: long, Purpose: nul, PerMinute: -1, Canary: new(-1), Timezone: long,
@@ -250,7 +250,7 @@ var clientLimits = []limit{
 	}},
 	{"Rehearse", "invalid body.steps", func(ctx context.Context, w *limited) error {
 		done, err := w.client.Rehearse(ctx, control.RehearsalCall{Sequence: asked(make([]puntuale.Step, 300_000)...)})
-		if err == nil && len(done.Faults) < puntuale.MaxSteps+2 { // one of their number, and at most one of each that is tried
+		if err == nil && len(done.Faults) < puntuale.MaxSteps+2 { // one fault for their number, and at most one for each value that is read
 			err = puntuale.Invalid(done.Faults[:1]...)
 		}
 		return err
@@ -388,7 +388,7 @@ var clientLimits = []limit{
 	}},
 }
 
-// messageLimits are what leaves, or is to.
+// messageLimits are the limits of calls about messages.
 var messageLimits = []limit{
 	{"Start", "invalid body", func(ctx context.Context, w *limited) error {
 		return w.start(ctx, func(c *control.StartCall) { c.Body = []byte(long) })
@@ -479,7 +479,7 @@ var messageLimits = []limit{
 	}},
 }
 
-// manyValues are more fields than a contact has, one of them with a name that is none.
+// manyValues are more fields than a contact may have. One of them has an invalid name.
 func manyValues() map[string]control.ContactValue {
 	values := map[string]control.ContactValue{long: {Text: "x"}}
 	for i := range puntuale.MaxContactFields {
@@ -488,7 +488,7 @@ func manyValues() map[string]control.ContactValue {
 	return values
 }
 
-// listLimits are what is read.
+// listLimits are the limits of calls that read lists.
 var listLimits = []limit{
 	{"Details", "invalid query.message_ids", func(ctx context.Context, w *limited) error {
 		_, err := w.client.Details(ctx, many)
@@ -593,7 +593,7 @@ func sorted(err error, first ...string) error {
 	return e
 }
 
-// partnerLimits are what a partner asks.
+// partnerLimits are the limits of a partner's calls.
 var partnerLimits = []limit{
 	{"CreateClient", "invalid body.name body.email body.email body.phone body.account_type", func(ctx context.Context, w *limited) error {
 		_, err := w.partner.CreateClient(ctx, account.NewClient{Name: long, Email: long, Password: "x", Phone: nul, Type: nul}, control.Once[account.CreatedClient]{})
@@ -650,7 +650,7 @@ var partnerLimits = []limit{
 	}},
 }
 
-// peopleLimits are of what people and operators ask.
+// peopleLimits are the limits of what people and operators ask.
 var peopleLimits = []limit{
 	{"Team.Invite", "invalid body.email body.name body.language body.role", func(ctx context.Context, w *limited) error {
 		_, _, err := w.accounts.TeamOf(w.client).Invite(ctx, account.NewUser{Email: "a@" + long, Name: nul, Language: nul, Role: nul})
@@ -722,7 +722,7 @@ func (w *limited) missing() (rows []limit) {
 	return rows
 }
 
-// namesOneThing are the verbs whose first argument is the id of what they are about.
+// namesOneThing are the verbs whose first argument is the id of their object.
 var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
 	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
@@ -732,14 +732,14 @@ var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklist
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
-// unlimited are the verbs that take nothing from outside, or only what cannot be too much.
+// unlimited are the verbs that take no values from outside, or only values that need no limit.
 var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.ContactTags Client.Follow Client.ID ClientKeys.List Client.MayCreate Client.Pulse
 	Client.Settings Client.UnreadReplies Client.ConfirmOptOut
 	Client.ReleaseHeld Client.Restored Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Partner.Team Team.Users Device.Due Device.EndPush Device.Owner Device.PushKey Device.See Device.SessionOf Device.Unlink Device.Wait`)
 
-// TestEveryVerbHasItsLimits: a verb that nobody gave a row is found here. Give it one in the tables above, or say in
-// unlimited that nothing of what it takes can be too much.
+// TestEveryVerbHasItsLimits finds verbs without a row. Add a row to the tables above, or add the verb to unlimited if
+// its values need no limit.
 func TestEveryVerbHasItsLimits(t *testing.T) {
 	t.Parallel()
 	known := slices.Concat(namesOneThing, unlimited)

@@ -75,7 +75,7 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 	phone, err := request.ParseRecipient(text, c.account.Region)
 	refused, _ := errors.AsType[*request.RecipientError](err)
 	switch {
-	case f.At("body.phone"): // the caller found it to be none
+	case f.At("body.phone"): // the caller already noted a fault here
 	case text == "":
 		f.Add("body.phone", puntuale.FaultRequired, nil)
 	case refused == nil && phone[0] != '+', refused != nil && refused.Neither():
@@ -94,10 +94,10 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 		if err := c.tenant.UnlinkDevices(ctx, found.ID, 0, c.control.clock.Now()); err != nil {
 			return Session{}, fmt.Errorf("unlink the devices of session %d: %w", found.ID, err)
 		}
-		c.control.hint(found.ID, c.control.clock.Now())
+		c.control.wakeup(found.ID, c.control.clock.Now())
 		return c.Session(ctx, id)
 	}
-	keyed := found.Type == puntuale.Official && !found.Sandbox // has keys to forget, good or not
+	keyed := found.Type == puntuale.Official && !found.Sandbox // it has keys to forget, valid or not
 	if err != nil || found.Link.State == puntuale.LinkUnlinked && !keyed || c.control.vault == nil || !c.control.sessions.links(found.Session) {
 		return found, err
 	}
@@ -118,7 +118,7 @@ func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() e
 	if err != nil {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
 		defer cancel()
-		_, _ = c.give(late, id, puntuale.CommandResume, nil) // else the rest ends by itself
+		_, _ = c.give(late, id, puntuale.CommandResume, nil) // if this fails, the rest ends by itself
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	now, owned := c.control.clock.Now(), s.Owner != 0
 	numbered := s.Type == puntuale.Socket && !s.Sandbox
 	switch {
-	case s.ByDevice(): // a row says it all
+	case s.ByDevice(): // the session's row has its whole state
 		if s.Link.Code != "" && now.Before(s.Link.Until) {
 			shown.Code, shown.Until = c.openCode(s), s.Link.Until
 		}
@@ -154,7 +154,7 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	if c.control.sessions.public != "" && shown.WebhookPath != "" {
 		shown.Webhook = c.control.sessions.public + shown.WebhookPath
 	}
-	shown.Hint = puntuale.Because(shown.hint())
+	shown.Hint = puntuale.Because(shown.advice())
 	return shown
 }
 
@@ -164,7 +164,7 @@ func (c *Client) webhookPath(s puntuale.Session) string {
 	case s.Sandbox:
 	case s.Type == puntuale.Official:
 		return s.ID.WebhookPath()
-	case s.Type == puntuale.SendApp && !s.ByDevice() && c.control.vault != nil: // the path has a secret, made with the vault's key
+	case s.Type == puntuale.SendApp && !s.ByDevice() && c.control.vault != nil: // the path has a secret, which derives from the vault's key
 		return s.ID.GatewayWebhookPath(c.control.vault.Mark)
 	}
 	return ""

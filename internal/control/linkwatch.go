@@ -41,7 +41,7 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 		looked = w.looked
 		f.mu.Unlock()
 		if !there {
-			return c.Session(ctx, id) // it is gone, which this says
+			return c.Session(ctx, id) // the session is gone; this call returns that error
 		}
 		s = c.stateOf(row)
 	}
@@ -82,7 +82,8 @@ func (c *Client) leaveLinks(w *linkWatch) {
 	}
 }
 
-// pollLinks reads the client's sessions each linkEvery, until nobody waits. While the store cannot be read, it reports no change.
+// pollLinks reads the client's sessions each linkEvery while callers wait. While the store cannot be read, it reports
+// no change.
 func (c *Client) pollLinks(ctx context.Context, w *linkWatch) {
 	for c.control.clock.Sleep(ctx, linkEvery) == nil {
 		found, err := c.allSessions(ctx)

@@ -146,13 +146,13 @@ const maxOutcomes = 1000
 // OutcomeQuery asks for the outcomes of a period.
 type OutcomeQuery struct {
 	Period request.Period
-	Cursor string           // "" from the beginning, else the cursor of the last answer
+	Cursor string           // "" reads from the beginning; otherwise the cursor of the last answer
 	Faults []puntuale.Fault // found by the caller in the request itself
 }
 
-// Outcomes lists what became of messages by the moment it was recorded, oldest first, at most 1,000, with the cursor of
-// what follows. The answer about a period that is over is complete, and so is a page that another one follows. Asked
-// within two seconds after, it waits. A period still running is answered at once, with all that is there. Codes:
+// Outcomes lists outcomes of messages by the moment of their record, oldest first, at most 1,000, with the cursor of
+// the next page. The answer is complete if its period is over, or if another page follows. Within two seconds after the
+// period's end, the call waits. For a period that has not ended it answers at once, with all outcomes so far. Codes:
 // invalid.
 func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.MessageOutcome, string, error) {
 	loc, err := c.zone()
@@ -166,7 +166,7 @@ func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.Messa
 	if err := f.Err(); err != nil {
 		return nil, "", err
 	}
-	if !from.Before(to) { // in the hour that a clock change skips
+	if !from.Before(to) { // both bounds lie in the hour that a clock change skips
 		return nil, "", nil
 	}
 	var rows []puntuale.MessageOutcome

@@ -15,7 +15,7 @@ import (
 // NewKeys is a request to replace some or all keys of an Official session: a blank member changes nothing.
 type NewKeys struct {
 	puntuale.OfficialKeys
-	NoAccount  bool             // BusinessAccountID is to be none
+	NoAccount  bool             // remove BusinessAccountID
 	KeepGroups bool             // GroupsAPI stays as it was
 	Faults     []puntuale.Fault // found by the caller in the request itself
 }
@@ -53,7 +53,7 @@ func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, 
 	if old != nil {
 		plain, err := c.control.vault.Open(puntuale.SealedOfficial, id.SealPlace(), old)
 		if err != nil || json.Unmarshal(plain, &before) != nil {
-			before = puntuale.OfficialKeys{} // sealed by another key: all have to be given
+			before = puntuale.OfficialKeys{} // another key sealed the old ones, so the request must give all
 		}
 	}
 	k := r.OfficialKeys
@@ -79,11 +79,11 @@ func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, 
 type SessionTest struct {
 	Session   Session
 	OK        bool                      // messages leave now
-	Message   puntuale.Reason           // the fault, or that there is none
-	Templates puntuale.NetworkTemplates // read anew with it; Problem says why they could not be
+	Message   puntuale.Reason           // the fault, or the sentence that there is none
+	Templates puntuale.NetworkTemplates // read again by the test; Problem says why that failed
 }
 
-// The results of a test, where the session's detail says nothing.
+// The results of a test if the session has no detail.
 const (
 	reasonNumberWell puntuale.ReasonCode = "link.well_number" // {1}: the number
 	reasonWell       puntuale.ReasonCode = "link.well"
@@ -200,7 +200,7 @@ func (c *Client) checkKeys(f *request.Faults, at string, k *puntuale.OfficialKey
 	} {
 		*key.text = strings.TrimSpace(*key.text)
 		switch text := *key.text; {
-		case text == "" && key.name == "business_account_id": // without it templates are not read
+		case text == "" && key.name == "business_account_id": // it may be blank: then templates are not read
 		case text == "":
 			f.Add(at+key.name, puntuale.FaultRequired, nil)
 		case utf8.RuneCountInString(text) > key.most:

@@ -21,7 +21,7 @@ type SessionChange struct {
 	Faults []puntuale.Fault   // found by the caller in the request itself
 }
 
-// on returns a pace after the change.
+// on applies the change to a pace and returns the result.
 func (r *PaceChange) on(p puntuale.Pace, f *request.Faults) puntuale.Pace {
 	if r == nil {
 		return p
@@ -85,7 +85,7 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 		return Session{}, fmt.Errorf("change session %d: %w", found.ID, err)
 	}
 	if patch.Pace.Set {
-		c.control.hint(found.ID, time.Time{})
+		c.control.wakeup(found.ID, time.Time{})
 	}
 	return c.Session(ctx, id)
 }

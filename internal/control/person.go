@@ -13,14 +13,14 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Person is somebody a client has data of.
+// Person is a person whose data a client has.
 type Person struct {
 	c     *Client
 	phone string
 }
 
-// Person names somebody by their phone, contact or not. found are faults that the caller found in the request itself. Codes:
-// invalid.
+// Person returns the person with a phone, who need not be a contact. found are faults that the caller found in the
+// request itself. Codes: invalid.
 func (c *Client) Person(_ context.Context, phone string, found ...puntuale.Fault) (*Person, error) {
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
@@ -66,8 +66,8 @@ type personConsent struct {
 // personPage is how many rows are read at a time.
 const personPage = "200"
 
-// WriteTo writes all that is kept of the person as one JSON object, page by page. alive is called before each page is
-// written. An error leaves the document without its end.
+// WriteTo writes all stored data of the person as one JSON object, page by page. It calls alive before each page. After
+// an error the document is incomplete.
 func (p *Person) WriteTo(ctx context.Context, out io.Writer, alive func()) error {
 	w := &personWriter{Writer: bufio.NewWriter(out), alive: alive}
 	w.member("phone", p.phone)

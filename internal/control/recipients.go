@@ -24,9 +24,9 @@ const previewRows = 5
 type Recipients struct {
 	Size    int
 	Columns []string
-	Mapping map[string]int // of each field that the list fills, the column from 0
+	Mapping map[string]int // the column, from 0, of each field that the list fills
 	Preview [][]string
-	Fields  []puntuale.Field // that the texts name
+	Fields  []puntuale.Field // the fields that the texts name
 	Missing []string         // required fields that neither the list nor the campaign fills
 }
 
@@ -149,7 +149,8 @@ func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) e
 	return err
 }
 
-// listed is a recipient's number in the form of messages, "" if it is no number. Then the check refuses the row.
+// listed returns a recipient's number in the form of messages, or "" if it is no number. Then the check refuses the
+// row.
 func (c *Client) listed(text string) string {
 	if roster.LostDigits(text) {
 		return ""
@@ -213,7 +214,7 @@ type newList struct {
 	columns map[string]int
 	rows    []puntuale.Recipient
 	faults  request.Faults
-	more    int // faults that are only counted
+	more    int // the number of faults that are only counted
 }
 
 // listChunk is how many rows one transaction stores.
@@ -322,7 +323,7 @@ func (x *newList) add(row roster.Row) {
 		}
 	}
 	if len(x.faults) > 0 {
-		return // the file changes nothing
+		return // a file with faults changes nothing
 	}
 	r := puntuale.Recipient{Line: row.Line, Cells: row.Cells}
 	if at := x.columns[columnPhone]; at < len(row.Cells) {
@@ -393,7 +394,7 @@ func (s *storedRows) Next() (roster.Row, error) {
 		}
 		r := s.rows[0]
 		s.rows = s.rows[1:]
-		if len(r.Cells) > 0 { // else it was erased
+		if len(r.Cells) > 0 { // a row without cells was erased
 			return roster.Row{Line: r.Line, Cells: r.Cells}, nil
 		}
 	}
@@ -545,7 +546,7 @@ func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (
 			return again, fmt.Errorf("change campaign %d: %w", stored.ID, err)
 		}
 	}
-	c.control.hint(stored.Session, time.Time{})
+	c.control.wakeup(stored.Session, time.Time{})
 	return again, nil
 }
 
@@ -568,7 +569,7 @@ func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID,
 		}
 		loc, err := c.control.zones.Load(found[i].Zone)
 		if err != nil {
-			loc = zone // of an older version's data, perhaps
+			loc = zone // data of an older version may have an unknown zone
 		}
 		r.Messages = append(r.Messages, moments.of(&found[i], loc))
 	}

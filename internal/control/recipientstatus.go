@@ -11,7 +11,7 @@ import (
 
 // RecipientStatus shows what is known of a person before somebody starts a sequence for them.
 type RecipientStatus struct {
-	Blacklisted bool // every message would end as BLACKLISTED
+	Blacklisted bool // all messages would become BLACKLISTED
 	Running     bool // messages of the sequence are pending for them already
 }
 
@@ -40,8 +40,8 @@ func (c *Client) Recipient(text string) (string, error) {
 	return phone, f.Err()
 }
 
-// Blacklisted reports whether a number, as messages have it, is in the blacklist: as it is written, or as the mark of who was
-// erased.
+// Blacklisted reports whether a number, as messages have it, is in the blacklist: as itself, or as the mark of an
+// erased person.
 func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
 	found, err := c.BlacklistedAmong(ctx, phone)
 	return found[phone], err
@@ -50,10 +50,10 @@ func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
 // BlacklistedAmong is [Client.Blacklisted] for several numbers; those in the blacklist are true.
 func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[string]bool, error) {
 	words := make([]string, 0, 2*len(phones))
-	of := make(map[string]string, cap(words)) // the number that a word stands for
+	of := make(map[string]string, cap(words)) // by text in the blacklist: the number that it stands for
 	for _, phone := range phones {
 		if !possible(phone) {
-			continue // no list has such a number
+			continue // a blacklist cannot hold such a text
 		}
 		for _, word := range []string{phone, c.mark(phone)} {
 			if _, twice := of[word]; word != "" && !twice {

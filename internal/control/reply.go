@@ -13,7 +13,7 @@ import (
 // mostUnread bounds what a count of unread replies counts.
 const mostUnread = 100
 
-// Replies lists what people wrote, newest first; phone "" is everybody. Codes: invalid.
+// Replies lists the replies of people, newest first; phone "" means all of them. Codes: invalid.
 func (c *Client) Replies(ctx context.Context, phone string, unread bool, p request.Page) ([]puntuale.Reply, string, error) {
 	return c.replies(ctx, puntuale.ReplyFilter{Phone: phone, Unread: unread}, p)
 }
@@ -84,8 +84,8 @@ func (c *Client) UnreadReplies(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// MarkRead marks a person's replies up to one as read, 0 for all, and returns how many were not. The phone is as messages
-// have it.
+// MarkRead marks a person's replies as read, up to the given one, or with 0 all. It returns how many were unread. The
+// phone is as messages have it.
 func (c *Client) MarkRead(ctx context.Context, phone string, last puntuale.ReplyID) (int, error) {
 	if !possible(phone) {
 		return 0, nil
@@ -97,7 +97,7 @@ func (c *Client) MarkRead(ctx context.Context, phone string, last puntuale.Reply
 	return n, nil
 }
 
-// Answer sends a message to somebody as [Client.Send] does. It notes before that a person of the client answers, so that
+// Answer sends a message to somebody as [Client.Send] does. Before that, it notes the take-over by a person, so that
 // automations leave the conversation alone.
 func (c *Client) Answer(ctx context.Context, call SingleCall) (Started, error) {
 	if phone, err := request.ParseRecipient(call.Phone, c.account.Region); err == nil {
@@ -138,13 +138,13 @@ func (c *Client) MarkReadAsked(ctx context.Context, phone, last string, found ..
 	return c.MarkRead(ctx, phone, id)
 }
 
-// possible reports whether a text may be a recipient of some message. No row holds any other.
+// possible reports whether a text may be a recipient. Rows hold no other texts.
 func possible(phone string) bool {
 	return len(phone) <= puntuale.MaxPersonID && !strings.ContainsRune(phone, 0)
 }
 
-// OpenMedia fetches the file of a reply from its network. The caller must close it. Codes: not_found (the session is gone),
-// gone (there is no file, or the network has it no more), unavailable (for now), too_large, overloaded.
+// OpenMedia fetches the file of a reply from its network. The caller must close it. Codes: not_found (the session is
+// gone), gone (there is no file, or the network no longer has it), unavailable (for now), too_large, overloaded.
 func (c *Client) OpenMedia(ctx context.Context, r puntuale.Reply) (*puntuale.ReplyFile, error) {
 	if r.Media == nil || c.control.opener == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}

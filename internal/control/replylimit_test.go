@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// replyLimits are of what people write and agree to.
+// replyLimits are the limits of calls about replies and consent.
 var replyLimits = []limit{
 	{"AnswerFromSandbox", "invalid body.phone body.text", func(ctx context.Context, w *limited) error {
 		_, err := w.client.AnswerFromSandbox(ctx, control.SandboxReply{Phone: nul, Text: long, Session: w.session})

@@ -19,7 +19,7 @@ type ResendCall struct {
 	Faults []puntuale.Fault
 	Once   Once[puntuale.ResendResult]
 
-	unknown bool // they are among those that a restore left unknown
+	unknown bool // the messages are among those that a restore left unknown
 }
 
 // Resend sends messages again, all or none, and counts one call. Each gets a new message, in the order asked. A repeated id gets one.
@@ -58,7 +58,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendRe
 	for i := range found {
 		loc, err := c.control.zones.Load(found[i].Zone)
 		if err != nil {
-			loc = zone // of an older version's data, perhaps
+			loc = zone // data of an older version may have an unknown zone
 		}
 		m := moments.of(&found[i], loc)
 		if !f.At("body.date") {
@@ -75,7 +75,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendRe
 		return puntuale.ResendResult{}, fmt.Errorf("send messages again: %w", err)
 	}
 	for i, m := range r.Messages {
-		c.control.hint(found[i].Session, m.Due)
+		c.control.wakeup(found[i].Session, m.Due)
 	}
 	return resent, nil
 }
@@ -149,9 +149,9 @@ func (m resendMoments) of(d *puntuale.MessageDetail, loc *time.Location) puntual
 	return r
 }
 
-// CancelMessages cancels those of the messages that are not sent yet; the others are not in the answer. It counts one
-// call and is never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found
-// naming each id that is unknown, and then nothing is cancelled; invalid.
+// CancelMessages cancels those messages that are not sent yet. The answer leaves out the others. It counts one call and
+// is never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found naming
+// each id that is unknown, and then nothing is cancelled; invalid.
 func (c *Client) CancelMessages(ctx context.Context, ids []string, found ...puntuale.Fault) ([]puntuale.CancelledMessage, error) {
 	f := request.Faults(found)
 	messages, places, err := c.named(ctx, &f, ids)
@@ -221,7 +221,8 @@ func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (fo
 	return found, places, nil
 }
 
-// placed turns places in a list without repetitions, which the store names, into places in the request.
+// placed translates an error of the store. The store numbers a list without repetitions; the result has the positions
+// in the request.
 func placed(err error, places []int) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(e.Faults) == 0 {

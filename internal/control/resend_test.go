@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// A message may leave for as long after its new moment as it might before, however short that is.
+// A resent message has the same validity after its new moment as before, however short.
 func TestResendKeepsValidity(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)

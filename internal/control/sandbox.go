@@ -35,21 +35,21 @@ type SandboxReply struct {
 	Session   string // of a sandbox; "" for the client's default one
 	Phone     string // who answers
 	Text      string
-	NetworkID string // the network's; a second reply with the same id is the same message. "": a new one
+	NetworkID string // the network's; a second reply with the same id is a repeat of the message. "": a new one
 
 	Faults     []puntuale.Fault // found by the caller in the request itself
-	Scope, Key string           // a key stands for the id, where none is given
+	Scope, Key string           // if NetworkID is "", the key decides the id
 }
 
-// What a reply of the simulated network cannot be.
+// These are the faults of a reply of the simulated network.
 const (
 	faultSandboxOnly  puntuale.ReasonCode = "sandbox.only"
 	faultSandboxGroup puntuale.ReasonCode = "sandbox.group"
 	faultSandboxTaken puntuale.ReasonCode = "sandbox.not_taken"
 )
 
-// AnswerFromSandbox takes a person's answer as a network's. It counts no call. It returns the answer as it was taken, with
-// its session, phone and id. Codes: invalid, conflict (this server takes no replies).
+// AnswerFromSandbox takes a reply as if a network had delivered it. It counts no call. It returns the answer as it was
+// taken, with its session, phone and id. Codes: invalid, conflict (this server takes no replies).
 func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (SandboxReply, error) {
 	f := request.Faults(r.Faults)
 	r.Phone = c.recipient(&f, "body.phone", r.Phone)
@@ -85,7 +85,7 @@ func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (Sandbox
 	h := puntuale.InboundMessage{
 		Client: c.account.ID, Session: s.ID, Phone: r.Phone, At: c.control.clock.Now(), ID: r.NetworkID, Kind: puntuale.ReplyText, Text: r.Text,
 	}
-	if err := c.control.take(ctx, s.ID, puntuale.InboundBatch{Heard: []puntuale.InboundMessage{h.Storable()}}); err != nil {
+	if err := c.control.take(ctx, s.ID, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{h.Storable()}}); err != nil {
 		return SandboxReply{}, fmt.Errorf("take a reply of the simulated network: %w", err)
 	}
 	return r, nil

@@ -36,7 +36,7 @@ func newSealer(plainKey string) (sealer, error) {
 
 // seal makes an answer unreadable. It can be opened only under the same scope and key.
 func (s sealer) seal(o *puntuale.Idempotency, answer []byte) []byte {
-	sealed := s.aead.Seal(nil, nil, answer, place(o)) //nolint:gosec // the cipher makes a random nonce itself
+	sealed := s.aead.Seal(nil, nil, answer, place(o)) //nolint:gosec // the cipher makes the random nonce
 	return base64.StdEncoding.AppendEncode(nil, sealed)
 }
 

@@ -38,7 +38,7 @@ func TestSeal(t *testing.T) {
 	if _, err := mine.open(call, []byte("{}")); err == nil {
 		t.Error("what was not sealed opens")
 	}
-	// What a store gives instead of an effect is opened; any other error stays.
+	// opened opens an earlier answer that the store returns. It leaves any other error unchanged.
 	again := &puntuale.Replayed{}
 	if err := mine.opened(call, &puntuale.Replayed{Answer: box}); !errors.As(err, &again) || !bytes.Equal(again.Answer, answer) {
 		t.Errorf("%v", err)
@@ -48,7 +48,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// Whatever stands where a sealed answer is kept, nothing opens but what was sealed.
+// open fails for every text, except for answers that seal made.
 func FuzzOpen(f *testing.F) {
 	s, err := newSealer("pk_mine")
 	if err != nil {

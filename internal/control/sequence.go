@@ -17,7 +17,7 @@ import (
 type Sequence struct {
 	puntuale.Sequence
 	Fields   []puntuale.Field
-	Warnings []Warning // of one sequence that was asked for, made or replaced; not in lists
+	Warnings []Warning // only for a single sequence: read, created or replaced; not in lists
 }
 
 // NewSequence is a request to create a sequence, or to replace one as a whole.
@@ -28,7 +28,7 @@ type NewSequence struct {
 	StopOnReply bool
 	Purpose     string // service or marketing; "" is service
 	Steps       []puntuale.Step
-	Known       []puntuale.Version // of a replacement: the stored one's version must be one of these; none: any
+	Known       []puntuale.Version // for a replacement: the stored version must be one of these; none: any
 	Faults      []puntuale.Fault   // found by the caller in the request itself
 }
 
@@ -260,8 +260,8 @@ func sequenceID(text string) (puntuale.SequenceID, error) {
 	return id, nil
 }
 
-// roomOfField is the memory, in bytes, of one field in an answer. A template may name many, and many steps may name it.
-const roomOfField = 256
+// memoryOfField is the memory, in bytes, of one field in an answer. A template may name many, and many steps may name it.
+const memoryOfField = 256
 
 // withFields adds the parametric fields that the steps and their templates name.
 func (c *Client) withFields(ctx context.Context, rows ...puntuale.Sequence) ([]Sequence, error) {
@@ -272,7 +272,7 @@ func (c *Client) withFields(ctx context.Context, rows ...puntuale.Sequence) ([]S
 	sequences := make([]Sequence, len(rows))
 	for i, s := range rows {
 		sequences[i] = Sequence{Sequence: s, Fields: plan.Fields(expanded[i])}
-		if err := puntuale.TakeRoom(ctx, roomOfField*int64(len(sequences[i].Fields))); err != nil {
+		if err := puntuale.TakeMemory(ctx, memoryOfField*int64(len(sequences[i].Fields))); err != nil {
 			return nil, err
 		}
 	}

@@ -14,11 +14,11 @@ type Session struct {
 	puntuale.Session
 	State  puntuale.LinkState    // never LinkAsCreated
 	Number string                // "+…", the linked one; "" when it is not known
-	Detail puntuale.Reason       // why it is in this state; mostly zero
+	Detail puntuale.Reason       // why it is in this state; often zero
 	Code   *puntuale.PairingCode // while pairing, and a code can be shown
 	Until  time.Time             // of Code, or of Condition
 	puntuale.Condition
-	Limited time.Time       // until then only those are written to who know the number; zero: everybody
+	Limited time.Time       // until then the session sends nothing to cold contacts; zero: no limit
 	Hint    puntuale.Reason // what to do
 	// WebhookPath is the path to which the network must report, below the service's address; "" for sessions without a webhook. Webhook is
 	// the whole address, "" if the service's address is not set.
@@ -109,7 +109,7 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	if err != nil {
 		return Session{}, fmt.Errorf("create a session: %w", err)
 	}
-	c.control.hint(id, time.Time{})
+	c.control.wakeup(id, time.Time{})
 	return result(id), nil
 }
 
@@ -188,9 +188,9 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	err = remove()
 	switch {
 	case puntuale.CodeOf(err) != puntuale.CodeBusy:
-	case found.ByDevice(): // no node sends for it: what looks so was left by devices
+	case found.ByDevice(): // no node sends for it; devices left these attempts in flight
 		err = c.removeQuiet(ctx, found.ID, remove)
-	case c.control.vault != nil: // something is just being sent
+	case c.control.vault != nil: // a message is in flight
 		err = c.drained(ctx, found.ID, func() error { return c.removeQuiet(ctx, found.ID, remove) })
 	}
 	if err != nil {
@@ -198,14 +198,15 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	}
 	for _, changed := range []puntuale.SessionID{found.ID, target.ID} {
 		if changed != 0 {
-			c.control.hint(changed, time.Time{})
+			c.control.wakeup(changed, time.Time{})
 		}
 	}
 	return nil
 }
 
-// removeQuiet removes a session of which nothing is in flight. After a server stopped or a failover, some attempts still look as if they
-// were in flight. removeQuiet gives them up, because a session that cannot send would keep them for a day.
+// removeQuiet removes a session without messages in flight. After a server stopped or a failover, some attempts still
+// look as if they were in flight. removeQuiet gives them up, because a session that cannot send would keep them for a
+// day.
 func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove func() error) error {
 	err := remove()
 	if puntuale.CodeOf(err) != puntuale.CodeBusy {

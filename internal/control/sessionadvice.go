@@ -4,65 +4,65 @@ import "puntuale"
 
 // Advice: what a person can do about a session.
 const (
-	hintConnecting    puntuale.ReasonCode = "hint.connecting"
-	hintWaiting       puntuale.ReasonCode = "hint.waiting"
-	hintBanned        puntuale.ReasonCode = "hint.banned"
-	hintOutdated      puntuale.ReasonCode = "hint.outdated"
-	hintReplaced      puntuale.ReasonCode = "hint.replaced"
-	hintLoggedOut     puntuale.ReasonCode = "hint.logged_out"
-	hintPasskey       puntuale.ReasonCode = "hint.passkey"
-	hintKeys          puntuale.ReasonCode = "hint.official_keys"
-	hintLinkDevice    puntuale.ReasonCode = "hint.link_device"
-	hintDevicesLinked puntuale.ReasonCode = "hint.devices_linked"
-	hintLinkGateway   puntuale.ReasonCode = "hint.link_gateway"
-	hintLink          puntuale.ReasonCode = "hint.link"
-	hintTypeCode      puntuale.ReasonCode = "hint.type_code"
-	hintScanCode      puntuale.ReasonCode = "hint.scan_code"
-	hintAwaitCode     puntuale.ReasonCode = "hint.await_code"
-	hintLinked        puntuale.ReasonCode = "hint.linked"
-	hintLimited       puntuale.ReasonCode = "hint.limited"
-	hintOnline        puntuale.ReasonCode = "hint.online"
+	adviceConnecting    puntuale.ReasonCode = "hint.connecting"
+	adviceWaiting       puntuale.ReasonCode = "hint.waiting"
+	adviceBanned        puntuale.ReasonCode = "hint.banned"
+	adviceOutdated      puntuale.ReasonCode = "hint.outdated"
+	adviceReplaced      puntuale.ReasonCode = "hint.replaced"
+	adviceLoggedOut     puntuale.ReasonCode = "hint.logged_out"
+	advicePasskey       puntuale.ReasonCode = "hint.passkey"
+	adviceKeys          puntuale.ReasonCode = "hint.official_keys"
+	adviceLinkDevice    puntuale.ReasonCode = "hint.link_device"
+	adviceDevicesLinked puntuale.ReasonCode = "hint.devices_linked"
+	adviceLinkGateway   puntuale.ReasonCode = "hint.link_gateway"
+	adviceLink          puntuale.ReasonCode = "hint.link"
+	adviceTypeCode      puntuale.ReasonCode = "hint.type_code"
+	adviceScanCode      puntuale.ReasonCode = "hint.scan_code"
+	adviceAwaitCode     puntuale.ReasonCode = "hint.await_code"
+	adviceLinked        puntuale.ReasonCode = "hint.linked"
+	adviceLimited       puntuale.ReasonCode = "hint.limited"
+	adviceOnline        puntuale.ReasonCode = "hint.online"
 )
 
-// hint gives the advice about a session, for every state. It is the same for programs and pages.
-func (s Session) hint() puntuale.ReasonCode {
+// advice returns what a person can do about a session, for every state. It is the same for programs and pages.
+func (s Session) advice() puntuale.ReasonCode {
 	switch s.Condition {
 	case puntuale.Connecting:
-		return hintConnecting
+		return adviceConnecting
 	case puntuale.Waiting:
-		return hintWaiting
+		return adviceWaiting
 	case puntuale.Banned:
-		return hintBanned
+		return adviceBanned
 	case puntuale.Outdated:
-		return hintOutdated
+		return adviceOutdated
 	case puntuale.Replaced:
-		return hintReplaced
+		return adviceReplaced
 	case puntuale.LoggedOut:
-		return hintLoggedOut
+		return adviceLoggedOut
 	case puntuale.NeedsPasskey:
-		return hintPasskey
+		return advicePasskey
 	}
 	switch {
 	case s.State == puntuale.LinkUnlinked && s.Type == puntuale.Official && !s.Sandbox:
-		return hintKeys
+		return adviceKeys
 	case s.State == puntuale.LinkUnlinked && s.ByDevice():
-		return hintLinkDevice
+		return adviceLinkDevice
 	case s.ByDevice():
-		return hintDevicesLinked
+		return adviceDevicesLinked
 	case s.State == puntuale.LinkUnlinked && s.toGateway():
-		return hintLinkGateway
+		return adviceLinkGateway
 	case s.State == puntuale.LinkUnlinked:
-		return hintLink
+		return adviceLink
 	case s.State == puntuale.LinkPairing && s.Code != nil && s.Code.Method == puntuale.PairCode:
-		return hintTypeCode
+		return adviceTypeCode
 	case s.State == puntuale.LinkPairing && s.Code != nil:
-		return hintScanCode
+		return adviceScanCode
 	case s.State == puntuale.LinkPairing:
-		return hintAwaitCode
+		return adviceAwaitCode
 	case s.State == puntuale.LinkLinked:
-		return hintLinked
+		return adviceLinked
 	case !s.Limited.IsZero():
-		return hintLimited
+		return adviceLimited
 	}
-	return hintOnline
+	return adviceOnline
 }

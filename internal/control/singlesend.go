@@ -17,7 +17,7 @@ import (
 // SingleCall is a request to send one message, now or at a date.
 type SingleCall struct {
 	Phone     string                     // a number or a group id
-	Fields    map[string]json.RawMessage // the body's members: text, media, media_name, date, and what the template names
+	Fields    map[string]json.RawMessage // the body's members: text, media, media_name, date, and the template's fields
 	Latitude  *float64                   // together with Longitude
 	Longitude *float64
 	Template  string // the name of a template of the client, in the place of text and media
@@ -56,7 +56,7 @@ func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	if clash != nil { // a conflict comes after all that is wrong with the request itself
+	if clash != nil { // faults of the request come before a conflict
 		return Started{}, clash
 	}
 	return c.start(ctx, p, call.Body, once, now)
@@ -91,7 +91,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 	}
 	p.Plan, err = plan.Build(plan.Input{
 		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
-		Now: now, Seed: rand.Uint64() | 1, Media: c.control.media, //nolint:gosec // spreads load, guards nothing
+		Now: now, Seed: rand.Uint64() | 1, Media: c.control.media, //nolint:gosec // the random number only spreads load
 	})
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid && err != nil {
 		return planned{}, fmt.Errorf("plan a single send: %w", err)
@@ -138,7 +138,7 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 		if !located {
 			f.Add("body.template", puntuale.FaultNotOwnTemplate, nil)
 		}
-		step.Text = "-" // for what else is wrong
+		step.Text = "-" // a valid text, so that the other faults are found, too
 		return step, nil
 	}
 	step.Template = t.Name
@@ -189,7 +189,7 @@ func (c *Client) sessionFor(ctx context.Context, f *request.Faults, id string) (
 		}
 		return s.Session, err
 	}
-	for cursor := ""; ; { // it is the first one, as a rule
+	for cursor := ""; ; { // usually it is the first one
 		rows, next, err := c.tenant.Sessions(ctx, puntuale.Page{Limit: request.PageRows, Cursor: cursor})
 		if err != nil {
 			return puntuale.Session{}, fmt.Errorf("look for the default session: %w", err)

@@ -26,7 +26,7 @@ type StartCall struct {
 	Reference Reference
 	Body      []byte // byte for byte, kept as richiesta
 
-	Faults []puntuale.Fault // found by the caller in the request itself, answered together with the others
+	Faults []puntuale.Fault // faults that the caller already found; they are answered together with the others
 
 	// Scope and Key identify repeats of the call, which get the first answer. Key "" is none. Scope is "POST /api/start/12".
 	Scope, Key string
@@ -83,11 +83,11 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 		return startedBefore(err)
 	}
 	now := c.control.clock.Now()
-	p, err := c.plan(ctx, sequence, call, now, rand.Uint64()|1) //nolint:gosec // spreads load, guards nothing
+	p, err := c.plan(ctx, sequence, call, now, rand.Uint64()|1) //nolint:gosec // the random number only spreads load
 	if err != nil {
 		return Started{}, err
 	}
-	if clash != nil { // a conflict comes after all that is wrong with the request itself
+	if clash != nil { // faults of the request come before a conflict
 		return Started{}, clash
 	}
 	return c.start(ctx, p, call.Body, once, now)
@@ -213,7 +213,7 @@ func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time
 		return startInfo{}, err
 	}
 	info := startInfo{filled[0], session, purposes}
-	c.control.cache.keepStart(key, info, now) // it was read after the revision was, and that is what is proven
+	c.control.cache.keepStart(key, info, now) // the data were read after the revision, so they are at least as new
 	return info, nil
 }
 
@@ -252,7 +252,7 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[
 		return Started{}, fmt.Errorf("start %s, sequence %d: %w", p.origin, p.sequence.ID, untilMidnight(err, request.Midnight(day, zone).Sub(now)))
 	}
 	if len(started.IDs) > 0 && !first.IsZero() {
-		c.control.hint(p.session.ID, first)
+		c.control.wakeup(p.session.ID, first)
 	}
 	return Started{StartedRun: started}, nil
 }

@@ -76,8 +76,7 @@ func (m *startCache) keepStart(k startKey, info startInfo, now time.Time) {
 	m.starts.put(k, info, now)
 }
 
-// generations is a map whose entries end after [rememberFor], and of which there are never more than twice
-// [rememberMost].
+// generations is a map whose entries expire after [rememberFor]. It never has more than twice [rememberMost] entries.
 type generations[K comparable, V any] struct {
 	young, old map[K]dated[V]
 	begun      time.Time // the young one

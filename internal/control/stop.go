@@ -21,7 +21,7 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Ref
 	phone = c.recipient(&f, "body.phone", phone)
 	only := reference.of(&f, puntuale.Sequence{})
 	if err := f.Err(); err != nil {
-		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // which comes before what is wrong with the body
+		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // a missing sequence comes before faults of the body
 			return puntuale.StopResult{}, fmt.Errorf("read sequence %d to stop: %w", id, missing)
 		}
 		return puntuale.StopResult{}, err
@@ -48,7 +48,7 @@ func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err err
 	}
 	id, err := puntuale.ParseID[puntuale.RunID](run)
 	if err != nil {
-		return 0, nil // what is no id names no run, of which nothing is pending
+		return 0, nil // a text that is no id names no run, so nothing is pending
 	}
 	var ids []string
 	for cursor := ""; ; {

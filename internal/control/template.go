@@ -19,7 +19,7 @@ type Template struct {
 // NewTemplate is a request to create a template, or to replace one as a whole.
 type NewTemplate struct {
 	puntuale.Template                    // ID and moments zero
-	Known             []puntuale.Version // of a replacement: the stored one's version must be one of these; none: any
+	Known             []puntuale.Version // for a replacement: the stored version must be one of these; none: any
 	Faults            []puntuale.Fault   // found by the caller in the request itself
 }
 

@@ -19,7 +19,7 @@ import (
 // hostile workbook up to two minutes of one processor.
 const (
 	mostUploads        = 16
-	mostPartnerUploads = mostUploads / 2 // so that no partner's clients take all
+	mostPartnerUploads = mostUploads / 2 // so that the clients of one partner cannot take all
 	uploadWaits        = 5 * time.Minute // for a processor
 	uploadRetry        = 10 * time.Second
 )
@@ -35,7 +35,7 @@ type uploads struct {
 // partnerUploads are the uploads of one partner's clients.
 type partnerUploads struct {
 	all  int
-	turn *semaphore.Weighted // one of them waits for a processor, or has it
+	slot *semaphore.Weighted // one of them waits for a processor, or has it
 }
 
 func newUploads(processors int) *uploads {
@@ -48,7 +48,7 @@ func (u *uploads) begin(partner puntuale.PartnerID) (*upload, error) {
 	defer u.mu.Unlock()
 	p := u.partners[partner]
 	if p == nil {
-		p = &partnerUploads{turn: semaphore.NewWeighted(1)}
+		p = &partnerUploads{slot: semaphore.NewWeighted(1)}
 	}
 	if u.all >= mostUploads || p.all >= mostPartnerUploads {
 		return nil, puntuale.Overloaded(uploadRetry)
@@ -56,14 +56,14 @@ func (u *uploads) begin(partner puntuale.PartnerID) (*upload, error) {
 	u.partners[partner] = p
 	u.all++
 	p.all++
-	return &upload{of: u, partner: partner, turn: p.turn}, nil
+	return &upload{of: u, partner: partner, slot: p.slot}, nil
 }
 
 // upload is one list that is being read. One goroutine uses it.
 type upload struct {
 	of      *uploads
 	partner puntuale.PartnerID
-	turn    *semaphore.Weighted
+	slot    *semaphore.Weighted
 	working bool
 }
 
@@ -75,10 +75,10 @@ func (u *upload) work(ctx context.Context) error {
 	}
 	within, cancel := context.WithTimeout(ctx, uploadWaits)
 	defer cancel()
-	err := u.turn.Acquire(within, 1)
+	err := u.slot.Acquire(within, 1)
 	if err == nil {
 		if err = u.of.processors.Acquire(within, 1); err != nil {
-			u.turn.Release(1)
+			u.slot.Release(1)
 		}
 	}
 	switch {
@@ -94,7 +94,7 @@ func (u *upload) work(ctx context.Context) error {
 func (u *upload) end() {
 	if u.working {
 		u.of.processors.Release(1)
-		u.turn.Release(1)
+		u.slot.Release(1)
 	}
 	u.of.mu.Lock()
 	defer u.of.mu.Unlock()
@@ -106,8 +106,8 @@ func (u *upload) end() {
 	}
 }
 
-// uploadReader waits for a processor once a whole workbook has come: it is unpacked only then. A CSV list is read while it arrives, and
-// does not wait.
+// uploadReader waits for a processor once a whole workbook has arrived, because the workbook is unpacked only then. A
+// CSV list is read while it arrives, and does not wait.
 type uploadReader struct {
 	*upload
 	ctx   context.Context //nolint:containedctx // it lives as long as one call
@@ -128,7 +128,7 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 			return n, waited
 		}
 	}
-	return n, err //nolint:wrapcheck // it is the reader's own
+	return n, err //nolint:wrapcheck // the reader's own error
 }
 
 // mappingFault is a fault of the mapping that a caller gave.

@@ -10,9 +10,9 @@ import (
 	"puntuale"
 )
 
-// Workbooks take turns at the processors, of one partner one at a time. So a partner with many does not come first each time. CSV
-// lists wait for nothing. A workbook that waits too long is refused.
-func TestWorkbooksTakeTurns(t *testing.T) {
+// Workbooks wait for a processor; only one workbook of a partner waits in that queue. So a partner with many workbooks
+// does not always come first. CSV lists do not wait. A workbook that waits too long is refused.
+func TestWorkbooksWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		u := newUploads(1)

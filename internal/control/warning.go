@@ -12,13 +12,14 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Warning is what will go wrong with a step of a sequence at present. The sequence may be stored all the same.
+// Warning is a present problem of a step: its message would fail. It does not prevent that the sequence is stored.
 type Warning struct {
 	Step   int // from 0
 	Reason puntuale.Reason
 }
 
-// reasonOnlyInWindow: without an approved template a message leaves only within 24 hours of the recipient's last one.
+// reasonOnlyInWindow: without an approved template, a message leaves only within 24 hours after the recipient's last
+// message.
 const reasonOnlyInWindow puntuale.ReasonCode = "sequence.only_in_window"
 
 // SequenceWarnings checks an unsaved sequence, and stores nothing. Codes: invalid, with all faults.
@@ -75,7 +76,8 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 // metaFiles are the extensions of the files that Meta takes. (Meta, business-phone-numbers/media.)
 var metaFiles = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3", "ogg", "aac", "amr", "m4a", "pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}
 
-// mediaWarning is what the network will refuse of a step's file. It is "" if nothing is known before the fields are filled.
+// mediaWarning is the reason why the network will refuse a step's file. It is "" if nothing is known before the fields
+// are filled.
 func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.ReasonCode {
 	address, _, _ := strings.Cut(step.Media, "?")
 	extension := strings.ToLower(strings.TrimPrefix(path.Ext(address), "."))
@@ -83,7 +85,7 @@ func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.
 		return ""
 	}
 	switch {
-	case step.Official == nil && step.Text != "" && puntuale.MediaKind(address) == "audio": // which is shown without one
+	case step.Official == nil && step.Text != "" && puntuale.MediaKind(address) == "audio": // this kind of file is shown without a caption
 		return puntuale.ReasonAudioAlone
 	case network == puntuale.Official && extension != "" && !slices.Contains(metaFiles, extension):
 		return puntuale.ReasonFileType
@@ -131,10 +133,10 @@ func fits(step puntuale.Step, t puntuale.NetworkTemplate) bool {
 			return false
 		}
 	}
-	return fills(a.Header, header.Places(), t.Named) && fills(a.Body, t.Part("BODY").Places(), t.Named) && pressed(a.Buttons, t.Part("BUTTONS").Buttons)
+	return fills(a.Header, header.Placeholders(), t.Named) && fills(a.Body, t.Part("BODY").Placeholders(), t.Named) && pressed(a.Buttons, t.Part("BUTTONS").Buttons)
 }
 
-// fills reports whether values fit the places: as many, or with all their names.
+// fills reports whether values fit the placeholders: the same number, or all their names.
 func fills(values []puntuale.Parameter, places []string, named bool) bool {
 	if len(values) != len(places) {
 		return false
@@ -159,25 +161,25 @@ func pressed(values []puntuale.Button, buttons []puntuale.TemplateButton) bool {
 	})
 }
 
-// optOut finds a hint how to get no more messages. The words are those that docs/campaigns.md lists.
+// optOut finds the words that say how to get no more messages. The words are those that docs/campaigns.md lists.
 var optOut = regexp.MustCompile(`(?i)(^|[^-\w])(stop\b|disiscri|cancell(ami|ati|arti|arsi)\b|annulla(re)? l.iscrizione|` +
 	`non (voglio|vuoi|vuole|desider\w+|ricever\w*)( ricevere)? (pi\x{f9}|altr)|unsubscrib|opt[ -]?out|no longer (receive|want))`)
 
-// optOutWarnings names the steps of a marketing campaign whose text gives no hint how to opt out. Of an approved template
-// counts what the network shows of it, as far as it is known.
+// optOutWarnings names the steps of a marketing campaign whose text does not say how to opt out. For an approved
+// template, it uses the parts that the network shows, if they are known.
 func optOutWarnings(purpose string, steps []puntuale.Step, known []puntuale.NetworkTemplate) (all []puntuale.CampaignWarning) {
 	if purpose != "marketing" {
 		return nil
 	}
 	for i, step := range steps {
-		if !hintsOptOut(step, known) {
+		if !mentionsOptOut(step, known) {
 			all = append(all, puntuale.CampaignWarning{Code: puntuale.WarnsNoOptOut, Step: i})
 		}
 	}
 	return all
 }
 
-func hintsOptOut(step puntuale.Step, known []puntuale.NetworkTemplate) bool {
+func mentionsOptOut(step puntuale.Step, known []puntuale.NetworkTemplate) bool {
 	texts := []string{step.Text}
 	if step.Official != nil {
 		if t := templateOf(known, step.Official); len(t.Parts) > 0 {

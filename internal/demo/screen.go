@@ -22,8 +22,8 @@ type Screen struct {
 	now   func() time.Time
 
 	mu    sync.Mutex
-	begun bool     // what comes before the messages is shown
-	early []string // messages that left before that
+	begun bool     // the text before the messages is shown
+	early []string // messages that left before the intro was shown
 }
 
 // NewScreen returns a screen that has shown nothing yet.
@@ -34,7 +34,7 @@ func NewScreen(w io.Writer, color bool, zone *time.Location, now func() time.Tim
 // screenWidth is where texts break, in characters.
 const screenWidth = 92
 
-// The few colours: quiet for text around, strong for important text.
+// quiet is the colour of less important text, strong is the colour of important text.
 const (
 	styleQuiet  = "2"
 	styleStrong = "1"

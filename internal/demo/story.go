@@ -26,7 +26,7 @@ type Story struct {
 	sequenceID string
 
 	tickets map[string]string // addresses that sign in once, by e-mail
-	phone   string            // the address that makes a browser the phone that takes the message below
+	phone   string            // the address by which a browser becomes the phone that takes the phone's message
 
 	messages int       // of the first run
 	skipped  []skipped // steps it left out
@@ -60,7 +60,7 @@ func Zone() *time.Location {
 	return zone
 }
 
-// sequence reminds of an appointment. Its steps stand on two anchors: the call, and a date field of the call.
+// sequence reminds of an appointment. Its steps have two anchors: the call, and a date field of the call.
 const sequence = `{
   "name": "Promemoria appuntamento",
   "steps": [
@@ -149,8 +149,9 @@ func (d *Story) invite(ctx context.Context, accounts *account.Accounts) error {
 	return nil
 }
 
-// Start begins the first run. The appointment is in an hour and some seconds. Two messages leave at the call and just after it. The
-// reminder of the day before is past, and the one of the hour before is due within seconds. The thanks wait until after the appointment.
+// Start begins the first run. The appointment is in an hour and some seconds. Two messages leave at the call and just
+// after it. The reminder for the day before is already past. The reminder for the hour before is due within seconds.
+// The thanks leave after the appointment.
 func (d *Story) Start(ctx context.Context) error {
 	var started struct {
 		ID      []string  `json:"id"`

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	callTakes   = 20 * time.Second // one call, besides the time that it is asked to wait
+	callTakes   = 20 * time.Second // for one call, without the time that the call asks the server to wait
 	longestWait = 30 * time.Second // of a take
 	maxAnswer   = 32 << 20         // bytes
 	maxReports  = 100              // of one call
@@ -182,19 +182,19 @@ func seconds(d time.Duration) int { return int(d / time.Second) }
 type refusal struct {
 	status int
 	text   string
-	after  time.Duration // what Retry-After asks for
+	after  time.Duration // the wait that Retry-After asks for
 }
 
 func (r *refusal) Error() string { return r.text }
 
-// again reports whether the same call may succeed later, and the shortest wait until then.
+// again reports whether the same call may succeed later, and how long to wait at least.
 func again(err error) (wait time.Duration, ok bool) {
 	var r *refusal
 	switch {
 	case errors.Is(err, ErrUnlinked):
 		return 0, false
 	case !errors.As(err, &r):
-		return 0, true // no answer, or half of one
+		return 0, true // no answer came, or an incomplete one
 	}
 	passing := r.status == http.StatusRequestTimeout || r.status == http.StatusTooManyRequests || r.status >= http.StatusInternalServerError
 	return r.after, passing
@@ -212,7 +212,7 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 	if err != nil {
-		return &refusal{text: err.Error()} // the address is wrong, and stays so
+		return &refusal{text: err.Error()} // the address is wrong, so a repeat does not help
 	}
 	if order != nil {
 		request.Header.Set("Content-Type", "application/json")
@@ -245,7 +245,7 @@ func (c *Client) refused(response *http.Response, text []byte) error {
 	var problem struct {
 		Detail string `json:"detail"`
 	}
-	_ = json.Unmarshal(text, &problem) // without it the status says enough
+	_ = json.Unmarshal(text, &problem) // without a body the status says enough
 	r := &refusal{status: response.StatusCode, text: cmp.Or(problem.Detail, "the server answered "+response.Status)}
 	after := response.Header.Get("Retry-After")
 	if n, err := strconv.Atoi(after); err == nil && n > 0 {

@@ -24,12 +24,13 @@ const (
 const (
 	maxDetail  = 300             // characters
 	maxCapture = 4 << 10         // bytes of a command's output that are looked at
-	leftOver   = 2 * time.Second // for what a command left running to close its output
+	leftOver   = 2 * time.Second // how long programs that the command left running may hold its output open
 )
 
-// Command returns a function for [Config] that runs a shell command for each message. The message is its standard input, and its exit code
-// the outcome. The detail is the first line of its standard output, or else of its standard error, which is also copied to errs. After the
-// timeout, the command is killed with its children.
+// Command returns a function for [Config] that runs a shell command for each message. The message is the command's
+// standard input. The exit code is the outcome. The detail is the first line of the standard output, or else of the
+// standard error. The standard error is also copied to errs. After the timeout, the command is killed with its
+// children.
 func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMessage) (Outcome, string, error) {
 	return func(message json.RawMessage) (Outcome, string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -42,7 +43,7 @@ func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMe
 		if err := cmd.Start(); err != nil {
 			return Returned, "", fmt.Errorf("start the command: %w", err)
 		}
-		_ = cmd.Wait() // the state says more
+		_ = cmd.Wait() // the process state says more than this error
 		detail := firstLine(out.text, said.text)
 		code := cmd.ProcessState.ExitCode()
 		switch {

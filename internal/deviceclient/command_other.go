@@ -9,5 +9,5 @@ import (
 
 // shell runs a command. A kill ends only the shell, not the programs that it started.
 func shell(ctx context.Context, text string) *exec.Cmd {
-	return exec.CommandContext(ctx, "cmd", "/C", text) //nolint:gosec // the command is what the operator asks for
+	return exec.CommandContext(ctx, "cmd", "/C", text) //nolint:gosec // the operator chose the command
 }

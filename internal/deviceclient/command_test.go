@@ -36,7 +36,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestCommandTakesTooLong: it is killed with what it started, and does not hold up the device.
+// TestCommandTakesTooLong: a slow command is killed with all its children, and does not delay the device.
 func TestCommandTakesTooLong(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "never")

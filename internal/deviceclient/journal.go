@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// keepSettled is how long the outcome of a message is known after its report, to answer for a message that is taken
-	// again.
+	// keepSettled is how long the journal keeps the outcome of a message after its report. If the message is taken
+	// again, the device reports this outcome.
 	keepSettled = 7 * 24 * time.Hour
 
 	// rewriteAfter is how many lines are appended before the journal is rewritten without old entries.
@@ -34,7 +34,7 @@ type Journal struct {
 
 	take    string             // the id of the last take
 	open    []entry            // begun or reported, not acknowledged, oldest first
-	settled map[string]settled // by message, what was reported other than returned
+	settled map[string]settled // by message, the reported outcome, except returned
 }
 
 // entry is a line of the journal: a take, or what is known of an attempt. An entry of an attempt without an outcome means "begun".
@@ -176,7 +176,7 @@ func (j *Journal) knows(attempt string) bool {
 // rewrite replaces the file by one without old entries.
 func (j *Journal) rewrite() (err error) {
 	if j.file != nil {
-		_ = j.file.Close() // it is on disk
+		_ = j.file.Close() // all its lines are on disk
 	}
 	f, err := os.CreateTemp(filepath.Dir(j.name), filepath.Base(j.name)+".*") // readable by its owner alone
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	firstPause   = time.Second // after a failure, and twice as long after each further one
+	firstPause   = time.Second // after the first failure; doubled after each further one
 	lastPause    = time.Minute
 	longestPause = time.Hour       // that the server may ask for
 	endWithin    = 5 * time.Second // how long the last reports may take at the end
@@ -35,7 +35,7 @@ type Config struct {
 	Do func(message json.RawMessage) (Outcome, string, error)
 
 	Most   int           // messages of one take
-	Lease  time.Duration // of what is held
+	Lease  time.Duration // how long a take holds its messages
 	Clock  clock.Clock
 	Logger *slog.Logger
 }
@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config) error {
 		err = r.round(ctx)
 	}
 	if errors.Is(err, ErrUnlinked) {
-		return err // no server knows the device, so nothing can be reported
+		return err // the server does not know the device, so a report is impossible
 	}
 	r.end(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -62,7 +62,7 @@ func Run(ctx context.Context, cfg Config) error {
 type runner struct {
 	Config
 	dedupes  bool
-	repeat   bool // the last take of the journal may have had an answer that nobody read
+	repeat   bool // the answer to the last take in the journal may have been lost
 	returned int  // messages that the command returned one after the other
 }
 
@@ -143,7 +143,7 @@ func (r *runner) handle(ctx context.Context, h *heldTake, m heldMessage) error {
 	case err != nil:
 		return err
 	case !holds && r.dedupes:
-		return nil // it is offered again
+		return nil // the server will offer it again
 	case !holds:
 		return r.tell(ctx, h, m, Refused, saysTooLate)
 	}
@@ -213,7 +213,7 @@ func (r *runner) giveBack(ctx context.Context) error {
 	}
 	for _, m := range all {
 		if r.Journal.knows(m.Attempt) {
-			continue // its report could not be kept
+			continue // the journal could not keep its report
 		}
 		report := Report{Message: m.Message, Attempt: m.Attempt, Outcome: Returned}
 		if s, ok := r.Journal.settled[m.Message]; ok {
@@ -251,5 +251,5 @@ func (r *runner) persist(ctx context.Context, call func() error) error {
 // pause returns how long to wait after the nth failure, with jitter: so devices that failed together come back at different moments.
 func pause(n int) time.Duration {
 	most := min(firstPause<<min(n-1, 10), lastPause)
-	return most/2 + random.N(most/2) //nolint:gosec // nobody gains by guessing it
+	return most/2 + random.N(most/2) //nolint:gosec // it needs no secrecy
 }

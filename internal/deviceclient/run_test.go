@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// bubble runs a test in its own time.
+// bubble runs a test with a fake time.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, test)
 }
 
-// untilDecided stops the process at the first take after everything is decided.
+// untilDecided stops the process at the first take after all messages have an outcome.
 func (w *world) untilDecided() {
 	before := w.fault
 	w.fault = func(call string, n int) fault {
@@ -68,7 +68,7 @@ func TestKilledAtEachMoment(t *testing.T) {
 	}
 }
 
-// killedAt reports whether there is such a moment.
+// killedAt runs a device that is killed at the nth moment, and reports whether there is such a moment.
 func killedAt(t *testing.T, dedupes bool, at int) (killed bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,7 @@ func killedAt(t *testing.T, dedupes bool, at int) (killed bool) {
 		err := w.run(w.send)
 		if killed {
 			if dedupes {
-				_ = w.clock.Sleep(t.Context(), 2*time.Minute) // the holds end, and what has no report is offered again
+				_ = w.clock.Sleep(t.Context(), 2*time.Minute) // the holds end, and the server offers messages without a report again
 			}
 			err = w.run(w.send)
 		}
@@ -99,7 +99,8 @@ func killedAt(t *testing.T, dedupes bool, at int) (killed bool) {
 	return killed
 }
 
-// TestAnswersAreLost loses the answer to each call once: takes are repeated with the same id, reports are known.
+// TestAnswersAreLost loses the answer to each call once: the device repeats takes with the same id, and the server
+// knows repeated reports.
 func TestAnswersAreLost(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
@@ -145,7 +146,8 @@ func TestHoldsAreRenewed(t *testing.T) {
 	})
 }
 
-// TestHoldsEnd: while the server is away nothing more is begun, and what it let go meanwhile is not sent.
+// TestHoldsEnd: while the server does not answer, the device begins no message. It sends no message whose hold ended
+// meanwhile.
 func TestHoldsEnd(t *testing.T) {
 	for _, dedupes := range []bool{false, true} {
 		t.Run(fmt.Sprintf("dedupes=%t", dedupes), func(t *testing.T) {
@@ -175,14 +177,15 @@ func TestHoldsEnd(t *testing.T) {
 					}
 				}
 				if dedupes {
-					w.check(t, 0) // all was offered again
+					w.check(t, 0) // the server offered all messages again
 				}
 			})
 		})
 	}
 }
 
-// TestTakenAgain: a device that dedupes answers for what it sent before, without the command.
+// TestTakenAgain: if a message is taken again, the device reports the outcome in its journal, and does not run the
+// command.
 func TestTakenAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -203,7 +206,7 @@ func TestTakenAgain(t *testing.T) {
 			t.Fatal("the report arrived")
 		}
 		_ = w.clock.Sleep(t.Context(), time.Hour)
-		w.take(t.Context(), order{Take: "answer on its way", Max: 1, Lease: 60}) // the message has another attempt
+		w.take(t.Context(), order{Take: "answer on its way", Max: 1, Lease: 60}) // another take gives the message another attempt
 		w.fault = func(string, int) fault { return fault{} }
 		w.untilDecided()
 		if err := w.run(w.send); err != nil {
@@ -232,11 +235,12 @@ func TestUnlinked(t *testing.T) {
 	})
 }
 
-// TestRefusals: what may pass is asked again, not before the server wants it; what cannot pass is said.
+// TestRefusals: the device repeats a call that may succeed later, not earlier than the server asks. It reports a
+// permanent refusal.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		fault
-		least, most time.Duration // until the next call; 0: there is none
+		least, most time.Duration // the wait until the next call; 0: no call follows
 	}{
 		{fault{status: http.StatusTooManyRequests, after: "90"}, 90 * time.Second, 91 * time.Second},
 		{fault{status: http.StatusServiceUnavailable, after: "Sat, 01 Jan 2000 00:05:00 GMT"}, 290 * time.Second, 301 * time.Second},
@@ -277,8 +281,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestStopped: a device that is told to stop lets its command end, and returns the rest, also of a take whose answer was
-// lost.
+// TestStopped: a device that must stop lets its command end. It gives back all other messages, also those of a take
+// whose answer was lost.
 func TestStopped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 5)
@@ -308,7 +312,7 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// TestReturned: a command that cannot send is left alone for longer and longer.
+// TestReturned: if the command cannot send, the device waits longer after each try.
 func TestReturned(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, 1)

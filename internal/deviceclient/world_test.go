@@ -20,8 +20,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// The tests run in a bubble of testing/synctest: its time passes at once when everybody waits. The server is a stand-in
-// that keeps docs/device.md strictly; calls reach it without a network.
+// The tests run in a bubble of testing/synctest: its time advances at once when all goroutines wait. The server is a
+// stand-in that keeps docs/device.md strictly; calls reach it without a network.
 
 const token = "device-token"
 
@@ -30,7 +30,7 @@ type world struct {
 	t     *testing.T
 	clock clock.Clock
 
-	mu      sync.Mutex // held while a call is answered; nobody waits for time with it
+	mu      sync.Mutex // held while a call is answered; no goroutine sleeps while it holds the lock
 	folder  string
 	dedupes bool
 	hasty   bool // a take does not wait
@@ -67,15 +67,15 @@ type attempt struct {
 type fault struct {
 	status int    // answered instead
 	after  string // its Retry-After
-	lost   bool   // the call is done, and its answer lost
+	lost   bool   // the server does the call, and its answer is lost
 	away   bool   // the call does not arrive
-	stops  bool   // once it is done, the device is told to stop
+	stops  bool   // after the call, the device is told to stop
 }
 
 // life is the time of one process.
 type life struct {
 	stop context.CancelFunc
-	dead bool // nothing that it does has an effect any more
+	dead bool // the process was killed: its actions have no effect any more
 }
 
 func newWorld(t *testing.T, messages int) *world {
@@ -91,7 +91,7 @@ func newWorld(t *testing.T, messages int) *world {
 
 // run is a process on the present journal.
 func (w *world) run(do func(json.RawMessage) (Outcome, string, error)) error {
-	ctx, stop := context.WithTimeout(w.t.Context(), 24*time.Hour) // of the bubble's: a broken device ends, too
+	ctx, stop := context.WithTimeout(w.t.Context(), 24*time.Hour) // time in the bubble: it also ends a device that hangs
 	defer stop()
 	own := &life{stop: stop}
 	w.locked(func() { w.life = own })
@@ -134,7 +134,7 @@ func (w *world) id(m json.RawMessage) int {
 
 func (w *world) journal() string { return filepath.Join(w.folder, "journal") }
 
-// locked does something with the world, which the renewal of holds looks at meanwhile.
+// locked runs a function under the world's lock, because the renewal of holds reads the world at the same time.
 func (w *world) locked(do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,7 +209,7 @@ func (w *world) serve(own *life, r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// order is any call's body.
+// order has the members of every call's body.
 type order struct {
 	Take     string   `json:"take"`
 	Max      int      `json:"max"`

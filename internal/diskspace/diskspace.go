@@ -8,8 +8,8 @@ import (
 	"log/slog"
 )
 
-// A disk is nearly full when less than a tenth of it, and less than lowBytes, is free. A tenth of a large disk lasts
-// for long.
+// A disk is nearly full when less than a tenth of it, and less than lowBytes, is free. A tenth of a large disk is
+// enough for a long time.
 const (
 	lowShare = 10
 	lowBytes = 5 << 30

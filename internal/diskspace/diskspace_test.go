@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDiskNearlyFull: a line when it begins and one when it is over, figures all the time.
+// TestDiskNearlyFull: there is one log line at the beginning and one at the end. The figures are always set.
 func TestDiskNearlyFull(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

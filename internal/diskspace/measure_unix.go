@@ -10,6 +10,6 @@ func measure(folder string) (free, size uint64, err error) {
 	if err := unix.Statfs(folder, &s); err != nil {
 		return 0, 0, err
 	}
-	block := uint64(s.Bsize) // of another type on each system
+	block := uint64(s.Bsize) // the type differs between systems
 	return s.Bavail * block, s.Blocks * block, nil
 }

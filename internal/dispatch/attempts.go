@@ -6,11 +6,11 @@ import (
 	"puntuale"
 )
 
-// attempts are the attempts of this process. Only of these does memory know for certain.
+// attempts are the attempts of this process. Memory is certain only about these.
 type attempts struct {
-	open map[puntuale.MessageID]*queuedMessage // without a recorded outcome, whatever became of their session queue
+	open map[puntuale.MessageID]*queuedMessage // attempts without a recorded outcome, even if their session queue was dropped
 
-	// unsent are the tokens of claims whose answer was lost, and since when. Nothing of theirs was sent.
+	// unsent has the tokens of claims whose answer was lost, and when it was lost. No message of these claims was sent.
 	unsent map[int64]time.Time
 }
 

@@ -19,7 +19,7 @@ import (
 // noop accepts everything at once.
 type noop struct{ sent atomic.Int64 }
 
-func (*noop) Traits() puntuale.Capabilities {
+func (*noop) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "noop", Slots: 1000, SendTimeout: time.Minute, Recovery: puntuale.RecoverSameID}
 }
 func (*noop) Online(puntuale.SessionID) bool { return true }
@@ -56,7 +56,7 @@ func (m *meter) Batch(op string, size int, _ time.Duration) {
 	m.batches[op] = [2]int{b[0] + 1, b[1] + size}
 }
 
-// quantiles sorts.
+// quantiles sums up a sample of durations. It sorts all.
 func quantiles(all []time.Duration) string {
 	if len(all) == 0 {
 		return "none"
@@ -278,8 +278,8 @@ func (f *flat) Assign(_ context.Context, _, _ puntuale.NodeID, ids []puntuale.Se
 	return ids, nil
 }
 
-// BenchmarkLateness prints how late intents are on disk, at a steady rate of messages planned ahead. Live starts come
-// beside them.
+// BenchmarkLateness prints how late intents reach the disk, at a steady rate of messages planned ahead. Live starts
+// come at the same time.
 func BenchmarkLateness(b *testing.B) {
 	for _, rate := range []int{500, 2000, 10000} {
 		b.Run(fmt.Sprintf("rate=%d", rate), func(b *testing.B) {
@@ -332,7 +332,7 @@ func BenchmarkStartToLedger(b *testing.B) {
 	b.Logf("start to ledger: %s", quantiles(took))
 }
 
-// tap tells when a message is in the ledger.
+// tap notices when a message is in the ledger.
 type tap struct {
 	puntuale.SandboxLedger
 	arrived chan time.Time

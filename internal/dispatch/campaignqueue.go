@@ -2,22 +2,23 @@ package dispatch
 
 import "puntuale"
 
-// campaignQueue holds the messages that campaigns fed to one session. It is read beside the session's other messages, always from the
-// beginning, and little of it is in memory. The other messages leave first, and wait for nothing in it.
+// campaignQueue holds the messages that campaigns fed to one session. It is read beside the session's other messages,
+// always from the beginning, and little of it is in memory. The session's other messages leave first, and never wait
+// for a campaign's message.
 type campaignQueue struct {
 	ready    fifo[*queuedMessage] // due and prepared
 	open     bool                 // some campaign may have messages to send
 	inMemory int                  // in memory and not yet claimed
 }
 
-// Sizes of what is in memory of one campaign queue. All campaign queues together have a quarter of the memory.
+// Sizes of one campaign queue in memory. All campaign queues together have a quarter of the memory.
 const (
 	campaignMost   = 1024
 	campaignMemory = memory / 4
 )
 
-// campaignRoom is how many messages of one campaign queue may be in memory.
-func (s *scheduler) campaignRoom() int {
+// campaignMost is how many messages of one campaign queue may be in memory.
+func (s *scheduler) campaignMost() int {
 	return min(max(campaignMemory/max(1, len(s.queues)), queueLeast), campaignMost)
 }
 
@@ -58,7 +59,7 @@ func (s *scheduler) removeFromMemory(m *queuedMessage) {
 	}
 }
 
-// campaignCursors are where a read of the campaign queues begins, and how many messages it may bring of each.
+// campaignCursors returns where a read of the campaign queues begins, and how many messages it may bring of each.
 func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.QueueCursor, limit int) {
 	for _, q := range queues {
 		if q.campaign.open {
@@ -67,12 +68,12 @@ func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.Que
 		}
 	}
 	if len(queues) == 1 {
-		limit = s.campaignRoom() + queues[0].campaign.inMemory
+		limit = s.campaignMost() + queues[0].campaign.inMemory
 	}
 	return from, limit
 }
 
-// gotCampaigns takes the messages that were read of campaign queues into memory.
+// gotCampaigns takes into memory the messages that a read found in campaign queues.
 func (s *scheduler) gotCampaigns(r *readResult) {
 	now := s.cfg.Clock.Now()
 	count := make(map[puntuale.SessionID]int, len(r.queues))
@@ -83,7 +84,7 @@ func (s *scheduler) gotCampaigns(r *readResult) {
 			continue
 		}
 		count[row.Session]++
-		if q.campaign.inMemory < s.campaignRoom() || row.Intent != 0 || !q.canSend() {
+		if q.campaign.inMemory < s.campaignMost() || row.Intent != 0 || !q.canSend() {
 			s.takeRow(q, row, now)
 		}
 	}

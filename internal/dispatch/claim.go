@@ -10,7 +10,7 @@ import (
 
 const (
 	claimers     = 2      // claims under way at once, with a backlog
-	claimMost    = 512    // messages a claim
+	claimMost    = 512    // messages in one claim
 	inFlightMost = 32_768 // attempts without a recorded outcome
 	claimRetry   = 200 * time.Millisecond
 )
@@ -18,9 +18,9 @@ const (
 // claims has the state of the claims under way.
 type claims struct {
 	running int
-	full    bool // the last claim had all the messages it may have: there is a backlog
+	full    bool // the last claim was as large as a claim may be: there is a backlog
 	counter int64
-	resume  time.Time // after a failure, nothing is claimed before
+	resume  time.Time // after a failure, nothing is claimed before this moment
 	stuck   bool      // outcomes cannot be recorded: the store is away
 }
 
@@ -187,8 +187,8 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	}
 }
 
-// lostClaim handles a claim without an answer. The database may have committed it. But nothing of it was sent, so a row that is later found
-// with its token is opened again.
+// lostClaim handles a claim without an answer. The database may have committed it, but none of its messages was sent.
+// So a row that is later found with its token is opened again.
 func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queuedMessage, err error, now time.Time) {
 	for _, m := range batch {
 		m.queue.lookahead.Stray()

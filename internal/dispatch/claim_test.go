@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestRepeatClaimWithoutAnswer: the claim of a repeat was committed and its answer lost. Nothing of the repeat was sent,
-// but the first attempt may have arrived. So the message is never open again, and cannot be cancelled.
+// TestRepeatClaimWithoutAnswer: the claim of a repeat was committed, and its answer was lost. Nothing of the repeat was
+// sent, but the first attempt may have arrived. So the message is never open again, and cannot be cancelled.
 func TestRepeatClaimWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	var lost lostRepeat

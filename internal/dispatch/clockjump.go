@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Somebody may set the wall clock while the process runs. The moments of messages on disk do not change. But the moments for which this
-// process waits move along when the clock is set back. When the clock is set forward, they only come early. So nothing that gives up an
-// attempt counts time by the clock (overdue).
+// Somebody may set the wall clock while the process runs. The moments of messages on disk do not change. When the clock
+// is set back, the moments for which this process waits move with it. When the clock is set forward, they only come
+// early. So code that gives up an attempt never counts time by the clock (overdue).
 
 // tick returns the present moment, and notices when the clock was set back.
 func (s *scheduler) tick() time.Time {

@@ -36,7 +36,8 @@ func bubbleOn(t *testing.T, setup func(*dispatch.Config, *memory, *network), run
 
 var clockJumps = map[string]time.Duration{"back": -time.Hour, "forward": time.Hour}
 
-// TestClockJump: after the clock was set, messages that are due are read and sent at once, and by the poll.
+// TestClockJump: after the clock was set, a message with a wakeup leaves at once, and the next one leaves by the poll's
+// interval.
 func TestClockJump(t *testing.T) {
 	t.Parallel()
 	for name, by := range clockJumps {

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// killable is all that a dispatcher reaches of the world. Once it is killed, nothing of the dispatcher has an effect, as
-// if its process had died. Attempts in flight never end on disk.
+// killable stands between a dispatcher and everything that it calls. Once it is killed, no call has an effect, as if
+// the process had died. Attempts in flight never end on disk.
 type killable struct {
 	puntuale.Queue
 	puntuale.Fleet
@@ -40,7 +40,7 @@ func (k *killable) Due(ctx context.Context, from []puntuale.QueueCursor, h time.
 	return k.Queue.Due(ctx, from, h, limit)
 }
 
-// Claim may commit, and then the process dies before it knows.
+// Claim may commit just before the process dies. Then the process never gets the answer.
 func (k *killable) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	if err := k.check(); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (w *world) mortalWith(t *testing.T, out puntuale.Connector) (*dispatch.Disp
 type silent struct {
 	*sandbox.Connector
 	lost    string
-	arrived atomic.Int64 // or never will
+	arrived atomic.Int64 // messages that were handed over, the lost ones too
 }
 
 func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
@@ -158,8 +158,9 @@ func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Accept
 	return puntuale.Acceptance{}, ctx.Err()
 }
 
-// TestStoppedThenCrashed: a process dies with messages in flight that were stopped meanwhile. The next one sends none of
-// them. It asks the network, and completes at once what arrived. The rest stays uncertain, for it may be on its way.
+// TestStoppedThenCrashed: a process dies with messages in flight that were stopped meanwhile. The next process sends
+// none of them. It asks the network, and completes at once what arrived. The rest stays uncertain, because it may still
+// arrive.
 func TestStoppedThenCrashed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {

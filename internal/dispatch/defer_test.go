@@ -14,8 +14,8 @@ func deferred(after time.Duration) error {
 	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Quoted("Troppo a questo destinatario"), After: after}
 }
 
-// TestDeferred: a message that must wait for its recipient's sake waits alone. Those behind it for the same recipient keep
-// their order, and others leave. It is the same whether Prepare or Send finds it out.
+// TestDeferred: a message that must wait because of its recipient delays no other recipient. Later messages to the same
+// recipient keep their order. The effect is the same whether Prepare or Send refuses the message.
 func TestDeferred(t *testing.T) {
 	t.Parallel()
 	for _, found := range []string{"before", "by the attempt"} {
@@ -57,14 +57,14 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
-// TestNetworksRate: a session sends no more a second than its network takes, whatever its own pace. A slower pace of its
-// own holds, too.
+// TestNetworksRate: a session sends at most as many messages a second as its network takes, even if its own pace is
+// faster. A slower pace of its own holds, too.
 func TestNetworksRate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		perMin    int
 		perSecond float64
-		want      time.Duration // between two
+		want      time.Duration // between two messages
 	}{
 		"the network's":        {0, 10, 100 * time.Millisecond},
 		"the slower network's": {6000, 10, 100 * time.Millisecond},
@@ -73,7 +73,7 @@ func TestNetworksRate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			setup := func(_ *dispatch.Config, m *memory, n *network) {
-				n.traits.PerSecond = test.perSecond
+				n.capabilities.PerSecond = test.perSecond
 				m.session(7, 3, test.perMin)
 				for i := range 20 {
 					m.add(7, fmt.Sprintf("+39%d", i), time.Now())

@@ -20,12 +20,12 @@ type Config struct {
 	// and the same for as long as the session exists.
 	Connector func(puntuale.Session) puntuale.Connector
 
-	// Elsewhere gets the wakeups for sessions of other nodes, so that their [Dispatcher.Heard] gets them. It must not block. nil: no other
+	// Elsewhere gets the wakeups for sessions of other nodes, so that their [Dispatcher.TakeWakeup] gets them. It must not block. nil: no other
 	// node is told.
 	Elsewhere puntuale.Wakeup
 
-	// Departed returns when messages of a session left since a moment, latest first, at most so many. The pace for a day
-	// needs it. nil: each node counts from the moment when it gets a session.
+	// Departed returns the moments when messages of a session left since a moment, latest first, and at most most of
+	// them. The pace for a day needs it. nil: each node counts from the moment when it gets a session.
 	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error)
 
 	// Mark returns the mark that replaces an erased person's number in a client's blacklist. The dispatcher calls it only for clients that
@@ -50,8 +50,8 @@ type Config struct {
 
 // Sessions opens and closes what the node owns. Own and Release must not block.
 type Sessions interface {
-	// Own says that the node owns exactly these sessions from now on. Those in leaving are about to go to another node.
-	// They are not opened, and Release closes them, not Own.
+	// Own says that the node owns exactly these sessions from now on. Those in leaving are about to go to another node:
+	// Own does not open them, and Release closes them.
 	Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool)
 	// Release closes a session that has nothing in flight. It calls done once another node may open the session.
 	Release(session puntuale.SessionID, done func())
@@ -60,10 +60,10 @@ type Sessions interface {
 }
 
 const (
-	stopWait  = 20 * time.Second // for what is in flight when stopping
+	stopWait  = 20 * time.Second // how long Stop waits for messages in flight
 	leaveWait = 5 * time.Second
-	closeSoon = 500 * time.Millisecond // for all sessions to close; then those that closed are freed
-	callWait  = 15 * time.Second       // for one call of the store
+	closeSoon = 500 * time.Millisecond // how long all sessions may take to close; then those that closed are freed
+	callWait  = 15 * time.Second       // how long one call of the store may take
 	horizon   = 2 * time.Second
 )
 
@@ -78,7 +78,7 @@ type Dispatcher struct {
 	started    bool
 	stopOnce   sync.Once
 	stopErr    error
-	cancel     context.CancelFunc // of all goroutines
+	cancel     context.CancelFunc // ends all goroutines
 	wg         sync.WaitGroup
 }
 
@@ -149,7 +149,7 @@ func (d *Dispatcher) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.started {
-		d.started = true // a dispatcher stopped before its start stays down
+		d.started = true // so a Start that comes after this Stop does nothing
 		return nil
 	}
 	d.stopOnce.Do(func() {
@@ -231,9 +231,11 @@ func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 // at once count as one. A wakeup for a session that another node may own is passed on.
 func (d *Dispatcher) Wake(session puntuale.SessionID, due time.Time) { d.wake(session, due, true) }
 
-// Heard is Wake for a wakeup of another node. It does not pass the wakeup on. If no node has the session yet, only the node that should
+// TakeWakeup is Wake for a wakeup of another node. It does not pass the wakeup on. If no node has the session yet, only the node that should
 // have it acts. Session 0: any session may be free.
-func (d *Dispatcher) Heard(session puntuale.SessionID, due time.Time) { d.wake(session, due, false) }
+func (d *Dispatcher) TakeWakeup(session puntuale.SessionID, due time.Time) {
+	d.wake(session, due, false)
+}
 
 func (d *Dispatcher) wake(session puntuale.SessionID, due time.Time, here bool) {
 	if !due.After(d.cfg.Clock.Now().Add(d.cfg.Horizon)) { // else the poll finds it in time
@@ -241,7 +243,7 @@ func (d *Dispatcher) wake(session puntuale.SessionID, due time.Time, here bool) 
 	}
 }
 
-// Soon gives a node without a dispatcher its wakeups: it passes on those that the other nodes would act on.
+// Soon returns the Wakeup of a node without a dispatcher. It passes on the wakeups that other nodes would act on.
 func Soon(c clock.Clock, elsewhere puntuale.Wakeup) puntuale.Wakeup {
 	return func(session puntuale.SessionID, due time.Time) {
 		if !due.After(c.Now().Add(horizon)) {

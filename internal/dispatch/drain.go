@@ -20,7 +20,7 @@ func (d *drain) active() bool { return !d.until.IsZero() }
 // over reports whether a drain has reached its end.
 func (d *drain) over(now time.Time) bool { return d.active() && !now.Before(d.until) }
 
-// drainMost is how long a drain may last, by whatever clock its end was told.
+// drainMost is how long a drain may last. The caller's clock, which set its end, may be ahead of ours.
 const drainMost = 40 * time.Second
 
 // drain stops a session from beginning anything new until a moment. It closes quiet once nothing of the session is in flight.
@@ -48,7 +48,8 @@ func (s *scheduler) endDrain(q *sessionQueue) {
 	s.resume(q)
 }
 
-// tellDrained tells the waiters if nothing of the session is in flight, nor of an earlier queue of it.
+// tellDrained tells the waiters once nothing is in flight, neither of this session queue nor of an earlier one of the
+// session.
 func (s *scheduler) tellDrained(q *sessionQueue) {
 	if len(q.drain.waiters) == 0 || q.unrecorded > 0 && !q.lost() {
 		return

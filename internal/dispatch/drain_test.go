@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestDrain: a session that is drained begins nothing new. Its waiters hear when everything in flight is on disk. It goes
-// on when it is told to, and by itself at the moment that was named.
+// TestDrain: a session that is drained begins nothing new. Its waiters hear when everything in flight is on disk. The
+// session continues when it is told to, or by itself at the end of the drain.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(_ *dispatch.Config, _ *memory, n *network) {
@@ -66,7 +66,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// keeper notes what the dispatcher tells of sessions.
+// keeper notes what the dispatcher tells it about sessions.
 type keeper struct {
 	mu   sync.Mutex
 	told []string
@@ -107,8 +107,8 @@ func (k *keeper) seen() []string {
 	return slices.Clone(k.told)
 }
 
-// TestSessionsAreTold: the dispatcher says which sessions it took. It has them closed before they go to another node,
-// before the node leaves, and once its lease is gone.
+// TestSessionsAreTold: the dispatcher says which sessions it took. It makes the keeper close them before they go to
+// another node, before the node leaves, and once its lease is gone.
 func TestSessionsAreTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestSessionsAreTold(t *testing.T) {
 	})
 }
 
-// TestLinkingIsNotMoved: a session that is just being linked stays with its node when another joins, for the move would
-// end the pairing. It goes once the pairing is over, however that ended.
+// TestLinkingIsNotMoved: a session that is being linked stays with its node when another node joins, because a move
+// would end the pairing. It moves once the pairing is over, whatever the result.
 func TestLinkingIsNotMoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -250,8 +250,8 @@ func (l leaving) Leave(ctx context.Context, node puntuale.NodeID) error {
 	return l.memory.Leave(ctx, node)
 }
 
-// TestStopWithHangingSession: a session that hangs while the node stops does not delay the others. It is free itself once the
-// node has left.
+// TestStopWithHangingSession: a session that hangs while the node stops does not delay the others. The hanging session
+// becomes free once the node has left.
 func TestStopWithHangingSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(cfg *dispatch.Config, m *memory, _ *network) {

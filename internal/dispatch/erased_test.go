@@ -9,8 +9,9 @@ import (
 	"puntuale"
 )
 
-// TestErasedNumberGetsNothing: a blacklisted number that was erased is known by its mark alone. Messages to others of that
-// client leave on time all the same. So does the one that taught the dispatcher to use marks.
+// TestErasedNumberGetsNothing: a blacklisted number that was erased is known by its mark alone. Messages to the
+// client's other recipients leave on time. This includes the first one, whose claim shows the dispatcher that it must
+// use marks.
 func TestErasedNumberGetsNothing(t *testing.T) {
 	t.Parallel()
 	const blocked, free = "+393470001000", "+393470002000"

@@ -5,15 +5,15 @@ import "puntuale"
 // fairQueue is round robin between clients: each round has one message of each client that has something to send.
 type fairQueue struct {
 	tenants map[puntuale.ClientID]*tenantQueue
-	round   fifo[*tenantQueue] // with something to send
+	round   fifo[*tenantQueue] // tenant queues with something to send
 	asking  bool               // the store is asked which clients may send again
 }
 
 // tenantQueue is one client's part in the fair queue.
 type tenantQueue struct {
 	client  puntuale.ClientID
-	queues  fifo[*sessionQueue] // with something to send
-	listed  bool                // in the round
+	queues  fifo[*sessionQueue] // session queues with something to send
+	listed  bool                // the tenant queue is in the round
 	owned   int                 // session queues of the client that this node has
 	stopped bool                // the client may not send now
 	reason  puntuale.ReasonCode // why, once it is known

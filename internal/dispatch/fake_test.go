@@ -27,7 +27,7 @@ type memory struct {
 	nodes     map[puntuale.NodeID]time.Time
 	lastNode  puntuale.NodeID
 	lastID    puntuale.MessageID
-	claims    []puntuale.Claim // as asked
+	claims    []puntuale.Claim // as they were asked
 	reads     int
 	seen      int                       // rows that reads returned
 	scanned   []int                     // the rows that each call of Retrying may have read
@@ -40,7 +40,7 @@ type row struct {
 	state  puntuale.State
 	reason puntuale.Reason
 	done   time.Time
-	credit bool // one is reserved for it
+	credit bool // a credit is reserved for it
 }
 
 func newMemory() *memory {
@@ -53,7 +53,7 @@ func newMemory() *memory {
 	}
 }
 
-// enter locks, after the commit's time for a write, and fails when the test says so.
+// enter locks the memory. A write first takes the commit's time. enter fails when the test says so.
 func (m *memory) enter(method string, write bool) error {
 	if write && m.commit > 0 {
 		time.Sleep(m.commit)
@@ -104,7 +104,7 @@ func (m *memory) get(id puntuale.MessageID) row {
 	return *m.rows[id]
 }
 
-// reserved tells whether a credit is kept for the message.
+// reserved reports whether a credit is kept for the message.
 func (m *memory) reserved(id puntuale.MessageID) bool { return m.get(id).credit }
 
 func (m *memory) change(id puntuale.MessageID, f func(*row)) {
@@ -397,14 +397,14 @@ func (m *memory) owner(id puntuale.SessionID) puntuale.NodeID {
 
 // network is a connector that does what the test says.
 type network struct {
-	traits  puntuale.Capabilities
-	prepare func(context.Context, puntuale.Envelope) error // nil: at once
-	send    func(context.Context, puntuale.Prepared) error // nil: accepted at once
-	online  func(puntuale.SessionID) bool                  // nil: always
-	mu      sync.Mutex
-	seen    []sighting
-	flying  map[puntuale.SessionID]int
-	highest map[puntuale.SessionID]int
+	capabilities puntuale.Capabilities
+	prepare      func(context.Context, puntuale.Envelope) error // nil: at once
+	send         func(context.Context, puntuale.Prepared) error // nil: accepted at once
+	online       func(puntuale.SessionID) bool                  // nil: always
+	mu           sync.Mutex
+	seen         []sighting
+	flying       map[puntuale.SessionID]int
+	highest      map[puntuale.SessionID]int
 }
 
 type sighting struct {
@@ -414,12 +414,12 @@ type sighting struct {
 
 func newNetwork() *network {
 	return &network{
-		traits: puntuale.Capabilities{Name: "test", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID},
-		flying: map[puntuale.SessionID]int{}, highest: map[puntuale.SessionID]int{},
+		capabilities: puntuale.Capabilities{Name: "test", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID},
+		flying:       map[puntuale.SessionID]int{}, highest: map[puntuale.SessionID]int{},
 	}
 }
 
-func (n *network) Traits() puntuale.Capabilities { return n.traits }
+func (n *network) Capabilities() puntuale.Capabilities { return n.capabilities }
 
 func (n *network) Online(s puntuale.SessionID) bool { return n.online == nil || n.online(s) }
 
@@ -473,7 +473,7 @@ func (n *network) order() (ids []puntuale.MessageID) {
 	return ids
 }
 
-// bubble runs a test on a dispatcher with a memory and a network, in time of its own.
+// bubble runs a test on a dispatcher with a memory and a network, in the fake time of a synctest bubble.
 func bubble(t *testing.T, setup func(*dispatch.Config, *memory, *network), run func(*testing.T, *dispatch.Dispatcher, *memory, *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -501,7 +501,7 @@ func config(m *memory, n *network) dispatch.Config {
 	}
 }
 
-// after lets time pass and everything settle.
+// after lets time pass, and waits until all goroutines of the bubble are idle.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -509,7 +509,7 @@ func after(d time.Duration) {
 
 var errAway = puntuale.Unavailable(errors.New("away"))
 
-// runContent is what a run shows.
+// runContent is the content of one run.
 type runContent struct {
 	zone  string
 	steps []puntuale.FrozenStep

@@ -45,7 +45,7 @@ func TestOrphanWithoutRepeats(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {
 		aDay(cfg)
-		n.traits.Recovery = puntuale.RecoverNone
+		n.capabilities.Recovery = puntuale.RecoverNone
 		orphaned(m, "+391")
 	}
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -119,7 +119,7 @@ func TestRepeatsEndWithValidity(t *testing.T) {
 func TestSilentConnector(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
-		n.traits.Slots, n.traits.Recovery = 1, puntuale.RecoverNone
+		n.capabilities.Slots, n.capabilities.Recovery = 1, puntuale.RecoverNone
 		n.send = func(_ context.Context, p puntuale.Prepared) error {
 			if p.To == "+391" {
 				time.Sleep(time.Minute)
@@ -310,7 +310,7 @@ func TestLeaseRunsLow(t *testing.T) {
 		after(5900 * time.Millisecond)
 		m.mu.Lock()
 		for node := range m.nodes {
-			m.nodes[node] = time.Now().Add(time.Hour) // it must stop by itself, not by the fence
+			m.nodes[node] = time.Now().Add(time.Hour) // the node must stop because of its own clock, not because of the fence
 		}
 		m.mu.Unlock()
 		m.add(1, "+391", time.Now())
@@ -329,7 +329,7 @@ func TestLeaseRunsLow(t *testing.T) {
 	})
 }
 
-// TestNewSession: a session that appears is owned as soon as a wakeup tells, and by the next beat without one.
+// TestNewSession: a new session gets its owner at once after a wakeup, and by the next beat without one.
 func TestNewSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -357,7 +357,8 @@ func TestNewSession(t *testing.T) {
 	})
 }
 
-// TestTwoNodes: sessions are shared out. When a node dies, the other takes over what it had in flight.
+// TestTwoNodes: the nodes divide the sessions between them. When a node dies, the other takes over what it had in
+// flight.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -388,7 +389,7 @@ func TestTwoNodes(t *testing.T) {
 		n.send = func(context.Context, puntuale.Prepared) error { time.Sleep(time.Second); return nil }
 		n.mu.Unlock()
 		after(1500 * time.Millisecond)
-		cut.off.Store(true) // dead with messages in flight
+		cut.off.Store(true) // the node is dead, with messages in flight
 		after(15 * time.Second)
 		for i := range 80 {
 			if r := m.get(puntuale.MessageID(1001 + i)); r.state != puntuale.Completed {
@@ -396,7 +397,7 @@ func TestTwoNodes(t *testing.T) {
 			}
 		}
 		cut.off.Store(false)
-		after(20 * time.Second) // it comes back and takes its part again
+		after(20 * time.Second) // the node comes back and takes its part again
 		clear(count)
 		for i := range 40 {
 			count[m.owner(puntuale.SessionID(i+1))]++
@@ -469,7 +470,7 @@ func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, n := newMemory(), newNetwork()
 		m.session(1, 1, 0)
-		n.traits.Slots = 5
+		n.capabilities.Slots = 5
 		n.send = func(context.Context, puntuale.Prepared) error { time.Sleep(3 * time.Second); return nil }
 		for i := range 20 {
 			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
@@ -511,7 +512,7 @@ func TestStopIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, n := newMemory(), newNetwork()
 		m.session(1, 1, 0)
-		n.traits.SendTimeout = time.Hour
+		n.capabilities.SendTimeout = time.Hour
 		n.send = func(ctx context.Context, _ puntuale.Prepared) error { <-ctx.Done(); return ctx.Err() }
 		m.add(1, "+391", time.Now())
 		d := dispatch.New(config(m, n))
@@ -568,7 +569,7 @@ func TestNoConnector(t *testing.T) {
 	})
 }
 
-// TestClaimsThatFail: a node whose claims fail for a while says so, until one is taken.
+// TestClaimsThatFail: a node whose claims fail for a while says so, until the store accepts one.
 func TestClaimsThatFail(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {

@@ -7,7 +7,7 @@ import (
 
 // lifetime is how the scheduler starts and stops.
 type lifetime struct {
-	ctx context.Context // of everything but sends
+	ctx context.Context // bounds everything but sends
 	wg  *sync.WaitGroup
 
 	sendCtx  context.Context

@@ -16,8 +16,8 @@ type mailbox struct {
 	mail mail
 }
 
-// mail is what came since the scheduler last looked. It handles calls first, so that it knows a claim's answer before
-// the outcome of one of the claim's messages.
+// mail is what came since the scheduler last looked. The scheduler handles calls first, so that it knows a claim's
+// answer before the outcome of one of the claim's messages.
 type mail struct {
 	calls    []func()
 	prepared []*queuedMessage

@@ -19,15 +19,15 @@ type membership struct {
 
 	mu       sync.Mutex
 	node     puntuale.NodeID   // 0: joining again
-	nodes    []puntuale.NodeID // alive when the roster was last read
+	nodes    []puntuale.NodeID // the nodes that were alive when the roster was last read
 	nudged   bool
 	woken    map[puntuale.SessionID]bool // made or changed here: taken even if another node should have them
 	foreign  map[puntuale.SessionID]bool // woken and found to be another's: not asked for again until the next beat
-	released map[puntuale.SessionID]bool // drained, may go
+	released map[puntuale.SessionID]bool // sessions that are drained, and may go
 
-	eager   time.Time                              // until then it looks for dead nodes often; keepSessions only
-	targets map[puntuale.SessionID]puntuale.NodeID // the new owners of sessions that should go; keepSessions only
-	free    map[puntuale.SessionID]time.Time       // since when no node has it; keepSessions only
+	eager   time.Time                              // until then the node often looks for dead nodes; only keepSessions uses it
+	targets map[puntuale.SessionID]puntuale.NodeID // the new owners of sessions that should go; only keepSessions uses it
+	free    map[puntuale.SessionID]time.Time       // since when no node has the session; only keepSessions uses it
 }
 
 func newMembership(cfg *Config, s *scheduler) *membership {
@@ -155,7 +155,7 @@ func (m *membership) keepLease(ctx context.Context) {
 			m.sched.health.lease.Store(false)
 			m.cfg.Logger.Error("the lease could not be prolonged in time, nothing is claimed", "node", int64(m.current()))
 			release()
-			wait = 0 // in a process that stood still, the beat is due as well
+			wait = 0 // the process may have stood still: then the beat is due as well
 			continue
 		case <-m.beat:
 			// The node was registered anew, with a new lease. Prolonging it at once restarts the count.

@@ -3,7 +3,7 @@
 package dispatch
 
 // This mutation hands messages to the connector before their intent is on disk, and does so whatever the claim answers.
-// It shows that tests notice.
+// Tests must fail on it.
 const sendsUnclaimed = true
 
 func (s *scheduler) beforeClaim(batch []*queuedMessage) {

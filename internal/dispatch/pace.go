@@ -17,15 +17,15 @@ type pace struct {
 	limiter  *rate.Limiter // nil: no limit
 	interval time.Duration // between two messages, by the limiter
 	network  float64       // messages a second that the network takes; 0: no limit
-	next     time.Time     // by the jitter, nothing leaves before
+	next     time.Time     // nothing leaves before, because of the jitter
 	departed []time.Time   // when the messages of the last day left, in order; as many as the limit needs
 	unknown  bool          // it is not known yet what left before this node had the session
-	asking   bool          // the store is asked for it
+	asking   bool          // the store is asked what left
 }
 
 const oneDay = 24 * time.Hour
 
-// setPace spaces messages evenly: at most so many a minute, 0 for no limit, and never more than the network takes.
+// setPace spaces messages evenly: as the pace of a minute says, 0 for no limit, and never more than the network takes.
 func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	perSecond := float64(to.PerMinute) / 60
 	if most := p.network; most > 0 && (perSecond <= 0 || perSecond > most) {
@@ -43,7 +43,7 @@ func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 		p.interval = time.Duration(float64(time.Second) / perSecond)
 	}
 	if to.PerDay > p.limits.PerDay {
-		p.unknown = true // more must be known than was kept
+		p.unknown = true // more moments must be known than were kept
 	}
 	p.limits, p.next = to, time.Time{}
 }

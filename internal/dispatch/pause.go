@@ -7,7 +7,7 @@ import (
 
 // pause is the time for which a connector wants to be left alone.
 type pause struct {
-	until   time.Time        // see set
+	until   time.Time        // the end of the pause; change it with set only
 	shared  atomic.Int64     // until in microseconds of the Unix epoch, for goroutines that prepare
 	waiting []*queuedMessage // messages that are prepared once it is over
 }

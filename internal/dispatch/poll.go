@@ -9,9 +9,9 @@ import (
 // polls says when the scheduler looks at all sessions, and counts how often it did.
 type polls struct {
 	next     time.Time
-	count    int64 // so far: the poll's interval apart, whatever the clock shows
+	count    int64 // polls so far; setting the clock does not change their interval
 	nextPart time.Time
-	part     int64 // of pollParts
+	part     int64 // the present part, one of pollParts
 }
 
 // due reports whether a poll is due, and plans the next. A clock that was set back must not stop it.

@@ -26,7 +26,7 @@ const (
 // loader reads the contents of messages that came into memory.
 type loader struct {
 	waiting   []*queuedMessage
-	campaigns []*queuedMessage // what campaigns fed: read when nothing else waits
+	campaigns []*queuedMessage // messages that campaigns fed: read when nothing else waits
 	running   int
 	pools     workerPools
 }

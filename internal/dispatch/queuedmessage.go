@@ -36,13 +36,13 @@ type queuedMessage struct {
 	timer  timer
 	parked bool // waits for an earlier message to its recipient
 
-	token    int64     // of its attempt
+	token    int64     // names its attempt
 	begun    time.Time // when the present attempt was claimed
 	sentPoll int64     // the poll after which it was handed over
 	late     bool      // given up unanswered; its answer may still come
 }
 
-// repeat tells whether the message's next attempt repeats an unanswered one.
+// repeat reports whether the message's next attempt repeats an unanswered one.
 func (m *queuedMessage) repeat() bool { return m.row.Intent > 0 }
 
 func (m *queuedMessage) ref() puntuale.MessageRef {

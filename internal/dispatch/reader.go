@@ -12,9 +12,9 @@ import (
 // Sizes of the reads into memory.
 const (
 	memory      = 32_768 // messages in memory, of all sessions
-	queueMost   = 16_384 // of one session
-	queueLeast  = 32     // of one session, even if many are busy
-	sharedRows  = 128    // of each session, when many are read at once
+	queueMost   = 16_384 // messages of one session
+	queueLeast  = 32     // messages of one session, even if many are busy
+	sharedRows  = 128    // rows of each session, when many are read at once
 	smallQueue  = 32     // a session with no more in memory is read together with others
 	queuesAtOne = 256
 	readsAtOne  = 4
@@ -22,14 +22,14 @@ const (
 	// How many rows a read may look through to find messages in retry, of sessions that are new here. A session that has more than its part
 	// is read alone. If it has more even then, the rest has no recipient order.
 	takeoverRows  = 16_384
-	takeoverLeast = 128 // of each session
+	takeoverLeast = 128 // rows of each session
 )
 
 // reader has the state of the reads under way.
 type reader struct {
 	running int
 	urgent  fifo[*sessionQueue] // woken, or running low
-	polled  fifo[*sessionQueue] // for the poll
+	polled  fifo[*sessionQueue] // sessions that the poll wants to read
 	blocked int                 // sessions that could not send at the last poll
 }
 
@@ -57,7 +57,7 @@ func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 // known is how many of the rows that a read returns are in memory already.
 func (q *sessionQueue) known() int { return len(q.messages) + q.unrecorded }
 
-// backlogged sessions have so much overdue that nothing new could leave before the next refill.
+// backlogged reports whether so much is overdue that nothing new could leave before the next refill.
 func (q *sessionQueue) backlogged(capacity int) bool {
 	return q.lookahead.More() && q.ready.len() > capacity/4
 }
@@ -77,7 +77,7 @@ func (s *scheduler) refill(q *sessionQueue) {
 		return
 	}
 	low := q.lookahead.More() && q.withoutCampaigns() < s.capacity()/4
-	campaignsLow := q.lookahead.MoreOfCampaigns() && q.campaign.inMemory < s.campaignRoom()/4
+	campaignsLow := q.lookahead.MoreOfCampaigns() && q.campaign.inMemory < s.campaignMost()/4
 	if low || campaignsLow {
 		s.act(q, q.lookahead.Refill(low, campaignsLow, s.cfg.Clock.Now()))
 	}
@@ -131,13 +131,13 @@ func (s *scheduler) room(q *sessionQueue) int {
 type readResult struct {
 	queues        []*sessionQueue
 	limit         int
-	retrying      []puntuale.DueMessage // of sessions that are new here
+	retrying      []puntuale.DueMessage // messages in retry, of sessions that are new here
 	crowded       []puntuale.SessionID  // sessions with more in retry than that
 	due           []puntuale.DueMessage
-	campaigns     []puntuale.DueMessage // of campaign queues
+	campaigns     []puntuale.DueMessage // messages of campaign queues
 	campaignLimit int
-	behind        bool                  // besides, the store was asked for what expires
-	expiring      []puntuale.DueMessage // and this expires
+	behind        bool                  // the store was also asked for messages that expire
+	expiring      []puntuale.DueMessage // the messages that expire
 	took          time.Duration
 	err           error
 }
@@ -295,7 +295,7 @@ func (s *scheduler) addTakeover(row *puntuale.DueMessage, now time.Time) {
 	}
 	since := row.IntentAt
 	if since.After(now) {
-		since = now // another node's clock, or this one's before it was set back
+		since = now // the moment is from another node's clock, or from before this clock was set back
 	}
 	q.recipient(recipientKeyOf(row)).addBarrier(row, since, row.Next, false)
 }

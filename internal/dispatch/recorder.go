@@ -30,7 +30,7 @@ type pendingOutcome struct {
 	m       *queuedMessage
 	token   int64
 	outcome puntuale.Outcome
-	late    bool // of an attempt already given up: nothing in memory waits for it
+	late    bool // the attempt was already given up: nothing in memory waits for the outcome
 }
 
 func newRecorder(s *scheduler) *recorder {
@@ -115,8 +115,8 @@ func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	}
 }
 
-// try writes the batch at once. After a failure it writes each outcome alone, so that one that the store refuses cannot
-// keep the others. It returns what is still to be recorded.
+// try writes the batch at once. After a failure it writes each outcome alone, so that one that the store refuses does
+// not hold up the others. It returns what is still to be recorded.
 func (r *recorder) try(ctx context.Context, batch []pendingOutcome, alone bool) (left []pendingOutcome, err error) {
 	if !alone {
 		if err = r.write(ctx, batch); err != nil {

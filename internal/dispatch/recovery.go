@@ -25,7 +25,7 @@ func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 	switch giveUp := s.giveUpAt(row); {
 	case unsent && row.Repeats == 0:
 		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
-	case row.Next.After(now): // not yet
+	case row.Next.After(now): // its time has not come
 	case !now.Before(giveUp):
 		s.addToMemory(m)
 		s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain), Detail: uncertainDetail}, "gave up")
@@ -92,7 +92,7 @@ func (s *scheduler) inFlight(m *queuedMessage) {
 // up.
 func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 	o := puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail}
-	witness, can := m.queue.conn.(puntuale.DeliveryChecker)
+	checker, can := m.queue.conn.(puntuale.DeliveryChecker)
 	if !can {
 		s.conclude(m, o)
 		return
@@ -106,7 +106,7 @@ func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 		defer cancel()
 		asked := puntuale.Envelope{Client: m.row.Client, Session: m.row.Session, Run: m.row.Run, Message: m.row.ID,
 			ConnectorID: puntuale.ConnectorID(m.row.ID, m.row.Generation), To: m.row.Phone}
-		if arrived, err := witness.Arrived(ctx, asked); err != nil {
+		if arrived, err := checker.Arrived(ctx, asked); err != nil {
 			s.cfg.Logger.Warn("asking the network about a message failed", "message_id", int64(m.row.ID), "error", err)
 		} else if arrived {
 			o = puntuale.Outcome{Verdict: puntuale.Sent, Detail: arrivedDetail}

@@ -57,7 +57,7 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 		reason, detail = refusal.Reason, refusal.Detail
 	}
 	var p *panicError
-	if m.repeat() { // it has no part in the recipient order, and no hurry: the network may have it
+	if m.repeat() { // a repeat has no part in the recipient order, and is not urgent: the network may have the message
 		if errors.As(err, &p) {
 			s.giveUpRepeat(m)
 			return

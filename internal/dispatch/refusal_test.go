@@ -14,10 +14,11 @@ import (
 // refusalWait is what the network asks for in the table of refusals: more than what the dispatcher waits by itself.
 const refusalWait = 20 * time.Second
 
-// errPanics has the test's network panic instead of returning it.
+// errPanics makes the test's network panic with it, instead of returning it.
 var errPanics = errors.New("the connector panics")
 
-// refusals are all ways in which a connector can fail once, and what follows from each. Prepare and Send have the same.
+// refusals are all ways in which a connector can fail once, and what follows from each. They are the same for Prepare
+// and Send.
 var refusals = map[string]struct {
 	err         error
 	failed      bool          // the message is FAILED
@@ -40,9 +41,9 @@ func refusal(kind puntuale.SendErrorKind) error {
 	return &puntuale.SendError{Kind: kind, Reason: puntuale.Quoted("Per ora no"), Detail: puntuale.Quoted("test"), After: refusalWait}
 }
 
-// TestRefusals: the same refusal has the same effect, whether Prepare or Send returned it. The message, its session, its
-// recipient's order and the client's credit show it. One thing differs. An attempt without evidence may have arrived, so it
-// keeps its credit, and the recipient's next message does not wait for it.
+// TestRefusals: the same refusal has the same effect, whether Prepare or Send returned it. The message, its session,
+// its recipient's order and the client's credit show it. One thing differs. If Send returns no proof, the attempt may
+// have arrived. Then the message keeps its credit, and the recipient's next message does not wait for it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, want := range refusals {
@@ -90,7 +91,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestAllKindsAreRefused: no kind of evidence is missing in the table.
+// TestAllKindsAreRefused: the table has every kind of send error.
 func TestAllKindsAreRefused(t *testing.T) {
 	t.Parallel()
 	listed := map[puntuale.SendErrorKind]bool{}
@@ -106,14 +107,14 @@ func TestAllKindsAreRefused(t *testing.T) {
 	}
 }
 
-// refusedRepeats are what follows if a repeat of an unanswered attempt fails. A refusal says nothing of the attempt before,
-// so the message stays uncertain. Only Final from Send speaks for both. One repeat that was refused while it was prepared
-// is in no hurry. One that was sent keeps the intervals of repeats.
+// refusedRepeats are what follows if a repeat of an unanswered attempt fails. A refusal proves nothing about the
+// earlier attempt, so the message stays uncertain. Only Final from Send holds for both. A repeat that Prepare refused
+// is not urgent. A repeat that Send refused keeps the intervals of repeats.
 var refusedRepeats = map[string]struct {
 	err           error
 	prepare, send time.Duration // the wait until the next repeat; 0: there is none
 	sessionWait   time.Duration
-	failed        bool // by Send: it is FAILED at once
+	failed        bool // a refused Send makes it FAILED at once
 }{
 	"final":        {err: refusal(puntuale.Final), failed: true},
 	"transient":    {err: refusal(puntuale.Transient), prepare: 40 * time.Second, send: 12 * time.Second},
@@ -124,8 +125,9 @@ var refusedRepeats = map[string]struct {
 	"panic":        {err: errPanics, send: 12 * time.Second},
 }
 
-// TestRefusedRepeats: whichever phase refuses a repeat, its message stays uncertain and keeps its credit. It holds back
-// nothing but what the refusal says of the session. If it is never repeated, it is FAILED at its deadline.
+// TestRefusedRepeats: whichever phase refuses a repeat, its message stays uncertain and keeps its credit. Other
+// messages wait only if the refusal concerns the session. If the message is never repeated, it is FAILED at its
+// deadline.
 func TestRefusedRepeats(t *testing.T) {
 	t.Parallel()
 	for name, want := range refusedRepeats {
@@ -147,7 +149,7 @@ func TestRefusedRepeats(t *testing.T) {
 					if phase == "send" {
 						wait = want.send
 					}
-					after(4 * time.Second) // the repeat comes after three
+					after(4 * time.Second) // the repeat comes after three seconds
 					r := m.get(first)
 					if failed != (r.state == puntuale.Failed) || failed == r.credit {
 						t.Errorf("after the refusal it is %v, and its credit is kept: %v", r.state, r.credit)
@@ -180,7 +182,7 @@ func TestRefusedRepeats(t *testing.T) {
 	}
 }
 
-// loseFirst has the network lose the answer to a message's first attempt.
+// loseFirst makes the network lose the answer to a message's first attempt.
 func loseFirst(n *network, id puntuale.MessageID) {
 	prepare, send := n.prepare, n.send
 	n.prepare = func(ctx context.Context, e puntuale.Envelope) error {
@@ -200,9 +202,9 @@ func loseFirst(n *network, id puntuale.MessageID) {
 	}
 }
 
-// refuseOnce has the network fail the first time that a message is prepared, or handed over.
+// refuseOnce makes the network fail the first time that a message is prepared, or handed over.
 func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
-	done := false // one message is in one place at a time
+	done := false // one message is prepared or sent by one goroutine at a time
 	once := func(e puntuale.Envelope) error {
 		if e.Message != id || done {
 			return nil
@@ -220,8 +222,8 @@ func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
 	n.send = func(_ context.Context, p puntuale.Prepared) error { return once(p.Envelope) }
 }
 
-// leftAfter checks when the message's last attempt came, counted from a moment. It must come at once if wait is 0. Else
-// it comes no earlier, and within half as much again.
+// leftAfter checks how long after a moment the message's last attempt came. It must come at once if wait is 0. Else it
+// comes no earlier than wait, and takes at most half as long again.
 func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time, wait time.Duration) {
 	t.Helper()
 	at := n.of(id)
@@ -229,7 +231,7 @@ func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time,
 		t.Errorf("message %d never left", id)
 		return
 	}
-	// What waits for its session waits from the refusal on, a moment earlier.
+	// A message that waits for its session waits from the refusal on, which is a little before since.
 	took := at[len(at)-1].Sub(since)
 	if took < wait-300*time.Millisecond || took > wait+wait/2+time.Second {
 		t.Errorf("message %d left %v late, want %v", id, took, wait)

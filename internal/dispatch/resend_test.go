@@ -17,8 +17,8 @@ func TestSentAgainWhereAsked(t *testing.T) {
 	lost := errors.New("connection reset")
 	for name, test := range map[string]struct {
 		asks    bool
-		answers []error       // to one attempt after the other
-		left    time.Duration // an earlier process began an attempt so long ago; 0: none did
+		answers []error       // of the attempts, in order
+		left    time.Duration // how long ago an earlier process began an attempt; 0: none did
 		wantAt  []time.Duration
 		want    puntuale.State
 	}{
@@ -35,7 +35,7 @@ func TestSentAgainWhereAsked(t *testing.T) {
 			var id puntuale.MessageID
 			var repeats []bool
 			setup := func(_ *dispatch.Config, m *memory, n *network) {
-				n.traits.Recovery = puntuale.RecoverNone
+				n.capabilities.Recovery = puntuale.RecoverNone
 				n.send = func(_ context.Context, p puntuale.Prepared) error {
 					answer := test.answers[min(len(repeats), len(test.answers)-1)]
 					repeats = append(repeats, p.Repeat)

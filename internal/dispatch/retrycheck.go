@@ -21,7 +21,7 @@ const retryCheckMost = 1000 // how many recipients are asked for at once, and ag
 type retryChecks struct {
 	asking bool
 	all    map[retryCheck]struct{}
-	fresh  []retryCheck // to be asked for now
+	fresh  []retryCheck // the store must be asked for these now
 }
 
 func (d *retryChecks) add(x retryCheck) {

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// refuseFirst has the first message to be retried, after a while, and takes all others.
+// refuseFirst makes the network refuse the first message for now, after a while. The network takes all others.
 func refuseFirst(takes time.Duration) func(*dispatch.Config, *memory, *network) {
 	return func(_ *dispatch.Config, _ *memory, n *network) {
 		n.send = func(_ context.Context, p puntuale.Prepared) error {
@@ -43,7 +43,8 @@ func TestStoppedInRetry(t *testing.T) {
 	})
 }
 
-// TestStoppedWhileOneWaits: it is the same if a later one waits for it already.
+// TestStoppedWhileOneWaits: a message that was stopped in retry holds back no later one, even if the later one waits
+// for it already.
 func TestStoppedWhileOneWaits(t *testing.T) {
 	t.Parallel()
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {

@@ -37,7 +37,8 @@ func TestOnTime(t *testing.T) {
 	})
 }
 
-// TestWakeup: a message due at once leaves at once after a wakeup, and within the poll without one.
+// TestWakeup: a message due at once leaves at once after a wakeup. Without a wakeup it leaves within the poll's
+// interval.
 func TestWakeup(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -57,8 +58,8 @@ func TestWakeup(t *testing.T) {
 	})
 }
 
-// TestBusySessionIsPolled: a message without a wakeup leaves within the poll, also where much is in memory. Such sessions
-// are read in turns.
+// TestBusySessionIsPolled: a message without a wakeup leaves within the poll's interval, also in a session with much in
+// memory. The poll reads such sessions one after the other.
 func TestBusySessionIsPolled(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -129,7 +130,7 @@ func TestWakeupAmongMany(t *testing.T) {
 	})
 }
 
-// TestWakeupsNeverLost: however many come while a read is under way, the last one's message is found.
+// TestWakeupsNeverLost: many wakeups may come while a read is under way. The message of the last one is found.
 func TestWakeupsNeverLost(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -214,7 +215,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// b4 is when the message after four leaves, a second each. The first one leaves a millisecond early.
+// b4 is now plus d, less the millisecond by which the first message leaves earlier.
 func b4(now time.Time, d time.Duration) time.Time { return now.Add(d - time.Millisecond) }
 
 // TestRetryHoldsOrder: a message in retry holds back later ones to its recipient, for a minute at most.
@@ -281,16 +282,16 @@ func TestRetryHoldsOrder(t *testing.T) {
 	})
 }
 
-// TestMemoryIsBounded: a backlog that cannot leave is not read into memory. It leaves whole once it can.
+// TestMemoryIsBounded: a backlog that cannot leave is not read into memory. All of it leaves once it can.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	const messages = 40_000
 	open := make(chan struct{})
 	var queued queueMeter
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {
-		open = make(chan struct{}) // it belongs to the bubble
+		open = make(chan struct{}) // a channel must be made in the bubble that uses it
 		cfg.Meter = &queued
-		n.traits.Slots, n.traits.SendTimeout = 100, time.Hour
+		n.capabilities.Slots, n.capabilities.SendTimeout = 100, time.Hour
 		n.send = func(context.Context, puntuale.Prepared) error { <-open; return nil }
 		for i := range messages {
 			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
@@ -315,7 +316,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // backlog is 60,000 overdue messages that leave at about 20,000 a second. send is the network's answer to each.
 func backlog(send func(puntuale.Prepared) error) func(*dispatch.Config, *memory, *network) {
 	return func(_ *dispatch.Config, m *memory, n *network) {
-		n.traits.Slots = 1000
+		n.capabilities.Slots = 1000
 		m.commit = 50 * time.Millisecond
 		n.send = func(_ context.Context, p puntuale.Prepared) error { return send(p) }
 		for i := range backlogMessages {
@@ -326,7 +327,7 @@ func backlog(send func(puntuale.Prepared) error) func(*dispatch.Config, *memory,
 
 const (
 	backlogMessages = 60_000
-	queueHolds      = 16_384 + 1000 // in memory and in flight
+	queueHolds      = 16_384 + 1000 // messages in memory and in flight
 )
 
 // TestBacklogIsReadOnce: each read of a backlog goes on where the read before it ended.
@@ -344,8 +345,8 @@ func TestBacklogIsReadOnce(t *testing.T) {
 	})
 }
 
-// TestBacklogMissesNothing: a message may come to stand before the part that was read already. It is found by its wakeup,
-// without one at the latest five seconds later, and after a retry.
+// TestBacklogMissesNothing: a message may come to stand before the part that was read already. Its wakeup finds it.
+// Without a wakeup it is found at most five seconds later. A message in retry is found, too.
 func TestBacklogMissesNothing(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Bool
@@ -373,7 +374,7 @@ func TestBacklogMissesNothing(t *testing.T) {
 		if at[lost] > 6*time.Second || at[woken] > 2*time.Second {
 			t.Errorf("without a wakeup it left after %v, with one after %v", at[lost], at[woken])
 		}
-		// The wakeup and the retry each have the part in memory read again, and so has the poll at the end. Usually memory
+		// The wakeup, the retry and the poll at the end each cause another read of the part in memory. Usually memory
 		// is a quarter full.
 		if most := backlogMessages + 3*queueHolds; m.seen > most {
 			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, most)
@@ -392,7 +393,7 @@ func (q *queueMeter) Queue(messages, _ int) { q.most.Store(max(q.most.Load(), in
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
-		n.traits.Slots = 3
+		n.capabilities.Slots = 3
 		n.send = func(context.Context, puntuale.Prepared) error { time.Sleep(100 * time.Millisecond); return nil }
 		for i := range 30 {
 			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
@@ -411,7 +412,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestPace: so many messages leave in a minute at most, evenly. Other sessions are not slowed.
+// TestPace: at most the given number of messages leave in a minute, evenly spaced. Other sessions are not slowed.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -443,11 +444,11 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// aDay makes a day pass quickly. Otherwise it has 86,400 polls.
+// aDay makes the test of a day quick, with fewer polls. By default a day has 86,400.
 func aDay(cfg *dispatch.Config) { cfg.Poll, cfg.Lease = 20*time.Second, 2*time.Minute }
 
-// TestPaceOfADay: so many leave in any day and no more, also counting those before this node had the session. The times
-// between two differ, and are never shorter than the pace of a minute has them.
+// TestPaceOfADay: in any day at most the given number of messages leave. Those that left before this node had the
+// session count, too. The times between two messages differ, and are never shorter than the pace of a minute demands.
 func TestPaceOfADay(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, _ *network) {
@@ -494,7 +495,7 @@ func TestPaceOfADay(t *testing.T) {
 	})
 }
 
-// TestSlowPrepare: a slow preparation delays only its own recipient, not text to others, nor other sessions.
+// TestSlowPrepare: a slow preparation delays only its own recipient. It delays no text to others, and no other session.
 func TestSlowPrepare(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -533,7 +534,7 @@ func TestPrepareFails(t *testing.T) {
 	tries := map[string]int{}
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
 		n.prepare = func(_ context.Context, e puntuale.Envelope) error {
-			tries[e.To]++ // one message each
+			tries[e.To]++ // each recipient has one message
 			switch e.To {
 			case "+391":
 				return &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Quoted("Numero inesistente"), Detail: puntuale.Quoted("404")}
@@ -546,7 +547,7 @@ func TestPrepareFails(t *testing.T) {
 			}
 			return nil
 		}
-		n.traits.Slots = 1000
+		n.capabilities.Slots = 1000
 		for _, phone := range []string{"+391", "+392", "+393"} {
 			m.add(1, phone, time.Now())
 		}
@@ -599,7 +600,7 @@ func TestExpiry(t *testing.T) {
 		for s := range puntuale.SessionID(3) {
 			m.addWith(s+1, "+391", nil, 10*time.Minute, time.Now())
 		}
-		// A short one behind one that lasts expires on time as well.
+		// A message that expires soon is closed on time, even behind one that stays valid.
 		short := m.addWith(2, "+392", nil, 3*time.Second, time.Now())[0]
 		d.Wake(2, time.Now())
 		began := time.Now()
@@ -628,7 +629,7 @@ func TestExpiryBehindBacklog(t *testing.T) {
 	t.Parallel()
 	var short []puntuale.MessageID
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
-		for s := range puntuale.SessionID(199) { // the more there are, the less is read of each
+		for s := range puntuale.SessionID(199) { // with more sessions, less is read of each
 			m.session(s+2, puntuale.ClientID(s+2), 0)
 		}
 		n.online = func(s puntuale.SessionID) bool { return s == 2 }
@@ -650,7 +651,7 @@ func TestExpiryBehindBacklog(t *testing.T) {
 	})
 }
 
-// TestExpiryInQueue: a message that expires while it waits is closed on time, wherever it stands.
+// TestExpiryInQueue: a message that expires while it waits is closed on time, at any position in the queue.
 func TestExpiryInQueue(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -670,7 +671,8 @@ func TestExpiryInQueue(t *testing.T) {
 	})
 }
 
-// TestStoppedClient: nothing is written while a client may not send. A renewal lets its messages go within the poll.
+// TestStoppedClient: nothing is written while a client may not send. After a renewal its messages leave within the
+// poll's interval.
 func TestStoppedClient(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -725,7 +727,7 @@ func TestQuiet(t *testing.T) {
 	var until time.Time
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
 		until = time.Now().Add(30 * time.Second)
-		n.traits.Slots = 1
+		n.capabilities.Slots = 1
 		n.send = func(context.Context, puntuale.Prepared) error {
 			if time.Now().Before(until) {
 				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: puntuale.Quoted("Troppi messaggi"), After: 10 * time.Second}

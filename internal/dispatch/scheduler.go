@@ -20,7 +20,7 @@ type scheduler struct {
 	queues   map[puntuale.SessionID]*sessionQueue
 	fair     fairQueue
 	timers   timers
-	inMemory int // messages in memory and not yet claimed, of all sessions
+	inMemory int // messages of all sessions that are in memory and not yet claimed
 
 	attempts attempts
 

@@ -17,19 +17,19 @@ type sessionQueue struct {
 	messages   map[puntuale.MessageID]*queuedMessage // in memory and not yet claimed
 	recipients map[recipientKey]*recipientOrder
 	ready      fifo[*queuedMessage] // due and prepared, in the order they came due
-	campaign   campaignQueue        // what campaigns fed
+	campaign   campaignQueue        // messages that campaigns fed
 	repeats    fifo[*queuedMessage] // repeats of unanswered attempts: the pace has counted them already
-	inFlight   int                  // messages being claimed or sent: slots taken
-	unrecorded int                  // messages claimed, and their outcome not yet on disk
+	inFlight   int                  // messages being claimed or sent: each takes a slot
+	unrecorded int                  // messages that are claimed, and whose outcome is not on disk
 
-	timer   timer // for the pace, or the end of a pause
+	timer   timer // wakes the session for the pace, or at the end of a pause
 	pace    pace
 	pause   pause
 	offline bool
-	active  bool // in its tenant queue
+	active  bool // the session queue is listed in its tenant queue
 
 	lookahead lookahead.Lookahead
-	readTimer timer // for the lookahead
+	readTimer timer // wakes the lookahead
 
 	drain     drain
 	ownership ownership
@@ -43,7 +43,7 @@ func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Con
 	q.timer.queue, q.readTimer.reading = q, q
 	q.campaign.open = session.Campaigns
 	if conn != nil {
-		q.capabilities = conn.Traits()
+		q.capabilities = conn.Capabilities()
 		q.capabilities.Slots = max(1, q.capabilities.Slots)
 	}
 	q.pace.network, q.pace.unknown = q.capabilities.PerSecond, true
@@ -54,7 +54,7 @@ func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Con
 // online asks the connector. A session without one is never online.
 func (q *sessionQueue) online() bool { return q.conn != nil && q.conn.Online(q.session.ID) }
 
-// blocked sessions have nothing in memory but what is in flight.
+// blocked reports whether the session cannot send. Then it has only its messages in flight in memory.
 func (q *sessionQueue) blocked() bool {
 	return q.offline || q.ownership != sessionOwned || q.drain.active()
 }

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestSandboxEndToEnd takes each magic ending through the real store, in a bubble's time.
+// TestSandboxEndToEnd takes each magic ending of a phone number through the real store, in the fake time of a bubble.
 func TestSandboxEndToEnd(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -108,8 +108,8 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
-// TestCreditRescues: messages of a client without credits wait. As many leave as credits come. The rest expires and says
-// so.
+// TestCreditRescues: messages of a client without credits wait. Each new credit lets one leave. The others expire, and
+// say why.
 func TestCreditRescues(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -141,7 +141,7 @@ func TestCreditRescues(t *testing.T) {
 	})
 }
 
-// TestStoreOrder: messages to one recipient arrive in order, whatever the others do.
+// TestStoreOrder: messages to one recipient arrive in order, whatever happens to messages to others.
 func TestStoreOrder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -196,7 +196,8 @@ func TestCancelledIsNeverSent(t *testing.T) {
 		d.Wake(w.session, due)
 		for i := range phones {
 			wait.Go(func() {
-				// A third of them once all is read and prepared: only a claim that asks the disk can know.
+				// A third of the cancellations come once all is read and prepared. Only a claim that asks the disk can
+				// notice these.
 				at := due.Add(-800 * time.Millisecond)
 				if i%3 > 0 {
 					at = due.Add(time.Duration(i-phones/2) * time.Millisecond / 2)
@@ -279,7 +280,7 @@ func TestStoppedInFlight(t *testing.T) {
 			if got, err := storetest.CancelPending(t.Context(), w.tenant, phones, false, puntuale.DateOf(now), time.Now()); err != nil || len(got) != 0 {
 				t.Fatalf("in flight: %v, %v", got, err)
 			}
-			later := w.start(t, phones[1], time.Hour, now)[0] // of another run
+			later := w.start(t, phones[1], time.Hour, now)[0] // a message of another run
 			d.Wake(w.session, now)
 			time.Sleep(90 * time.Second)
 			rows, copies := w.copies(t)

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestManyAtTakeover: a new owner keeps the order of a recipient whose earlier message the former one tried. It does so
-// also in a session with more messages than it looks through at a time. The others do not wait for that.
+// TestManyAtTakeover: a new owner keeps a recipient's order if the former owner tried an earlier message. This also
+// holds in a session with more messages than one read looks through. Other sessions do not wait for that.
 func TestManyAtTakeover(t *testing.T) {
 	t.Parallel()
 	var first, second puntuale.MessageID

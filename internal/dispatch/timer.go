@@ -8,12 +8,12 @@ import (
 // timer wakes its owner at a moment: a message that is not yet due, or a session that waits.
 type timer struct {
 	at    int64 // microseconds of the Unix epoch
-	index int   // in the heap, from 1; 0: not set
+	index int   // position in the heap, from 1; 0: not set
 
 	// One of these.
-	message *queuedMessage // may leave, or is no longer parked
-	queue   *sessionQueue  // may send again
-	reading *sessionQueue  // may be read again: the lookahead's timer
+	message *queuedMessage // this message may leave, or is no longer parked
+	queue   *sessionQueue  // this session may send again
+	reading *sessionQueue  // this session may be read again: the lookahead's timer
 }
 
 // timers is a heap, earliest first.

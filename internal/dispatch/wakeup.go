@@ -8,9 +8,9 @@ import (
 
 // wakeup has the wakeups of one session since the last look.
 type wakeup struct {
-	here    bool      // this node says so, and perhaps others do, too
+	here    bool      // the wakeup comes from this node, and perhaps from others too
 	changed bool      // sessions changed
-	first   time.Time // the earliest moment at which something is due; zero: none was said
+	first   time.Time // the earliest moment at which something is due; zero: no moment was named
 	until   time.Time // the latest
 }
 

@@ -32,9 +32,9 @@ func newPair(t *testing.T, poll time.Duration) *pair {
 	p.second = openWorld(t, address)
 	node := func(w *world) *dispatch.Dispatcher {
 		cfg := w.config()
-		cfg.Poll, cfg.Elsewhere = poll, w.store.Hint
+		cfg.Poll, cfg.Elsewhere = poll, w.store.Notify
 		d := w.dispatch(t, cfg)
-		w.store.Listen(d.Heard)
+		w.store.Listen(d.TakeWakeup)
 		return d
 	}
 	p.waker = node(p.first)
@@ -80,8 +80,8 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	return time.Since(began)
 }
 
-// TestWakeupReachesOtherNode: a message that is started at one node leaves at once by another. The poll takes an hour, so
-// only a wakeup explains it.
+// TestWakeupReachesOtherNode: a message that is started at one node is sent at once by another. The poll takes an hour,
+// so only a wakeup explains it.
 func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, time.Hour)
@@ -136,8 +136,8 @@ func (e *elsewhere) wakeup(session puntuale.SessionID, due time.Time) {
 	}
 }
 
-// TestWakeupsGivenAway: a node keeps wakeups for its own sessions, and passes on the others that are soon. What it hears
-// goes no further. It reads the roster for that only where it should be the owner.
+// TestWakeupsGivenAway: a node keeps wakeups for its own sessions. It passes on the others, if they are due soon. It
+// does not pass on those of other nodes. It reads the roster because of them only if it should own the session.
 func TestWakeupsGivenAway(t *testing.T) {
 	t.Parallel()
 	given := &elsewhere{map[puntuale.SessionID]int{}, map[puntuale.SessionID]int{}}
@@ -169,19 +169,19 @@ func TestWakeupsGivenAway(t *testing.T) {
 		d.Wake(mine, time.Now())
 		d.Wake(theirs, time.Now())
 		d.Wake(theirs, time.Now().Add(3*time.Second))
-		d.Heard(theirs, time.Now())
+		d.TakeWakeup(theirs, time.Now())
 		synctest.Wait()
 		if given.due[mine] != 0 || given.due[theirs] != 1 || len(given.changed) != 0 {
 			t.Errorf("given away: %+v", given)
 		}
-		// Other nodes told of free sessions: it takes those that should be its own.
+		// Other nodes send wakeups for free sessions: this node takes those that it should own.
 		for id := puntuale.SessionID(10); id < 40; id++ {
 			m.session(id, 3, 0)
 		}
 		looks = 0
 		taken := map[puntuale.SessionID]bool{}
 		for id := puntuale.SessionID(10); id < 40; id++ {
-			d.Heard(id, time.Time{})
+			d.TakeWakeup(id, time.Time{})
 			synctest.Wait()
 			if m.owner(id) != 0 {
 				taken[id] = true

@@ -38,7 +38,7 @@ type workerPool struct {
 type sessionJobs struct {
 	queue     *sessionQueue
 	messages  fifo[*queuedMessage]
-	campaigns fifo[*queuedMessage] // what campaigns fed: prepared when there is nothing else
+	campaigns fifo[*queuedMessage] // messages that campaigns fed: prepared when nothing else waits
 	workers   int
 	listed    bool
 }
@@ -52,8 +52,8 @@ func (j *sessionJobs) pop() *queuedMessage {
 	return j.campaigns.pop()
 }
 
-func newWorkerPool(s *scheduler, most, atLane int) *workerPool {
-	return &workerPool{s: s, most: most, perSession: atLane, jobs: map[*sessionQueue]*sessionJobs{}}
+func newWorkerPool(s *scheduler, most, atPriority int) *workerPool {
+	return &workerPool{s: s, most: most, perSession: atPriority, jobs: map[*sessionQueue]*sessionJobs{}}
 }
 
 func (p *workerPool) submit(m *queuedMessage) {

@@ -29,7 +29,7 @@ const postgresEnv = "PUNTUALE_TEST_POSTGRES"
 // world is a real store with one client and its default session, a sandbox.
 type world struct {
 	store    *store.Store
-	raw      *sql.DB // for statements that no role offers
+	raw      *sql.DB // runs statements that no role offers
 	tenant   puntuale.Tenant
 	client   puntuale.ClientID
 	session  puntuale.SessionID
@@ -117,7 +117,7 @@ func (w *world) newClient(t testing.TB) (puntuale.ClientID, puntuale.SessionID) 
 	return created.Client, created.Session
 }
 
-// start stores a run to a phone, with a message at each moment. Each message is valid for so long.
+// start stores a run to a phone, with a message at each moment. Each message is valid for the time that valid says.
 func (w *world) start(t testing.TB, phone string, valid time.Duration, due ...time.Time) []puntuale.MessageID {
 	t.Helper()
 	ids, err := w.begin(t.Context(), phone, valid, due...)
@@ -231,7 +231,7 @@ func (w *world) dispatch(t testing.TB, cfg dispatch.Config) *dispatch.Dispatcher
 	return d
 }
 
-// eventually waits until what is so, as long as a slow machine may need.
+// eventually waits until so returns true. It allows the time that a slow machine may need.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

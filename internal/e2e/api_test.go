@@ -112,7 +112,7 @@ func createTenant(t *testing.T, base, partnerKey, accountType string, steps ...a
 	return tenant{created.ID, created.Key, sequence.ID}
 }
 
-// step says text so long after the call.
+// step is a step with a text, which leaves at the given time after the call.
 func step(text string, amount int, unit string) map[string]any {
 	offset := map[string]any{"amount": amount, "direction": "after"}
 	if unit != "" {

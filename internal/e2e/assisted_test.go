@@ -14,9 +14,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestAssistedPhone uses the phone's page on the built server. Of four due messages one is sent, one skipped, one cancelled
-// before it was tapped, and one returned. The person declares some outcomes without a network, and each arrives once. On
-// PostgreSQL there are two servers: the phone talks to one, and all other callers talk to the other.
+// TestAssistedPhone uses the phone's page on the built server. Four messages are due: one is sent, one is skipped, one
+// is cancelled before it is tapped, and one is returned. The person declares some outcomes without a network, and each
+// arrives once. On PostgreSQL there are two servers: the phone talks to one, and all other callers talk to the other.
 func TestAssistedPhone(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		p := newDevicePost(t, database)

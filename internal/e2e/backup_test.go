@@ -27,7 +27,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 		old := serve(t, database)
 		tenants := loadTenants(t, old.base, createPartner(t, database), 3)
 		l := newLoadOf(manyStarts, seed, tenants, old.base)
-		l.await(t, 1200) // some seconds' worth
+		l.await(t, 1200) // as many as in some seconds
 		file := filepath.Join(t.TempDir(), "backup.zip")
 		began, before := time.Now(), l.acknowledged()
 		command(t, "backup", "--to", file, "--data", t.TempDir(), "--database", databaseFlag(database))
@@ -125,7 +125,7 @@ func (l *load) acknowledged() int {
 	return l.starts
 }
 
-// await waits until so many starts were acknowledged.
+// await waits until at least starts starts were acknowledged.
 func (l *load) await(t *testing.T, starts int) {
 	t.Helper()
 	eventually(t, time.Minute, "enough starts were acknowledged", func() bool { return l.acknowledged() >= starts })

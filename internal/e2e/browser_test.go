@@ -26,7 +26,7 @@ type browser struct {
 
 	mu       sync.Mutex
 	requests []*network.Request
-	said     []string // to the console, and exceptions
+	said     []string // what the page wrote to the console, and exceptions
 }
 
 // newBrowser starts Chromium. In CI a missing Chromium fails the test.

@@ -185,8 +185,8 @@ func (m *mass) done(id string, recipients int, within time.Duration) {
 	}
 }
 
-// TestCampaignKilled kills the server in the middle of a campaign's upload, check, feeding, two pauses and resumptions. Each
-// recipient gets exactly one message. After a pause was answered nothing leaves but messages that were already in flight.
+// TestCampaignKilled kills the server in the middle of a campaign's upload, check, feeding, two pauses and resumptions.
+// Each recipient gets exactly one message. After a pause was answered, only messages that were already in flight leave.
 func TestCampaignKilled(t *testing.T) {
 	recipients, latency, rounds := 7000, "1s", 1 // 1,000 messages of a session are on their way at once
 	if long {
@@ -220,7 +220,7 @@ func TestCampaignKilled(t *testing.T) {
 	})
 }
 
-// leaving waits until messages leave to others than the first recipients.
+// leaving waits until messages leave to others than the first 20 recipients.
 func (m *mass) leaving(id string) {
 	m.t.Helper()
 	var before campaignState
@@ -250,8 +250,9 @@ func TestCampaignTakenOver(t *testing.T) {
 	m.done(id, recipients, 2*time.Minute)
 }
 
-// TestCampaignYields sends single messages of the campaign's client, by the same session, and of another one, while a campaign runs as fast
-// as it can. They leave within two seconds of their calls, and long before the campaign is over.
+// TestCampaignYields sends single messages while a campaign runs as fast as it can. Some are by the campaign's own
+// session, others are another client's. They leave within two seconds of their calls, and long before the campaign is
+// over.
 func TestCampaignYields(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)

@@ -75,7 +75,7 @@ func TestCampaignCommand(t *testing.T) {
 	}
 	m.everybody(recipients)
 
-	m.sent++ // other numbers
+	m.sent++ // the next campaign has other numbers
 	write(list())
 	var shown bytes.Buffer
 	cmd := m.campaign("--file", file, "--text", "Ciao {{nome}}", "--per-minute", "3000", "--yes")

@@ -44,7 +44,7 @@ func TestManyCancelled(t *testing.T) {
 		if n != many {
 			t.Errorf("%d messages were named, of %d", n, many)
 		}
-		if live > 12 { // before, it was 37 and 19
+		if live > 12 { // an earlier version had 37 and 19
 			t.Errorf("%d MB were alive", live)
 		}
 		if left := number(t, database, "select count(*) from message where state = 0"); left != 0 {

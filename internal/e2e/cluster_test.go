@@ -18,7 +18,7 @@ import (
 // cluster is a PostgreSQL of the test's own, which it may stop and start.
 type cluster struct {
 	t       *testing.T
-	address string // of its database postgres
+	address string // address of its database named postgres
 	data    string // its folder
 	port    string
 }
@@ -28,7 +28,7 @@ type cluster struct {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if os.Getenv("PUNTUALE_TEST_POSTGRES") == "" {
-		postgres(t) // says why it cannot be
+		postgres(t) // postgres fails or skips the test with the reason
 	}
 	cmd := exec.Command(filepath.Join("..", "..", "scripts", "with-postgres"), "sh", "-c", `echo "$PUNTUALE_TEST_POSTGRES"; exec cat >/dev/null`)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PUNTUALE_TEST_POSTGRES=") })

@@ -173,7 +173,7 @@ func (c *caller) end(m *matter) {
 	}
 }
 
-// judge makes each message's history and has it checked.
+// judge makes each message's history and checks it.
 func (r *race) judge(f *fleet) {
 	f.t.Helper()
 	for _, w := range r.wrong {

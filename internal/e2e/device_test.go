@@ -64,7 +64,7 @@ type postDevice struct {
 
 	mu       sync.Mutex
 	shown    map[string]int    // how often each message was shown
-	outcomes map[string]string // what was declared of each, and answered
+	outcomes map[string]string // the outcome of each answered declaration, by message
 }
 
 type takenMessage struct {

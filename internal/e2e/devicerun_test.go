@@ -102,7 +102,7 @@ func (d *deviceProgram) kill() {
 
 // sent returns the ledger.
 func (d *deviceProgram) sent() []string {
-	text, _ := os.ReadFile(d.file("ledger")) // not there before the first
+	text, _ := os.ReadFile(d.file("ledger")) // the file does not exist before the first message
 	return strings.Fields(string(text))
 }
 
@@ -114,7 +114,7 @@ func (d *deviceProgram) compare(kills int) {
 	eventually(t, 30*time.Second, "every message has an outcome", func() bool {
 		now = details(t, d.p.nodes[0].base, d.p.key, d.p.ids)
 		for _, m := range now {
-			if m.State == "PENDING" && (m.Detail == nil || *m.Detail == "") { // an uncertain one has the device's words, or the server's
+			if m.State == "PENDING" && (m.Detail == nil || *m.Detail == "") { // an uncertain message has the device's words, or the server's
 				return false
 			}
 		}

@@ -38,7 +38,8 @@ type comparison struct {
 	wrong []string
 }
 
-// Under load the same call is made thousands of times: of each kind the first ones are compared, then one of many.
+// Tests under load make the same call thousands of times. The first calls of each kind are compared, and then only one
+// of many.
 const (
 	comparedFirst = 100
 	comparedEvery = 25

@@ -31,7 +31,7 @@ type peer struct {
 	given    map[puntuale.MessageID]map[string]int // how often under each connector id
 }
 
-func (n *peer) Traits() puntuale.Capabilities {
+func (n *peer) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "peer", Slots: 4, SendTimeout: 5 * time.Second, Recovery: n.recovery}
 }
 
@@ -330,7 +330,7 @@ func TestFailoverSynchronous(t *testing.T) {
 }
 
 // settles waits until every acknowledged message is COMPLETED. Where the network knows no repeats, a message may also
-// be uncertain, because an attempt may have lost its answer. It was shown once all the same.
+// be uncertain, because an attempt may have lost its answer. Even then it was shown once.
 func (h *house) settles(s *side) {
 	h.t.Helper()
 	unsure := 0
@@ -350,7 +350,7 @@ func (h *house) settles(s *side) {
 			h.t.Errorf("message %d was shown %d times: %+v", id, s.shown(id), d.Message)
 		}
 	}
-	if unsure > 8 { // what can be in flight at a moment
+	if unsure > 8 { // no more can be in flight at a moment
 		h.t.Errorf("%d messages are uncertain", unsure)
 	}
 }

@@ -87,7 +87,7 @@ func newStream(t *testing.T, database string) *stream {
 				c.until("POST", "/api/start/"+who.sequence, map[string]any{"phone": fmt.Sprintf("+39347%02d%05d", i, n), "n": key}, "Idempotency-Key", key)
 				rest := 250 * time.Millisecond
 				if n%4 == 3 {
-					rest = 49*time.Second + 250*time.Millisecond // its first four runs last till then
+					rest = 49*time.Second + 250*time.Millisecond // its first four runs last until then
 				}
 				if !c.rest(rest) {
 					return

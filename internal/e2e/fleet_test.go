@@ -56,7 +56,7 @@ func newFleet(t *testing.T, database string, nodes, spare int, lease time.Durati
 	}
 	clients := 3
 	if nodes > 1 {
-		clients = 12 // a session each, so that hardly ever a node owns none
+		clients = 12 // each has one session, so a node without any is unlikely
 	}
 	var bases []string
 	for _, s := range f.nodes[:nodes-spare] {
@@ -131,7 +131,7 @@ type fault struct {
 	on     []string // databases: "sqlite", "postgres", or "cluster", a PostgreSQL that may be stopped
 	nodes  []int
 	spare  int // nodes that no caller uses, because they will end
-	times  int // in the long run
+	times  int // repetitions in the long run
 	clean  bool
 	happen func(f *fleet)
 	late   time.Duration // how late a message may be at most; if happen stops everything, its time is added

@@ -23,7 +23,7 @@ import (
 type flood struct {
 	t       *testing.T
 	base    string
-	prefix  string // of the recipients' numbers and of the texts, unlike any other flood's
+	prefix  string // begins the recipients' numbers and the texts; no other flood has it
 	tenants []tenant
 	rate    int // calls a second
 	calls   sync.WaitGroup

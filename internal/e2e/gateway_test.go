@@ -42,7 +42,7 @@ type killedGateway struct {
 
 // heldCall is the call that the server makes when it is killed.
 type heldCall struct {
-	how  int           // see the constants
+	how  int           // one of the constants below
 	to   string        // the call's recipient
 	came chan struct{} // closed once the call is there
 	end  chan struct{} // closed once the server is dead

@@ -33,7 +33,7 @@ type eventKind string
 const (
 	starts     eventKind = "start"
 	takes      eventKind = "cancelled it"     // a stop or cancel was answered and named the message
-	passes     eventKind = "cancelled others" // it was answered and did not name it
+	passes     eventKind = "cancelled others" // a stop or cancel was answered and did not name the message
 	unanswered eventKind = "cancel, no answer"
 	sends      eventKind = "sent"
 	isOpen     eventKind = "is PENDING"

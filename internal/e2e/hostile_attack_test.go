@@ -143,7 +143,7 @@ func (r *raid) seen() hostileCount {
 func (r *raid) begin() {
 	for i := range r.mix.Connections {
 		r.done.Go(func() {
-			r.pause(time.Duration(i) * time.Millisecond) // not all at once: the kernel's queue of new ones is short
+			r.pause(time.Duration(i) * time.Millisecond) // connections do not come all at once, because the kernel's queue of new ones is short
 			for n := i; !r.over(); n++ {
 				r.attack(&r.mix.Attacks[n%len(r.mix.Attacks)])
 				r.pause(2*time.Second + time.Duration(rand.Int64N(int64(2*time.Second))))

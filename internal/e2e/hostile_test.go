@@ -20,13 +20,14 @@ const (
 	hostileMemory = 400 // MB
 	hostileDelay  = 250 * time.Millisecond
 
-	keptConnections    = 4096 // of the server
+	keptConnections    = 4096 // how many the server keeps
 	hostileConnections = 5300 // a fifth of them is between two attacks, and the server closes those above its limit
 )
 
-// TestHostileMix opens more connections than the server keeps. Each tries in its own way to take memory or a place. There
-// are bodies that never end, for every kind of route, and answers that are not read. There are also imports, and webhooks of
-// sessions that do not exist. The server stays below its memory bound, and another client's starts are answered in time.
+// TestHostileMix opens more connections than the server keeps. Each tries in its own way to take memory or a slot.
+// There are bodies that never end, for every kind of route, and answers that are not read. There are also imports, and
+// webhooks of sessions that do not exist. The server stays below its memory bound, and another client's starts are
+// answered in time.
 func TestHostileMix(t *testing.T) {
 	withoutDisk(t)
 	databases(t, func(t *testing.T, database string) {
@@ -114,7 +115,7 @@ func newHostileMix(t *testing.T, s *server, partner string) hostileMix {
 		steps = append(steps, step(text, 1, "hours"))
 	}
 	attacker := createTenant(t, s.base, partner, "full", steps...)
-	for range 79 { // of the longest that there are
+	for range 79 { // the longest sequences that a client may make
 		must(t, "POST", s.base+"/api/sequences", attacker.key, map[string]any{"name": "x", "steps": steps})
 	}
 	var started struct {

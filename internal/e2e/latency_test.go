@@ -25,7 +25,7 @@ func TestStartReachesSandboxAtOnce(t *testing.T) {
 			who := createTenant(t, s.base, partner, "full", step("{{n}}", 0, "seconds"))
 			arrivals(t, s.base, who, "warm", 20)
 			var took []time.Duration
-			host := hostTook(func() { took = arrivals(t, s.base, who, "measured", 980) }) // with the warm ones, one page of the ledger
+			host := hostTook(func() { took = arrivals(t, s.base, who, "measured", 980) }) // together with the calls that warm up, they fill one page of the ledger
 			slices.Sort(took)
 			p99 = took[len(took)*99/100]
 			t.Logf("call to sandbox: p50 %v, p99 %v, max %v; the host took %.0f %%", took[len(took)/2], p99, took[len(took)-1], 100*host)

@@ -39,7 +39,7 @@ type promise struct {
 	id        string
 	tenant    tenant
 	text      string
-	after     time.Duration // due so long after its call was accepted,
+	after     time.Duration // due this long after its call was accepted,
 	at        time.Time     // or at this moment, if it is not zero
 	asked     bool          // a stop or cancel may concern it
 	cancelled bool          // a 200 named it as cancelled
@@ -72,8 +72,8 @@ const callers = 12
 // mix says how many call, and what.
 type mix struct {
 	callers int
-	singles int // one call in so many creates a single message, the others start; 0: all start
-	stops   int // of so many that created something one stops it at once, one a second later, and one cancels it
+	singles int // one in singles calls creates a single message, the others start; 0: all start
+	stops   int // of stops creating calls, one is stopped at once, one a second later, and one is cancelled
 }
 
 // everything is a mix of all calls. manyStarts makes at least 300 starts a second on a machine that is fast enough. This

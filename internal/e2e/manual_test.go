@@ -81,8 +81,8 @@ func TestInstall(t *testing.T) {
 // programName is the first line of a program on docs/recipes.md.
 var programName = regexp.MustCompile(`^(?:<\?php )?(?://|#) ([a-z]+\.(?:php|py|mjs))\n`)
 
-// TestRecipes writes the programs of docs/recipes.md into a folder, and pastes its commands there. Of one booking two messages are
-// left in the end. Of the numbers in the list two are in the blacklist, and the third is named.
+// TestRecipes writes the programs of docs/recipes.md into a folder, and pastes its commands there. In the end two
+// messages of one booking are left. Two numbers of the list are in the blacklist, and the output names the third.
 func TestRecipes(t *testing.T) {
 	for _, program := range []string{"php", "node", "python3"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// insideNetwork tells the test's second process that it has such a network.
+// insideNetwork tells the test's second process that it has a network of its own.
 const insideNetwork = "PUNTUALE_E2E_NETWORK"
 
 // inOwnNetwork runs the test once more in a network and with mounts of its own, and fails if that run fails.

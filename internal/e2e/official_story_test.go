@@ -28,11 +28,11 @@ type officialStory struct {
 	s       *server
 	peer    *graphtest.Peer
 	number  graphtest.Number
-	files   string // where its files are
-	pages   string // of the client's dashboard
-	key     string // of the client's API
+	files   string // address of its files
+	pages   string // address of the client's dashboard
+	key     string // the client's API key
 	session string // path of its page
-	webhook string // as Meta reaches it
+	webhook string // the address that Meta uses
 }
 
 // TestOfficialStory: a partner makes a client. The client sets up an Official number on the guided page, first with a wrong
@@ -187,7 +187,7 @@ func (o *officialStory) setUp() {
 // subscribe enters the shown values at Meta. Meta asks for the verify token and then delivers there.
 func (o *officialStory) subscribe() {
 	o.t.Helper()
-	o.webhook = strings.Replace(o.webhook, public, o.s.base, 1) // the proxy's part
+	o.webhook = strings.Replace(o.webhook, public, o.s.base, 1) // the proxy would do this
 	if o.peer.Subscribe(o.webhook, "something else") {
 		o.t.Error("the webhook takes any word")
 	}

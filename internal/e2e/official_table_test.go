@@ -44,7 +44,7 @@ type tableCode struct {
 	first   string // the message that was refused
 	second  string // the message that was begun during the refusal
 	third   string
-	free    string // by another template
+	free    string // a message by another template
 }
 
 // metaTableRig is what all codes share.
@@ -55,8 +55,8 @@ type metaTableRig struct {
 	peer *graphtest.Peer
 
 	mu      sync.Mutex
-	refuses map[string]int // by person, once
-	asked   map[string]int // by person
+	refuses map[string]int // the code to refuse with, by person: each is used once
+	asked   map[string]int // requests by person
 }
 
 // TestOfficialTable checks the effect of each of Meta's codes through the API of the built server. It checks codes that
@@ -68,7 +68,7 @@ func TestOfficialTable(t *testing.T) {
 		r.s = serve(t, database, "--official-api-url", r.peer.URL)
 		partner := createPartner(t, database)
 		r.who = createTenant(t, r.s.base, partner, "full", step("x", 0, ""))
-		must(t, "PATCH", r.s.base+"/api/client/"+r.who.id, partner, map[string]any{"quotas": map[string]any{"sessions": 100}}) // one for each code
+		must(t, "PATCH", r.s.base+"/api/client/"+r.who.id, partner, map[string]any{"quotas": map[string]any{"sessions": 100}}) // each code needs one session
 		for _, name := range []string{"uno", "due"} {
 			must(t, "POST", r.s.base+"/api/templates", r.who.key, map[string]any{"name": name, "text": "Ciao", "official": map[string]any{"name": name, "language": "it"}})
 		}
@@ -203,7 +203,7 @@ func (c *tableCode) refuse() {
 func (c *tableCode) refused() {
 	c.t.Helper()
 	switch c.row {
-	case "again", "pair": // it may have gone meanwhile
+	case "again", "pair": // the message may have left meanwhile
 		eventually(c.t, time.Minute, fmt.Sprintf("%d was asked", c.code), func() bool { return c.askedFor(c.person) > 0 })
 	case "message", "recipient", "opted out":
 		if m := c.becomes(c.first, "FAILED"); !strings.Contains(m.Detail, c.word()+": per prova") || m.Says == "" {
@@ -238,7 +238,7 @@ func (c *tableCode) meanwhile() {
 	c.second = c.start("uno", c.other)
 	switch c.row {
 	case "template":
-		c.free = c.start("due", strings.Replace(c.other, "+39332", "+39334", 1)) // the other's own wait for their turn
+		c.free = c.start("due", strings.Replace(c.other, "+39332", "+39334", 1)) // another number, because messages to c.other wait for each other
 	case "message", "recipient", "opted out":
 		c.third = c.start("uno", c.person)
 	}
@@ -266,7 +266,7 @@ func (c *tableCode) after() {
 			c.says("asked %d times", c.askedFor(c.person))
 		}
 	case "opted out":
-		c.becomes(c.third, "COMPLETED") // of service: the person speaks of marketing only
+		c.becomes(c.third, "COMPLETED") // a service message: the person refused only marketing
 		c.withdrew()
 	}
 	c.becomes(c.second, "COMPLETED")
@@ -334,7 +334,7 @@ func (c *tableCode) fails() {
 	c.becomes(id, "COMPLETED")
 	taken := c.peer.Taken()
 	i := slices.IndexFunc(taken, func(m graphtest.Taken) bool { return m.Message.To == c.person })
-	for range 2 { // reported twice, done once
+	for range 2 { // reported twice, it takes effect once
 		if status := c.peer.Deliver(c.webhook, c.number.ID, c.peer.Status(taken[i], "failed", time.Now(), c.code)); status != http.StatusOK {
 			c.says("the webhook answered %d", status)
 		}

@@ -56,7 +56,7 @@ func TestPictures(t *testing.T) {
 
 	take := func(name string) {
 		t.Helper()
-		<-time.After(400 * time.Millisecond) // fonts and what renews itself
+		<-time.After(400 * time.Millisecond) // fonts load, and parts of the page renew themselves
 		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +94,8 @@ func TestPictures(t *testing.T) {
 	take("campaign")
 }
 
-// packed draws a picture with at most 256 colours, which the flat surfaces of the pages do not miss, and packs it well.
+// packed draws a picture with at most 256 colours, and compresses it well. The flat surfaces of the pages need no more
+// colours.
 func packed(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(picture))
@@ -156,7 +157,7 @@ func newPractice(t *testing.T, base, partner string) *practice {
 	return p
 }
 
-// day is a date so many days from now, as forms write it.
+// day is the date that is days from today, as forms write it.
 func (p *practice) day(days int) string {
 	return time.Now().In(p.rome).AddDate(0, 0, days).Format(time.DateOnly)
 }

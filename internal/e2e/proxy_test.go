@@ -20,7 +20,7 @@ import (
 type proxy struct {
 	listener net.Listener
 	dial     func() (net.Conn, error)
-	address  string // of the database, through it
+	address  string // address of the database, through the proxy
 
 	mu    sync.Mutex
 	heals chan struct{} // closed when the network works again; nil: it works
@@ -33,7 +33,7 @@ type proxy struct {
 // What a proxy may do at a COMMIT: afterwards the network is gone.
 const (
 	cutBefore = iota // the server does not get it
-	cutAfter         // it does; the answer is lost
+	cutAfter         // the server gets it, and the answer is lost
 )
 
 // newProxy gives the database another address.

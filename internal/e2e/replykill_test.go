@@ -21,10 +21,10 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestRepliesKilled kills the server with SIGKILL while people write, ten times. Meta tells each delivery until it is
-// answered with 200, sometimes twice at once, and some again afterwards. The phone of the sandbox does the same. In the
-// end each reply stands once with its effect. Each opt-out has one proof, one entry in the blacklist and one answer. What
-// is no opt-out withdrew nothing. The long run kills a hundred times.
+// TestRepliesKilled kills the server with SIGKILL while people write, ten times. Meta repeats each delivery until the
+// answer is 200. It sends some twice at once, and some again afterwards. The phone of the sandbox does the same. In the
+// end each reply is kept once, with its effect. Each opt-out has one proof, one entry in the blacklist and one answer.
+// A reply that is no opt-out withdrew nothing. The long run kills a hundred times.
 func TestRepliesKilled(t *testing.T) {
 	kills := 10
 	if long {
@@ -84,18 +84,18 @@ func TestRepliesKilled(t *testing.T) {
 type behaviour struct {
 	name      string
 	words     []string // one after another, each once the one before was answered
-	effects   []string // of each, as the API names it; "" is none
-	changes   []string // of consent
+	effects   []string // of each reply, as the API names them; "": none
+	changes   []string // changes of consent
 	blacklist bool
 	confirmed bool
 	marketing string // the state of what is pending in an hour
-	waiting   string // of a sequence that stops on a reply
-	due       string // of what is due soon
+	waiting   string // state of a sequence that stops on a reply
+	due       string // state of the message that is due soon
 }
 
 const (
 	optOutText     = "Basta!"
-	preferenceText = "(preference)" // what the person set in WhatsApp, no message
+	preferenceText = "(preference)" // the person sets this in WhatsApp, and writes no message
 )
 
 // The sandbox has all but the last.
@@ -109,7 +109,7 @@ var behaviours = []behaviour{
 	{name: "preference", words: []string{"ciao", preferenceText}, effects: []string{"stopped"}, changes: []string{"withdraw"}, marketing: "CANCELLED", waiting: "CANCELLED", due: "COMPLETED"},
 }
 
-// soon is when what is due soon leaves, in seconds after the start.
+// soon is how many seconds after the start the messages leave that are due soon.
 const soon = 15
 
 // writer is one person of the test.
@@ -125,7 +125,7 @@ type writer struct {
 type talk struct {
 	t          *testing.T
 	base, key  string
-	prefix     int // of phones
+	prefix     int // begins the phones' numbers
 	behaviours []behaviour
 	sequences  map[string]string
 	people     []*writer
@@ -154,7 +154,7 @@ func (k *talk) through(session string) {
 	}
 }
 
-// throughMeta has people write to a number of Meta.
+// throughMeta makes people write to a number of Meta.
 func (k *talk) throughMeta(peer *graphtest.Peer, number graphtest.Number) {
 	var session struct {
 		ID, State string
@@ -178,7 +178,7 @@ func (k *talk) throughMeta(peer *graphtest.Peer, number graphtest.Number) {
 	}
 }
 
-// throughSandbox has the phone of the sandbox write.
+// throughSandbox makes the phone of the sandbox write.
 func (k *talk) throughSandbox() {
 	var sessions struct {
 		Sessions []struct{ ID string }
@@ -224,7 +224,7 @@ func (k *talk) add(b behaviour) *writer {
 	return p
 }
 
-// told is one delivery of a network. A person's come one after another.
+// told is one delivery of a network. The deliveries of one person come one after another.
 type told struct {
 	tell     func() bool
 	answered func()
@@ -244,7 +244,7 @@ func (k *talk) tells(p *writer) (all []told) {
 
 func (p *writer) networkID(i int) string { return fmt.Sprintf("wamid.in.%s.%d", p.phone[1:], i) }
 
-// tellers deliver what networks tell, as networks do.
+// tellers make the deliveries of networks, as networks do.
 type tellers struct {
 	queue                 chan []told
 	all                   sync.WaitGroup
@@ -255,7 +255,7 @@ type tellers struct {
 	enough chan struct{}
 }
 
-// whenAnswered returns a channel that is closed once so many more tellings were answered.
+// whenAnswered returns a channel that is closed once more deliveries were answered, as many as more says.
 func (n *tellers) whenAnswered(more int64) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -284,7 +284,7 @@ func (n *tellers) work(random *rand.Rand) {
 	}
 }
 
-// deliver tells until it is answered, as Meta does, but sooner.
+// deliver repeats a delivery until it is answered, as Meta does, but after shorter waits.
 func (n *tellers) deliver(random *rand.Rand, d told) {
 	again := func() bool {
 		n.calls.Add(1)
@@ -298,7 +298,7 @@ func (n *tellers) deliver(random *rand.Rand, d told) {
 		n.all.Go(func() { again() }) // twice at once
 	}
 	for !again() {
-		<-time.After(time.Duration(5+random.IntN(50)) * time.Millisecond) // the pause of a network before it tells again
+		<-time.After(time.Duration(5+random.IntN(50)) * time.Millisecond) // the pause of a network before it delivers again
 	}
 	d.answered()
 	n.answered.Add(1)

@@ -27,7 +27,7 @@ func TestRoles(t *testing.T) {
 	f.await("both senders own sessions, and nobody else does", func() bool {
 		return f.owners() == 2 && f.free() == 0 && f.number("select count(*) from node") == 2
 	})
-	response, err := http.Get(senders[0].base + "/api/sequences") // not by call: it is not in the document
+	response, err := http.Get(senders[0].base + "/api/sequences") // this does not use call, because the path is not in the document
 	if err != nil {
 		t.Fatal(err)
 	}

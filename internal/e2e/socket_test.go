@@ -140,7 +140,7 @@ func (s *shop) becomes(id string, within time.Duration, parts ...string) {
 	})
 }
 
-// noLogin fails the test for a login since a moment, now or within a while.
+// noLogin fails the test if there was a login since a moment, or if one comes within a while.
 func (s *shop) noLogin(since int, within time.Duration) {
 	s.t.Helper()
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
@@ -306,7 +306,7 @@ func (s *shop) replaced(t *testing.T, anna *whatsapptest.Phone) {
 	id := s.write(annaNumber, "mentre un altro è collegato")
 	before := len(s.net.Logins())
 	s.kill()
-	s.start() // a restart is no reason either
+	s.start() // a restart is no reason to log in either
 	s.is("replaced")
 	s.noLogin(before, 3*time.Second)
 	must(t, "POST", s.at("/reconnect"), s.who.key, nil)
@@ -345,7 +345,8 @@ func (s *shop) outdated(t *testing.T, anna *whatsapptest.Phone) {
 	if len(logins) != 2 || logins[0].Failure != 405 || logins[1].Failure != 0 || logins[1].Version != later || logins[1].At.Sub(logins[0].At) > 10*time.Second {
 		t.Errorf("logins: %+v", logins)
 	}
-	// Two logins, and the version page between them, all through the proxy, which is the only way there.
+	// There were two logins, and a read of the version page between them. All went through the proxy, the only way
+	// there.
 	if n := s.net.VersionReads() - reads; n != 1 {
 		t.Errorf("the page with the version was read %d times", n)
 	}
@@ -439,8 +440,8 @@ func (s *shop) shows(anna *whatsapptest.Phone, text string) {
 	s.becomes(id, 10*time.Second, completed)
 }
 
-// copied uses a copy of the folders from before the last messages on another server. The number is linked there, and
-// phones show what it writes.
+// copied starts another server with a copy of the folders from before the last messages. The number is linked there,
+// and phones show what it writes.
 func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.t = t
 	since := time.Now()
@@ -462,7 +463,7 @@ func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.shows(anna, "da una copia")
 }
 
-// restored restores a backup from before the last messages to databases of both kinds. The number is linked there.
+// restored restores a backup from before the last messages, to databases of both kinds. The number is linked there.
 func (s *shop) restored(t *testing.T, anna *whatsapptest.Phone) {
 	s.t = t
 	file := filepath.Join(t.TempDir(), "backup.zip")

@@ -147,8 +147,8 @@ func TestDatabaseTroubleUnderLoad(t *testing.T) {
 }
 
 // TestDatabaseDiskFullUnderLoad: calls that find no room are refused, and accepted ones are kept. With room again, all
-// works. PostgreSQL's write-ahead log has its own disk here. A PostgreSQL that cannot write its log stops, which is
-// another test.
+// works. PostgreSQL's write-ahead log has its own disk here. A PostgreSQL that cannot write its log stops: another test
+// covers that.
 func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	disk := t.TempDir()
 	if err := os.Chmod(filepath.Dir(disk), 0o755); err != nil {
@@ -157,7 +157,7 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=128m,mode=0777", "tmpfs", disk).CombinedOutput(); err != nil {
 		t.Skipf("a small disk cannot be had here: %v %s", err, out)
 	}
-	// Registered before the server's end, so it runs after it.
+	// This cleanup is registered before the server's, so it runs after that.
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", "-l", disk).CombinedOutput(); err != nil {
 			t.Errorf("umount: %v %s", err, out)
@@ -232,7 +232,7 @@ func TestPartitionUnderLoad(t *testing.T) {
 				cut(p)
 				x.away(lease() + 4*time.Second)
 				f.nodes = two
-				f.settled() // its sessions are the others'
+				f.settled() // the other servers have its sessions
 				p.heal()
 				x.back()
 				f.nodes = three

@@ -122,8 +122,8 @@ func TestRefusesSecondDispatcher(t *testing.T) {
 	refuses(t, path, "another process")
 }
 
-// TestDamageIsMetAtAnySize: a start does not read a large file to its end. But after a call that met damage no call is
-// taken, and no later start accepts the file.
+// TestDamageIsMetAtAnySize: a start does not read a large file to its end. But once a call met damage, the server takes
+// no more calls, and no later start accepts the file.
 func TestDamageIsMetAtAnySize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "puntuale.db")
 	s := serve(t, path)

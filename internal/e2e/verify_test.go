@@ -55,7 +55,7 @@ func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Dura
 	return lateness
 }
 
-// quantile of sorted durations; 1 is the greatest.
+// quantile returns a quantile of sorted durations. With q 1 it is the greatest.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -74,7 +74,7 @@ type verifier struct {
 	sent     map[string]int       // how often the outcomes list it as sent
 	late     time.Duration        // the most that is allowed
 	lateness []time.Duration
-	count    map[string]int // of states
+	count    map[string]int // messages by state
 }
 
 func newVerifier(t *testing.T, base string, who tenant, count map[string]int) *verifier {
@@ -110,8 +110,8 @@ func (v *verifier) settle() {
 	}
 }
 
-// held reports whether the message was stopped in flight and its answer was lost. It is not repeated, and waits for
-// evidence.
+// held reports whether the message was stopped in flight and its answer was lost. It is not repeated, and waits for a
+// delivery receipt.
 func (v *verifier) held(id string) bool {
 	row := v.rows[id]
 	return v.mine[id].asked && row.State == "PENDING" && row.Detail != nil && strings.HasPrefix(*row.Detail, "esito incerto")
@@ -193,7 +193,7 @@ func (v *verifier) compare(id string) {
 		v.t.Errorf("message %s is %s: %s", id, row.State, row.Response)
 	}
 	if row.State == "CANCELLED" && !p.cancelled && !p.doubted {
-		v.count["unnamed"]++ // it was in flight when it was stopped, and came back
+		v.count["unnamed"]++ // it was stopped in flight, and its attempt was refused
 	}
 	want := 0
 	if row.State == "COMPLETED" {

@@ -43,15 +43,15 @@ type pacedKey struct {
 // api is the state that operations share while they are registered.
 type api struct {
 	huma.API
-	control  *control.Control
-	accounts *account.Accounts
-	logger   *slog.Logger
-	pace     *admission.RateLimiter[pacedKey]
-	admits   admission.Limits
-	refusal  *admission.RefusalPacer
-	shares   callerKeys
-	scratch  string
-	now      func() time.Time
+	control    *control.Control
+	accounts   *account.Accounts
+	logger     *slog.Logger
+	pace       *admission.RateLimiter[pacedKey]
+	admits     admission.Limits
+	refusal    *admission.RefusalPacer
+	callerKeys callerKeys
+	scratch    string
+	now        func() time.Time
 
 	strictBodies map[string]bool // schemas of bodies that take no undocumented member
 }

@@ -181,7 +181,7 @@ func behaviourSingle(t *testing.T, s *service) {
 	s.must(nil, "POST", "/api/templates", a.Key, `{"name":"Visita","text":"Ciao {{nome}}, {{date}}: {{text|}}"}`)
 	var session struct{ ID string }
 	s.must(&session, "POST", "/api/sessions", a.Key, `{"name":"Altra","connection_type":"Official"}`)
-	s.hints.drain()
+	s.wakeups.drain()
 	send := func(members string) detail {
 		t.Helper()
 		body := `{"phone":3331234567` + members + `}`
@@ -200,7 +200,7 @@ func behaviourSingle(t *testing.T, s *service) {
 		d.Planned != "2026-11-20T09:30:00.123456Z" {
 		t.Errorf("%+v", d)
 	}
-	if got := s.hints.drain(); len(got) != 1 || fmt.Sprint(got[0].session) != a.Session {
+	if got := s.wakeups.drain(); len(got) != 1 || fmt.Sprint(got[0].session) != a.Session {
 		t.Errorf("hints %v", got)
 	}
 	if d := send(`,"media":"https://x.it/a.pdf","media_name":"b.pdf","text":"Ecco","date":" 21/11/2026 10:00 "`); *d.MediaURL != "https://x.it/a.pdf" ||
@@ -215,7 +215,7 @@ func behaviourSingle(t *testing.T, s *service) {
 		d.Contenuto != "Ciao Anna, 01/12/2026 11:00: a presto" || d.Planned != "2026-12-01T10:00:00.000000Z" {
 		t.Errorf("%+v", d)
 	}
-	if got := s.hints.drain(); len(got) != 3 || fmt.Sprint(got[2].session) != session.ID {
+	if got := s.wakeups.drain(); len(got) != 3 || fmt.Sprint(got[2].session) != session.ID {
 		t.Errorf("hints %v", got)
 	}
 	if d := send(`,"text":"x","date":null,"template":"","media":" "`); d.MediaURL != nil || d.Template != nil {

@@ -100,13 +100,13 @@ func behaviourFrozen(t *testing.T, s *service) {
 	step := `{"template":"Saluto","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours"}}}`
 	id := s.newSequence(a.Key, step)
 	var run, again started
-	s.hints.drain()
+	s.wakeups.drain()
 	s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567"}`)
 	s.must(nil, "PUT", "/api/sequences/"+id, a.Key, `{"name":"Altra","id_sessione":"`+second.ID+`","steps":[`+strings.Replace(stepNow, "Ciao", "Salve", 1)+`]}`)
 	s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"name":"Nuovo nome"}`)
 	s.must(&again, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567"}`)
-	if hints := s.hints.drain(); len(hints) != 2 || hints[0].session.String() != a.Session || hints[1].session.String() != second.ID {
-		t.Errorf("hints %v", hints)
+	if wakeups := s.wakeups.drain(); len(wakeups) != 2 || wakeups[0].session.String() != a.Session || wakeups[1].session.String() != second.ID {
+		t.Errorf("hints %v", wakeups)
 	}
 	d := s.details(a.Key, run.ID[0], again.ID[0])
 	if d[0].Cliente != "Studio Bianchi" || *d[0].Sequenza != "Promemoria" || *d[0].Template != "Saluto" || d[0].Contenuto != "Ciao" {

@@ -55,7 +55,7 @@ func (c *call) list() (*object, error) { return readObject(c.body, listValues) }
 // server.
 func (c *call) unhurried(ctx context.Context) context.Context {
 	c.pass.Rest()
-	return puntuale.WithPatience(ctx, puntuale.NewPatience(nil, false))
+	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false))
 }
 
 // byteOrderMark is dropped from the beginning of a body.
@@ -76,12 +76,12 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		hash, _, plausible := auth.ParseKey(key)
 		pass, patient := (*admission.Permit)(nil), r.Context()
 		if plausible { // otherwise it is refused without asking the store
-			who, found := a.shares.of(hash)
+			who, found := a.callerKeys.of(hash)
 			if !found {
 				who, err = httpkit.UnknownCaller(r), a.admits.UnknownCallers.Check(httpkit.UnknownCaller(r))
 			}
 			if err == nil {
-				pass, patient, err = a.admits.Gate.Enter(r.Context(), who, op.lane())
+				pass, patient, err = a.admits.Gate.Enter(r.Context(), who, op.priority())
 			}
 			if err != nil {
 				a.turnAway(w, r, err)
@@ -90,7 +90,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			defer pass.Leave()
 		}
 		c, err := a.admit(patient, r, key, side, op)
-		a.shares.found(hash, c, err)
+		a.callerKeys.found(hash, c, err)
 		if err != nil {
 			pass.Rest() // a refusal may be delayed, and others need the seat
 		}
@@ -102,7 +102,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			a.refuse(w, r, a.unknown(r, err))
 			return
 		}
-		c.pass, c.account = pass, a.admits.Budget.Open(c.share())
+		c.pass, c.account = pass, a.admits.Budget.Open(c.callerKey())
 		defer c.account.Close()
 		if patient, err = a.read(patient, w, r, c, op, known); err != nil {
 			a.refuseRead(patient, w, r, c, err)
@@ -115,13 +115,13 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 
 // read reads the call's body and query. While the body arrives, other calls may have its seat.
 func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, op operation, known map[string]bool) (context.Context, error) {
-	if a.admits.Budget != nil && op.takesRoom() {
-		ctx = puntuale.WithRoom(ctx, c.account)
+	if a.admits.Budget != nil && op.takesMemory() {
+		ctx = puntuale.WithMemoryGrant(ctx, c.account)
 	}
 	if op.upload > 0 {
 		c.pass.Rest() // each of its transactions waits for a seat of its own
 		c.file = admission.ReadOn(w, r, a.now)
-		ctx = puntuale.WithPatience(ctx, puntuale.NewPatience(nil, false)) // the time that the file takes must not count as waiting for the server
+		ctx = puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(nil, false)) // the time that the file takes must not count as waiting for the server
 	}
 	if op.body == nil || r.ContentLength == 0 {
 		return ctx, c.read(w, r, op, known)
@@ -168,9 +168,9 @@ func (a *api) unknown(r *http.Request, err error) error {
 	return err
 }
 
-// takesRoom reports whether an operation's answer, or the data that it reads, may be long. It is false for an operation
+// takesMemory reports whether an operation's answer, or the data that it reads, may be long. It is false for an operation
 // that changes many things in several transactions, because such a call must not be stopped in the middle.
-func (op operation) takesRoom() bool { return op.method == http.MethodGet || op.proven != nil }
+func (op operation) takesMemory() bool { return op.method == http.MethodGet || op.proven != nil }
 
 // admit finds the caller of a call, and whether the caller calls too often. Codes: unauthorized, forbidden,
 // rate_limited.

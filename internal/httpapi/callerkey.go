@@ -17,9 +17,9 @@ type callerKeys struct {
 	owner map[puntuale.KeyHash]admission.CallerKey
 }
 
-// mostShares bounds how many keys are remembered. Beyond it a random key is forgotten, and its next call waits with the calls of unknown
+// mostCallerKeys bounds how many keys are remembered. Beyond it a random key is forgotten, and its next call waits with the calls of unknown
 // callers.
-const mostShares = 1 << 16
+const mostCallerKeys = 1 << 16
 
 // of returns the caller key of an API key that was found lately.
 func (s *callerKeys) of(key puntuale.KeyHash) (who admission.CallerKey, found bool) {
@@ -42,8 +42,8 @@ func (s *callerKeys) found(key puntuale.KeyHash, c *call, err error) {
 	case s.owner == nil:
 		s.owner = map[puntuale.KeyHash]admission.CallerKey{}
 	}
-	owner := c.share()
-	if _, known := s.owner[key]; !known && len(s.owner) >= mostShares {
+	owner := c.callerKey()
+	if _, known := s.owner[key]; !known && len(s.owner) >= mostCallerKeys {
 		for any := range s.owner {
 			delete(s.owner, any)
 			break
@@ -52,8 +52,8 @@ func (s *callerKeys) found(key puntuale.KeyHash, c *call, err error) {
 	s.owner[key] = owner
 }
 
-// share returns the caller key of a call.
-func (c *call) share() admission.CallerKey {
+// callerKey returns the caller key of a call.
+func (c *call) callerKey() admission.CallerKey {
 	if c.device != nil {
 		return admission.CallerKey{Side: puntuale.DeviceSide, ID: int64(c.device.ID)}
 	}
@@ -63,8 +63,8 @@ func (c *call) share() admission.CallerKey {
 	return admission.CallerKey{Side: puntuale.PartnerSide, ID: int64(c.partner.ID())}
 }
 
-// lane is how the gate treats an operation's calls.
-func (op operation) lane() admission.Priority {
+// priority is how the gate treats an operation's calls.
+func (op operation) priority() admission.Priority {
 	switch {
 	case op.prevents:
 		return admission.PriorityPrevent

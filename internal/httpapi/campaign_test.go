@@ -23,8 +23,8 @@ func (s *service) feed(a clientAccount, id string, wanted func(puntuale.Campaign
 	stored := s.owner.store.Tenant(client)
 	fake := clock.NewFake(s.clock.Now()) // nobody else waits by it
 	f := campaign.New(campaign.Config{
-		Store: s.owner.store, Queue: s.owner.store, Room: s.owner.store.FeedRoom, Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.owner.store.Tenant(id) },
-		Node: func() puntuale.NodeID { return s.owner.node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
+		Store: s.owner.store, Queue: s.owner.store, Bound: s.owner.store.ChunkBound, Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.owner.store.Tenant(id) },
+		Node: func() puntuale.NodeID { return s.owner.node }, Wakeup: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(s.t.Context())
 	ended := make(chan struct{})

@@ -57,7 +57,7 @@ func TestConsentAndReplies(t *testing.T) {
 		}
 		s.must(&replies, "GET", "/api/replies?unread=true", a.Key, "")
 		if all := replies.Replies; len(all) != 1 || all[0].Text != "Basta!" || all[0].Effect == nil || *all[0].Effect != "opt_out" || all[0].Read || all[0].Phone != phone {
-			t.Errorf("replies: %+v", all) // the sentence came from nobody that the client wrote to yet
+			t.Errorf("replies: %+v", all) // the client never wrote to the person who sent this reply
 		}
 		var messages struct {
 			Messages []struct{ Stato string }

@@ -118,7 +118,7 @@ func registerLink(a *api) {
 		refusals: []int{http.StatusNotFound, http.StatusConflict}}
 	huma.Register(a.API, huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary, Tags: []string{string(puntuale.DeviceSide)},
-		Security: []map[string][]string{}, Responses: a.responses(op), Middlewares: huma.Middlewares{a.enterStranger(op)},
+		Security: []map[string][]string{}, Responses: a.responses(op), Middlewares: huma.Middlewares{a.enterUnknownCaller(op)},
 	}, func(ctx context.Context, _ *struct{}) (*answer[linkAnswer], error) {
 		c := callOf(ctx)
 		body, err := linkDevice(ctx, a.control, c)
@@ -131,8 +131,8 @@ func registerLink(a *api) {
 	a.documentBody(a.documented(op), op)
 }
 
-// enterStranger admits a call that shows no key.
-func (a *api) enterStranger(op operation) func(huma.Context, func(huma.Context)) {
+// enterUnknownCaller admits a call that shows no key.
+func (a *api) enterUnknownCaller(op operation) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		httpkit.Annotate(r.Context(), slog.String("operation", op.id))
@@ -142,7 +142,7 @@ func (a *api) enterStranger(op operation) func(huma.Context, func(huma.Context))
 			a.refuse(w, r, err)
 			return
 		}
-		pass, patient, err := a.admits.Gate.Enter(r.Context(), who, op.lane())
+		pass, patient, err := a.admits.Gate.Enter(r.Context(), who, op.priority())
 		if err != nil {
 			a.turnAway(w, r, err)
 			return

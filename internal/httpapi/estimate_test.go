@@ -195,7 +195,7 @@ func TestBill(t *testing.T) {
 				Charge: puntuale.Charge{MessageKind: kind, Billable: i > 0},
 			})
 		}
-		if _, err := s.owner.store.KeepEvidence(t.Context(), s.clock.Now(), told); err != nil {
+		if _, err := s.owner.store.KeepReceipts(t.Context(), s.clock.Now(), told); err != nil {
 			t.Fatal(err)
 		}
 		row := func(n int, amount string) string {

@@ -105,11 +105,11 @@ type networkTemplateAnswer struct {
 }
 
 type partAnswer struct {
-	Kind    string         `json:"type" doc:"HEADER, BODY, FOOTER, BUTTONS"`
-	Format  string         `json:"format,omitempty" doc:"Of a header: TEXT, IMAGE, VIDEO, DOCUMENT, LOCATION"`
-	Text    string         `json:"text,omitempty"`
-	Places  []string       `json:"places,omitempty" doc:"What has to be filled in, in order"`
-	Buttons []buttonAnswer `json:"buttons,omitempty"`
+	Kind         string         `json:"type" doc:"HEADER, BODY, FOOTER, BUTTONS"`
+	Format       string         `json:"format,omitempty" doc:"Of a header: TEXT, IMAGE, VIDEO, DOCUMENT, LOCATION"`
+	Text         string         `json:"text,omitempty"`
+	Placeholders []string       `json:"places,omitempty" doc:"What has to be filled in, in order"`
+	Buttons      []buttonAnswer `json:"buttons,omitempty"`
 }
 
 type buttonAnswer struct {
@@ -148,7 +148,7 @@ func networkTemplateOf(t puntuale.NetworkTemplate) networkTemplateAnswer {
 }
 
 func partOf(p puntuale.TemplatePart) partAnswer {
-	out := partAnswer{Kind: p.Kind, Format: p.Format, Text: p.Text, Places: p.Places()}
+	out := partAnswer{Kind: p.Kind, Format: p.Format, Text: p.Text, Placeholders: p.Placeholders()}
 	if len(p.Buttons) > 0 {
 		out.Buttons = each(p.Buttons, func(b puntuale.TemplateButton) buttonAnswer { return buttonAnswer{b.Kind, b.Text, b.URL, b.Open()} })
 	}

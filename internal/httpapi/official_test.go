@@ -114,7 +114,7 @@ func TestReceiptsInDetails(t *testing.T) {
 		tell := func(k puntuale.ReceiptKind, after time.Duration) {
 			t.Helper()
 			e := puntuale.DeliveryReceipt{MessageRef: item, Session: session, Kind: k, At: morning.Add(after), Reason: puntuale.Quoted("Il destinatario non riceve su WhatsApp"), Detail: puntuale.Quoted("Meta 131026")}
-			if _, err := s.owner.store.KeepEvidence(t.Context(), s.clock.Now(), []puntuale.DeliveryReceipt{e}); err != nil {
+			if _, err := s.owner.store.KeepReceipts(t.Context(), s.clock.Now(), []puntuale.DeliveryReceipt{e}); err != nil {
 				t.Fatal(err)
 			}
 		}

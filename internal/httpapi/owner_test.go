@@ -68,8 +68,8 @@ func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.
 	return o
 }
 
-// hint gets the wakeups of the API.
-func (o *owner) hint(id puntuale.SessionID, due time.Time) {
+// wake gets the wakeups of the API.
+func (o *owner) wake(id puntuale.SessionID, due time.Time) {
 	if !due.IsZero() {
 		return
 	}
@@ -82,7 +82,7 @@ func (o *owner) hint(id puntuale.SessionID, due time.Time) {
 	if err := o.own(id); err != nil {
 		o.t.Errorf("own session %d: %v", id, err)
 	}
-	o.manager.Hint(id)
+	o.manager.Wake(id)
 }
 
 func (o *owner) own(id puntuale.SessionID) (err error) {

@@ -29,7 +29,7 @@ func TestReplyMedia(t *testing.T) {
 		for id, media := range map[string]*puntuale.ReplyMedia{
 			"there": {Type: "text/html; charset=utf-8", Name: "pagina \"uno\".html", Size: 8, Ref: []byte("there")}, "gone": {Type: "?", Ref: []byte("no")}, "none": nil,
 		} {
-			if err := s.intake.Take(t.Context(), session, puntuale.InboundBatch{Heard: []puntuale.InboundMessage{{
+			if err := s.intake.Take(t.Context(), session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{{
 				Client: client, Session: session, Phone: "+393331234567", At: s.clock.Now(), ID: id, Kind: puntuale.ReplyDocument, Text: id, Media: media,
 			}}}); err != nil {
 				t.Fatal(err)

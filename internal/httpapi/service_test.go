@@ -41,7 +41,7 @@ type service struct {
 	clock    *clock.Fake
 	partner  string // key
 	log      *lockedBuffer
-	hints    *hints
+	wakeups  *wakeups
 	db       *storetest.Database
 	network  *network
 	owner    *owner
@@ -77,7 +77,7 @@ func newService(t *testing.T, o options) *service {
 		o.driver = storetest.SQLite
 	}
 	db := o.driver(t)
-	s := &service{t: t, clock: db.Clock, log: &lockedBuffer{}, hints: &hints{}, db: db}
+	s := &service{t: t, clock: db.Clock, log: &lockedBuffer{}, wakeups: &wakeups{}, db: db}
 	s.clock.Set(morning)
 	opened := db.Open(t)
 	s.network = &network{t: t, queue: opened, fleet: opened, ledger: opened}
@@ -92,16 +92,16 @@ func newService(t *testing.T, o options) *service {
 		Tenants: operator, Devices: operator, Maintenance: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Retention{Months: 24}, Public: o.public,
 		Links: func(of puntuale.Session) bool { return of.Sandbox || of.Type == puntuale.Official },
 		Take:  s.intake.Take, Opener: o.opener,
-		Hint: func(id puntuale.SessionID, due time.Time) {
-			s.hints.take(id, due)
-			s.owner.hint(id, due)
+		Wakeup: func(id puntuale.SessionID, due time.Time) {
+			s.wakeups.take(id, due)
+			s.owner.wake(id, due)
 		},
 	})
 	s.accounts = account.New(account.Config{
 		Control: s.control, Tenants: operator, Partners: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Public: o.public,
-		Hint: func(id puntuale.SessionID, due time.Time) {
-			s.hints.take(id, due)
-			s.owner.hint(id, due)
+		Wakeup: func(id puntuale.SessionID, due time.Time) {
+			s.wakeups.take(id, due)
+			s.owner.wake(id, due)
 		},
 	})
 	s.owner = newOwner(t, opened, db, s.clock, vault, s.control.Answered)
@@ -205,25 +205,25 @@ type started struct {
 	Remaining int64    `json:"daily_api_remaining"`
 }
 
-// hints are the wakeups that the dispatcher would have got.
-type hints struct {
+// wakeups are the wakeups that the dispatcher would have got.
+type wakeups struct {
 	mu  sync.Mutex
-	got []hint
+	got []wakeup
 }
 
-type hint struct {
+type wakeup struct {
 	session puntuale.SessionID
 	due     time.Time
 }
 
-func (h *hints) take(session puntuale.SessionID, due time.Time) {
+func (h *wakeups) take(session puntuale.SessionID, due time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.got = append(h.got, hint{session, due})
+	h.got = append(h.got, wakeup{session, due})
 }
 
 // drain returns the hints since the last time.
-func (h *hints) drain() []hint {
+func (h *wakeups) drain() []wakeup {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	got := h.got

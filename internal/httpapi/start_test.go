@@ -118,7 +118,7 @@ func dryRunTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "test")
 	id := s.newSequence(key, stepNow+","+stepLater+","+stepDate)
 	body := `{"phone":"3331234567","testo":"t","quando":"2026-12-01T15:00"}`
-	s.hints.drain()
+	s.wakeups.drain()
 	var preview struct {
 		Messages []struct {
 			Step    int
@@ -145,7 +145,7 @@ func dryRunTest(t *testing.T, s *service) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
-	if got := s.hints.drain(); len(got) != 0 {
+	if got := s.wakeups.drain(); len(got) != 0 {
 		t.Errorf("hints: %v", got)
 	}
 	var run started
@@ -170,18 +170,18 @@ func dryRunTest(t *testing.T, s *service) {
 }
 
 // The dispatcher gets a wakeup with the earliest moment of each start, and when sessions change.
-func TestHints(t *testing.T) {
+func TestWakeups(t *testing.T) {
 	t.Parallel()
-	databases(t, options{}, hintsTest)
+	databases(t, options{}, wakeupsTest)
 }
 
-func hintsTest(t *testing.T, s *service) {
+func wakeupsTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "full")
-	if got := s.hints.drain(); !slices.Equal(got, []hint{{1, time.Time{}}}) {
+	if got := s.wakeups.drain(); !slices.Equal(got, []wakeup{{1, time.Time{}}}) {
 		t.Errorf("a client: %v", got)
 	}
 	s.must(nil, "POST", "/api/sessions", key, `{"name":"x","connection_type":"Socket"}`)
-	if got := s.hints.drain(); !slices.Equal(got, []hint{{2, time.Time{}}}) {
+	if got := s.wakeups.drain(); !slices.Equal(got, []wakeup{{2, time.Time{}}}) {
 		t.Errorf("a session: %v", got)
 	}
 	var sequence struct{ ID string }
@@ -189,13 +189,13 @@ func hintsTest(t *testing.T, s *service) {
 	start := "/api/start/" + sequence.ID
 	body := `{"phone":"3331234567","testo":"t","quando":"01/12/2026 10:00"}`
 	s.must(nil, "POST", start, key, body, "Idempotency-Key", "k")
-	if got := s.hints.drain(); !slices.Equal(got, []hint{{2, morning.Add(time.Hour)}}) {
+	if got := s.wakeups.drain(); !slices.Equal(got, []wakeup{{2, morning.Add(time.Hour)}}) {
 		t.Errorf("a start: %v", got)
 	}
 	s.must(nil, "POST", start, key, body, "Idempotency-Key", "k")
 	s.call("POST", start, key, `{}`)
 	s.must(nil, "POST", start+"?dry_run", key, body)
-	if got := s.hints.drain(); len(got) != 0 {
+	if got := s.wakeups.drain(); len(got) != 0 {
 		t.Errorf("a repeat, a refusal, a dry run: %v", got)
 	}
 }

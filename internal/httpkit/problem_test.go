@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// serve answers one request with a handler behind Wrap, and returns the log too.
+// serve answers one request with a handler behind Wrap, and also returns the log.
 func serve(t *testing.T, h http.HandlerFunc, r *http.Request) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	var log bytes.Buffer

@@ -33,7 +33,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// The access log tells what was asked and answered, and never the key: not from the query, not from the path.
+// The access log shows the request and the answer, and never the key, neither from the query nor from the path.
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodGet, "/api/ck_0123secret?api_key=ck_secret&x=1", nil)
@@ -140,7 +140,7 @@ func (l *memoryListener) Accept() (net.Conn, error) {
 func (l *memoryListener) Close() error   { close(l.closed); return nil }
 func (l *memoryListener) Addr() net.Addr { return &net.IPAddr{} }
 
-// TestUnreadAnswer: a reader that takes nothing of a long answer does not keep it in memory for long.
+// TestUnreadAnswer: if a reader takes nothing of a long answer, the server frees its memory soon.
 func TestUnreadAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

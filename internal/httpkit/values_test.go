@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// Values are counted wherever they stand; what only looks like one, inside a text, is none.
+// Values count at any depth. Characters inside a text do not count as values.
 func TestTooManyValues(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

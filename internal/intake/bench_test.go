@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// BenchmarkReplies takes replies of one message each from 32 deliveries at once. Half of the people were written to. It
-// also reports the processor time of this process for each.
+// BenchmarkReplies takes replies of one message each, from 32 deliveries at once. Half of the people got a message before. It also reports
+// this process's processor time for each reply.
 func BenchmarkReplies(b *testing.B) {
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
 		b.Run(name, func(b *testing.B) {
@@ -35,7 +35,7 @@ func BenchmarkReplies(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					i := next.Add(1)
-					told := puntuale.InboundBatch{Heard: []puntuale.InboundMessage{{
+					told := puntuale.InboundBatch{Messages: []puntuale.InboundMessage{{
 						Client: c.ID, Session: c.Session, Phone: fmt.Sprintf("+39333%07d", i%1000), At: storetest.Begin, ID: fmt.Sprint("m", i),
 						Kind: puntuale.ReplyText, Text: "Grazie, a domani!",
 					}}}
@@ -50,7 +50,7 @@ func BenchmarkReplies(b *testing.B) {
 	}
 }
 
-// used is the processor time of this process.
+// used returns the processor time of this process.
 func used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -1,6 +1,5 @@
-// Package intake takes what comes back from networks: receipts of messages that were sent, what people wrote, and what
-// they agree to. It is on disk before the network hears that it was taken, so what fails is told again. Everything may be told
-// again without an effect.
+// Package intake stores what comes back from networks: receipts of messages, replies of people, and their consent. A network gets the
+// answer only after everything is on disk. So after a failure the network repeats its report. A repeat has no second effect.
 package intake
 
 import (
@@ -15,19 +14,19 @@ import (
 // Config is what an [Intake] needs.
 type Config struct {
 	Store puntuale.IntakeStore
-	// Mark returns the mark that replaces an erased person's number in a client's blacklist; nil: there are no marks.
+	// Mark returns the mark that replaces an erased person's number in a client's blacklist. nil: there are no marks.
 	Mark func(client puntuale.ClientID, phone string) string
-	// MessageMark makes the keyed hash by which a message of a network is known again; nil: replies are not kept.
+	// MessageMark makes the keyed hash by which a network's message is recognised again. nil: replies are not kept.
 	MessageMark func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string
-	// Confirm sends the one answer to an opt-out. The same key sends it once. nil: none is sent.
+	// Confirm sends the one answer to an opt-out. It sends only once for the same key. nil: no answer is sent.
 	Confirm func(ctx context.Context, c Confirmation) error
-	// Country returns the country of a phone number as two letters, "" for none; nil: nobody knows.
+	// Country returns the country of a phone number as two letters, or "" for none. nil: countries are not known.
 	Country func(phone string) string
 	Clock   clock.Clock  // nil: the system's
 	Logger  *slog.Logger // nil: slog.Default
 }
 
-// Intake may be used by many goroutines at once, on any node: receipts need no owner of the session.
+// Intake may be used by many goroutines at once, and on any node, because receipts do not need the owner of the session.
 type Intake struct{ cfg Config }
 
 // New returns an intake.
@@ -47,32 +46,35 @@ func New(cfg Config) *Intake {
 	return &Intake{cfg}
 }
 
+// sessionLog makes the logger of a session, where there is something to log.
+type sessionLog func() *slog.Logger
+
 // Take stores what a session's network reported. After an error nothing is certain, and the network should repeat everything.
 func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
 	now := in.cfg.Clock.Now()
-	log := in.cfg.Logger.With("session_id", int64(session))
+	log := func() *slog.Logger { return in.cfg.Logger.With("session_id", int64(session)) }
 	if len(told.Aliases) > 0 { // before all that may need them
 		if err := in.cfg.Store.KeepAliases(ctx, told.Aliases); err != nil {
 			return fmt.Errorf("keep other names of people: %w", err)
 		}
 	}
-	if len(told.Heard) > 0 { // before receipts: a window that opens is waited for
-		if err := in.heard(ctx, now, log, told.Heard); err != nil {
+	if len(told.Messages) > 0 { // this comes before receipts, because sessions wait for a window that opens
+		if err := in.takeMessages(ctx, now, log, told.Messages); err != nil {
 			return err
 		}
 	}
-	if len(told.Evidence) > 0 {
-		for i := range told.Evidence {
-			if c := &told.Evidence[i].Charge; c.Category != "" {
+	if len(told.Receipts) > 0 {
+		for i := range told.Receipts {
+			if c := &told.Receipts[i].Charge; c.Category != "" {
 				c.Country = in.cfg.Country(c.Phone)
 			}
 		}
-		unknown, err := in.cfg.Store.KeepEvidence(ctx, now, told.Evidence)
+		unknown, err := in.cfg.Store.KeepReceipts(ctx, now, told.Receipts)
 		if err != nil {
 			return fmt.Errorf("keep evidence: %w", err)
 		}
 		if unknown > 0 {
-			log.Info("the network told of messages that are not this session's", "messages", unknown)
+			log().Info("the network told of messages that are not this session's", "messages", unknown)
 		}
 	}
 	for _, p := range told.Preferences {
@@ -88,12 +90,12 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 	return nil
 }
 
-func (in *Intake) template(ctx context.Context, log *slog.Logger, n puntuale.TemplateEvent) error {
+func (in *Intake) template(ctx context.Context, log sessionLog, n puntuale.TemplateEvent) error {
 	if err := in.cfg.Store.TellNetworkTemplate(ctx, n); err != nil {
 		return fmt.Errorf("keep news of a template: %w", err)
 	}
 	if use, _ := n.Status.Use(); n.Status != "" && use != puntuale.TemplateUsable {
-		log.Warn("the network no longer takes a template", "template", n.Name, "status", n.Status)
+		log().Warn("the network no longer takes a template", "template", n.Name, "status", n.Status)
 	}
 	return nil
 }

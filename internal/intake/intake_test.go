@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestTake keeps everything of what a network told, and logs neither numbers nor words.
+// TestTake stores everything that a network reports, and logs neither numbers nor words.
 func TestTake(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -37,11 +37,11 @@ func TestTake(t *testing.T) {
 				return puntuale.Preference{Client: c.ID, Session: c.Session, Phone: phone, Stop: true, At: storetest.Begin, Reason: "non vuole"}
 			}
 			told := puntuale.InboundBatch{
-				Evidence: []puntuale.DeliveryReceipt{
+				Receipts: []puntuale.DeliveryReceipt{
 					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: ids[0]}, Session: c.Session, Token: 1, Kind: puntuale.ReceiptRead, At: storetest.Begin},
 					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: 1}, Session: c.Session, Token: 1, Kind: puntuale.ReceiptRead, At: storetest.Begin},
 				},
-				Heard:       []puntuale.InboundMessage{{Client: c.ID, Session: c.Session, Phone: phone, At: storetest.Begin}},
+				Messages:    []puntuale.InboundMessage{{Client: c.ID, Session: c.Session, Phone: phone, At: storetest.Begin}},
 				Preferences: []puntuale.Preference{prefer(phone)},
 			}
 			for range 2 {
@@ -75,7 +75,7 @@ func TestTake(t *testing.T) {
 			w.DB.Clock.Advance(time.Hour)
 			ctx, cancel := context.WithCancel(ctx)
 			cancel()
-			for _, part := range []puntuale.InboundBatch{{Evidence: told.Evidence}, {Heard: told.Heard}, {Preferences: told.Preferences}} {
+			for _, part := range []puntuale.InboundBatch{{Receipts: told.Receipts}, {Messages: told.Messages}, {Preferences: told.Preferences}} {
 				if err := in.Take(ctx, c.Session, part); err == nil {
 					t.Errorf("what was not kept is taken as kept: %+v", part)
 				}

@@ -20,7 +20,7 @@ func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id 
 	return fmt.Sprint(client, session, chat, id)
 }
 
-// failing is a store that fails at one of its steps, as a crash there would.
+// failing is a store that fails at one of its steps, as if the server crashed there.
 type failing struct {
 	puntuale.IntakeStore
 	at string
@@ -39,6 +39,13 @@ func (f *failing) CancelMarketing(ctx context.Context, client puntuale.ClientID,
 }
 
 func (f *failing) KeepInbound(ctx context.Context, now time.Time, all []puntuale.TakenMessage) (int, error) {
+	if all[0].Names == nil { // nothing of an opt-out is kept yet
+		n, err := f.IntakeStore.KeepInbound(ctx, now, all)
+		if crash := f.fail("asked"); crash != nil {
+			return n, crash
+		}
+		return n, err
+	}
 	if err := f.fail("before keeping"); err != nil {
 		return 0, err
 	}
@@ -54,7 +61,7 @@ func (f *failing) fail(at string) error {
 	return nil
 }
 
-// world is a client whose people write.
+// world is a client that gets replies.
 type world struct {
 	*storetest.World
 	c         *storetest.Client
@@ -99,24 +106,24 @@ func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 }
 
-// TestOptOutSurvivesCrashes: wherever the server ends between a webhook's arrival and its last effect, the message that is
-// told again brings the rest, and nothing twice.
+// TestOptOutSurvivesCrashes: the server may end anywhere between a webhook's arrival and its last effect. When the network repeats the
+// message, the rest is done, and nothing is done twice.
 func TestOptOutSurvivesCrashes(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
 		if _, err := w.c.UpdateSettings(ctx, puntuale.SettingsPatch{OptOutAnswer: new("Fatto.")}); err != nil {
 			t.Fatal(err)
 		}
-		for i, at := range []string{"", "entered", "cancelled", "before keeping", "kept"} {
+		for i, at := range []string{"", "asked", "entered", "cancelled", "before keeping", "kept"} {
 			phone := fmt.Sprintf("+39333000100%d", i)
 			ids := w.c.MustStart(phone, storetest.Begin.Add(time.Hour), 2)
 			w.Exec("update message set purpose = 1 where client_id = $1 and id = $2", w.c.ID, int64(ids[0]))
-			told := puntuale.InboundBatch{Heard: []puntuale.InboundMessage{w.message("m", phone, " Basta! ")}}
+			told := puntuale.InboundBatch{Messages: []puntuale.InboundMessage{w.message("m", phone, " Basta! ")}}
 			w.store.at = at
 			if err := w.in.Take(ctx, w.c.Session, told); (err != nil) != (at != "") {
 				t.Fatalf("%s: %v", at, err)
 			}
-			for range 2 { // the network tells it again, and once more
+			for range 2 { // the network repeats it, and then once more
 				if err := w.in.Take(ctx, w.c.Session, told); err != nil {
 					t.Fatal(err)
 				}
@@ -148,7 +155,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 	})
 }
 
-// TestOnlyWholeMessagesOptOut: a sentence that begins with an opt-out word is a reply, and the client may choose the words.
+// TestOnlyWholeMessagesOptOut: a sentence that begins with an opt-out word is only a reply. A client may choose the words.
 func TestOnlyWholeMessagesOptOut(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -165,7 +172,7 @@ func TestOnlyWholeMessagesOptOut(t *testing.T) {
 			m.ID = fmt.Sprint("n", n)
 			w.DB.Clock.Advance(time.Second)
 			m.At = w.DB.Clock.Now()
-			if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Heard: []puntuale.InboundMessage{m}}); err != nil {
+			if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{m}}); err != nil {
 				t.Fatal(err)
 			}
 			all, _, err := w.c.Replies(ctx, puntuale.ReplyFilter{Own: true}, puntuale.Page{Limit: 1})
@@ -198,7 +205,7 @@ func TestOnlyWholeMessagesOptOut(t *testing.T) {
 		if e := wrote(w.message("", phone, "stop")); e != puntuale.ReplyNoEffect {
 			t.Errorf("a word that the client removed has the effect %v", e)
 		}
-		if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Heard: []puntuale.InboundMessage{group}}); err != nil {
+		if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{group}}); err != nil {
 			t.Fatal(err)
 		}
 		if all, _, err := w.c.Consents(ctx, "", "", puntuale.Page{}); err != nil || len(all) != 4 {

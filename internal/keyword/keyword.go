@@ -1,10 +1,11 @@
-// Package keyword compares what people write with words, whatever the case of letters, accents and punctuation.
+// Package keyword compares texts of people with words. It ignores case, accents and punctuation.
 package keyword
 
 import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -13,16 +14,22 @@ import (
 // most bounds what [Fold] reads, in bytes: no word is longer.
 const most = 4096
 
-// Fold returns a text without accents, punctuation and signs, in folded case, with single spaces between its words. Texts
-// that differ in nothing else are the same afterwards. It may be called by many goroutines at once.
+// Fold returns a text without accents, punctuation and signs, in folded case, with single spaces between its words.
+// Texts that differ only in these become equal. Many goroutines may call it at once.
 func Fold(text string) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "")
 	}
-	text = cases.Fold().String(text)
+	if !ascii(text) {
+		text = norm.NFKD.String(cases.Fold().String(text))
+	}
 	var b strings.Builder
+	b.Grow(len(text))
 	space := false
-	for _, r := range norm.NFKD.String(text) {
+	for _, r := range text {
+		if 'A' <= r && r <= 'Z' { // of ASCII, and of signs that stand for letters
+			r += 'a' - 'A'
+		}
 		switch {
 		case unicode.IsLetter(r) || unicode.IsNumber(r):
 			if space && b.Len() > 0 {
@@ -37,11 +44,28 @@ func Fold(text string) string {
 	return b.String()
 }
 
-// Is reports whether the whole text is one of the words. A longer text that holds one is not.
-func Is(text string, words []string) bool {
-	if len(text) > most {
-		return false
+// ascii reports whether folding is only about the case of letters.
+func ascii(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
 	}
-	folded := Fold(text)
-	return folded != "" && slices.ContainsFunc(words, func(w string) bool { return Fold(w) == folded })
+	return true
+}
+
+// Is reports whether the whole text is one of the words. A longer text that holds one is not.
+func Is(text string, words []string) bool { return In(Whole(text), words) }
+
+// Whole is Fold for a text that may be a word as a whole. It is empty if the text is longer than any word.
+func Whole(text string) string {
+	if len(text) > most {
+		return ""
+	}
+	return Fold(text)
+}
+
+// In is Is for what Whole returned.
+func In(whole string, words []string) bool {
+	return whole != "" && slices.ContainsFunc(words, func(w string) bool { return Fold(w) == whole })
 }

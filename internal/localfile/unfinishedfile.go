@@ -25,7 +25,7 @@ func (u *Unfinished) Target() string { return u.name }
 // it. Create also removes what killed programs left of the same file.
 func Create(name string, replace bool) (*Unfinished, error) {
 	if there, err := os.Stat(name); err == nil && !there.Mode().IsRegular() {
-		return nil, fmt.Errorf("write %s: it is no file that could be replaced", name) // such as /dev/null, for root
+		return nil, fmt.Errorf("write %s: it is no file that could be replaced", name) // for example /dev/null, if root runs the command
 	}
 	if _, err := os.Lstat(name); !replace && !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
@@ -91,7 +91,7 @@ func (u *Unfinished) Finish() error {
 		err = errors.Join(dir.Sync(), dir.Close())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", u.name, err), os.Remove(u.name)) // nobody may take it for whole
+		return errors.Join(fmt.Errorf("write %s: %w", u.name, err), os.Remove(u.name)) // otherwise a reader could take it for complete
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (h sampled) takes() bool {
 	return uint64(float64(n)*h.share) != uint64(float64(n-1)*h.share)
 }
 
-// answered reports that a line is of an answer that is no error.
+// answered reports whether a line is about an answer that is no error.
 func answered(r *slog.Record) (yes bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key != "status" {

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// TestNoKeyIsLogged logs a real key in every way that somebody could think of, through the real handlers.
+// TestNoKeyIsLogged logs a real key in many ways, through the real handlers.
 func TestNoKeyIsLogged(t *testing.T) {
 	t.Parallel()
 	for _, side := range []puntuale.Side{puntuale.ClientSide, puntuale.PartnerSide} {
@@ -47,7 +47,7 @@ func TestNoKeyIsLogged(t *testing.T) {
 	}
 }
 
-// TestOtherTextStays: what merely resembles a key, or its name, is not cut.
+// TestOtherTextStays: a text that only resembles a key, or a key's name, stays.
 func TestOtherTextStays(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

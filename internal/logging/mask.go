@@ -15,7 +15,7 @@ const Hidden = "xxxxx"
 var harmless = []string{
 	"application_name", "connect_timeout", "dbname", "host", "pool_max_conns", "pool_min_conns", "port", "search_path",
 	"sslmode", "sslrootcert", "target_session_attrs", "timezone", "user",
-	"_pragma", "_txlock", "cache", "mode", // of a SQLite file
+	"_pragma", "_txlock", "cache", "mode", // parameters of a SQLite address
 }
 
 // nameShape is a name of a query, rather than a piece of a password.

@@ -38,7 +38,7 @@ func (o *Outage) Watching(logger *slog.Logger) *slog.Logger {
 
 // Answered must be called for every answer of the API.
 func (o *Outage) Answered(route string, status int) {
-	if status != http.StatusOK || !strings.Contains(route, " /api/") { // it may not have asked the store
+	if status != http.StatusOK || !strings.Contains(route, " /api/") { // such an answer may not have needed the store
 		return
 	}
 	o.mu.Lock()
@@ -58,7 +58,7 @@ func (o *Outage) Stopped() {
 }
 
 func (o *Outage) end(now time.Time, what string) {
-	o.logger.Warn(what, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // one of two constants
+	o.logger.Warn(what, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // the variable "what" has one of two constants
 	o.began, o.last, o.refused = time.Time{}, time.Time{}, 0
 }
 

@@ -30,7 +30,7 @@ func TestOutageIsTwoLines(t *testing.T) {
 	for range 99 {
 		now.Advance(time.Second)
 		refuse("later cause")
-		o.Answered("POST /api/start/{id_sequenza}", http.StatusOK) // it comes and goes
+		o.Answered("POST /api/start/{id_sequenza}", http.StatusOK) // the store works only now and then
 	}
 	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "first cause") {
 		t.Fatalf("while it lasts:\n%s", written.String())

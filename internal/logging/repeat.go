@@ -13,10 +13,10 @@ import (
 const quietFor = time.Minute
 
 // repeats holds back warnings and errors that were written a moment ago, word for word. While a disk is full, several
-// parts of a server try again twice a second. The next one that is written tells how many were not.
+// parts of a server try again twice a second. The next written line says how many were held back.
 type repeats struct {
 	slog.Handler
-	prefix string // of attributes given before
+	prefix string // of attributes that an earlier With added
 	seen   *seen
 }
 

@@ -27,7 +27,7 @@ func TestRepeatsAreHeldBack(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 	out.Reset()
-	for i := range 3 { // what differs is written, and so is what is no warning
+	for i := range 3 { // different lines, and lines below warning, are written
 		log.Warn("a claim failed", "error", fmt.Errorf("%d", i))
 		log.Info("serving")
 	}

@@ -17,8 +17,8 @@ import (
 	"puntuale"
 )
 
-// special are IANA's special-purpose registries, multicast and what is reserved, as of 2026. None of it is a place for
-// a caller's file.
+// special are IANA's special-purpose registries, multicast and what is reserved, as of 2026. No caller's file may be at
+// such an address.
 var special = []string{
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
 	"192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
@@ -39,7 +39,7 @@ func last(p netip.Prefix) netip.Addr {
 	return a
 }
 
-// TestSpecialAddresses asks the check that every connection passes, at the edges of each range.
+// TestSpecialAddresses tests the check of every connection, at the edges of each range.
 func TestSpecialAddresses(t *testing.T) {
 	t.Parallel()
 	d := newDialer(Config{}.withDefaults())
@@ -108,7 +108,7 @@ func newVictim(t *testing.T) *victim {
 	return v
 }
 
-// spellings are addresses that lead, or might lead, to where nothing of ours may go.
+// spellings are addresses that lead, or might lead, to hosts that we must not reach.
 func spellings(port string) (all []string) {
 	var hosts []string
 	for _, ip := range []string{"127.0.0.1", "127.1.2.3", "127.255.255.254", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1",
@@ -144,7 +144,7 @@ func spellings(port string) (all []string) {
 }
 
 // TestForbiddenSpellings gives each spelling to the fetcher itself, and to a public host that redirects there with each
-// code. The peer that all of them are about sees no connection.
+// code. The victim sees no connection.
 func TestForbiddenSpellings(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
@@ -171,7 +171,7 @@ func TestForbiddenSpellings(t *testing.T) {
 		}
 		if e := puntuale.AsSendError(err); e != nil && e.Kind == puntuale.Final && e.Reason.Code == puntuale.ReasonFileAddress {
 			final.Add(1)
-		} else if name := (*net.DNSError)(nil); !errors.As(err, &name) { // not a name, nor an address, to Go
+		} else if name := (*net.DNSError)(nil); !errors.As(err, &name) { // Go takes it for neither a name nor an address
 			t.Errorf("%s: %v: %v", address, err, errors.Unwrap(err))
 		}
 	}
@@ -191,7 +191,7 @@ func TestForbiddenSpellings(t *testing.T) {
 		for _, code := range []int{301, 302, 303, 307, 308} {
 			u := "/?code=" + strconv.Itoa(code) + "&to=" + url.QueryEscape(to)
 			if relative(to) {
-				continue // as a redirect it leads back to the host
+				continue // as a redirect this spelling leads back to the host
 			}
 			work <- h.under(u)
 			tries++
@@ -213,7 +213,7 @@ func relative(address string) bool {
 	return err == nil && u.Scheme == ""
 }
 
-// TestVictimIsThere: the listener of the test above does count what reaches it.
+// TestVictimIsThere: the victim of the test above counts the connections that reach it.
 func TestVictimIsThere(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
@@ -225,8 +225,8 @@ func TestVictimIsThere(t *testing.T) {
 	}
 }
 
-// TestRebinding: a name resolves to a public address when it is checked, and to a private one when it is used. The
-// other way round is tested, too. Each connection is checked by itself.
+// TestRebinding: a name resolves to a public address when it is checked, and to a private one when it is used. The test
+// also tries the opposite. Each connection is checked by itself.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)

@@ -21,9 +21,9 @@ type addressError struct{ err error }
 func (e *addressError) Error() string { return "no address that may be reached: " + e.err.Error() }
 func (e *addressError) Unwrap() error { return e.err }
 
-// dialer connects to public addresses only. The guardian knows IANA's special-purpose ranges. Of IPv6 it lets nothing
-// pass outside 2000::/3. That leaves out NAT64 (64:ff9b::/96), v4-mapped and v4-compatible addresses, unique local and
-// link-local ones, multicast, and every address with a zone.
+// dialer connects to public addresses only. The guardian knows IANA's special-purpose ranges. It refuses every IPv6
+// address outside 2000::/3. That leaves out NAT64 (64:ff9b::/96), v4-mapped and v4-compatible addresses, unique local
+// and link-local ones, multicast, and every address with a zone.
 type dialer struct {
 	guardian *ssrf.Guardian
 	exempt   func(netip.AddrPort) bool

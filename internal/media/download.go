@@ -62,13 +62,13 @@ func (f *Fetcher) hop(m *file, u *url.URL, left time.Duration) (next *url.URL, t
 	defer cancel(nil)
 	next, err = f.request(ctx, cancel, m, u)
 	if err != nil {
-		err = asSendError(ctx, err) // while the context knows why
+		err = asSendError(ctx, err) // the context still knows why
 	}
 	return next, f.cfg.Clock.Now().Sub(begun), err
 }
 
-// request asks the host. It goes to the transport itself: nothing follows a redirect unasked, and no cookie, credential
-// or referrer goes along.
+// request asks the host. It calls the transport itself, so nothing follows a redirect by itself, and no cookie,
+// credential or referrer is sent.
 func (f *Fetcher) request(ctx context.Context, cancel context.CancelCauseFunc, m *file, u *url.URL) (next *url.URL, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

@@ -31,14 +31,14 @@ type Config struct {
 	PerClient int      // default 8
 	Ports     []uint16 // default 80 and 443
 
-	Connect time.Duration // for name and connection, and again for TLS; default 5 s
+	Connect time.Duration // for resolving and connecting, and again for TLS; default 5 s
 	Header  time.Duration // from the request to the end of the answer's headers; default 10 s
-	Total   time.Duration // for all redirects and the body, without waiting for a place; default 60 s
+	Total   time.Duration // for all redirects and the body, without waiting for a slot; default 60 s
 	Rate    int64         // bytes a second that a host must send at least; default 10,000
 	Grace   time.Duration // over which the rate is taken; default 5 s
 
 	Resolver *net.Resolver             // nil: the system's
-	Exempt   func(netip.AddrPort) bool // what may be reached though its address is not public: for tests; nil: nothing
+	Exempt   func(netip.AddrPort) bool // what may be reached although its address is not public: for tests; nil: nothing
 }
 
 // Fetcher is a [puntuale.MediaSource] that asks the hosts themselves.

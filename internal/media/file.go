@@ -28,8 +28,8 @@ type file struct {
 	users  int           // those who wait or read
 	done   chan struct{} // closed when the fetch has ended
 	failed *puntuale.SendError
-	until  time.Time // kept so long
-	listed bool      // in the fetcher's files
+	until  time.Time // the file is kept until then
+	listed bool      // the file is in the fetcher's files
 	room   int64     // bytes taken of the budget
 	gone   bool      // dropped
 
@@ -111,12 +111,12 @@ func (f *Fetcher) drop(m *file) {
 	m.gone = true
 	if m.data != nil {
 		_ = m.data.Close()
-		_ = f.root.Remove(m.name) // has none any more where an open file may lose it
+		_ = f.root.Remove(m.name) // fails where create removed the name already
 	}
 	f.stored -= m.room
 }
 
-// evict drops the file nobody uses that would be the first to expire. It reports whether there was one.
+// evict drops one file that nobody uses: the one that would expire first. It reports whether there was one.
 func (f *Fetcher) evict() bool {
 	var oldest *file
 	for _, m := range f.files {

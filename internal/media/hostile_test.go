@@ -26,7 +26,7 @@ func short() Config {
 	}
 }
 
-// raw is a server that speaks whatever bytes it likes. speak must end when stop closes.
+// raw is a server that sends the bytes that speak writes. speak must end when stop closes.
 func raw(t *testing.T, speak func(c net.Conn, stop <-chan struct{})) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -66,7 +66,7 @@ func drip(c net.Conn, stop <-chan struct{}, text string, every time.Duration) {
 	}
 }
 
-// TestHostsThatWasteTime: each is given up within its limit, and may be tried again.
+// TestHostsThatWasteTime: the fetcher gives each host up within its limit, and may try it again.
 func TestHostsThatWasteTime(t *testing.T) {
 	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n"
@@ -121,7 +121,7 @@ func TestHostsThatWasteTime(t *testing.T) {
 	}
 }
 
-// TestSize: the limit holds for the bytes that come; a byte less passes.
+// TestSize: the limit holds for the bytes that come. A file that is one byte smaller passes.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	const limit = 200_000
@@ -149,17 +149,17 @@ func TestSize(t *testing.T) {
 		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?size=%d%s", 1<<30, says))), puntuale.Final, reasonTooBig)
 	}
 	r := request(h.under("/a.jpg?size=1001"))
-	r.MaxBytes = 1000 // the connector's own
+	r.MaxBytes = 1000 // the connector's own limit
 	if e := fails(t, f, r, puntuale.Final, reasonTooBig); !strings.Contains(italian(e.Detail), "1000 byte") {
 		t.Errorf("detail %q", e.Detail)
 	}
-	r.MaxBytes = limit * 2 // cannot lift the fetcher's
+	r.MaxBytes = limit * 2 // it cannot raise the fetcher's limit
 	r.URL = h.under(fmt.Sprintf("/a.jpg?size=%d", limit+1))
 	fails(t, f, r, puntuale.Final, reasonTooBig)
 }
 
-// TestNothingIsInflated: a bomb stays as small as it came. Hosts are asked for plain files; one that compresses anyway is
-// refused.
+// TestNothingIsInflated: a compressed bomb stays as small as it came. Hosts are asked for plain files; one that
+// compresses anyway is refused.
 func TestNothingIsInflated(t *testing.T) {
 	t.Parallel()
 	var bomb bytes.Buffer
@@ -230,7 +230,7 @@ func TestAnswers(t *testing.T) {
 		reason puntuale.ReasonCode
 	}{
 		204: {puntuale.Final, reasonKind}, 206: {puntuale.Final, reasonKind}, 304: {puntuale.Final, reasonKind}, 300: {puntuale.Final, reasonKind},
-		302: {puntuale.Final, puntuale.ReasonFileAddress}, // without a place
+		302: {puntuale.Final, puntuale.ReasonFileAddress}, // without an address
 		400: {puntuale.Final, reasonRefused}, 401: {puntuale.Final, reasonRefused}, 403: {puntuale.Final, reasonRefused}, 451: {puntuale.Final, reasonRefused},
 		404: {puntuale.Final, reasonMissing}, 410: {puntuale.Final, reasonMissing},
 		408: {puntuale.Transient, reasonUnreachable}, 425: {puntuale.Transient, reasonUnreachable}, 429: {puntuale.Transient, reasonUnreachable},
@@ -246,7 +246,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestRedirects: three are followed, with each code; nothing of ours goes along.
+// TestRedirects: three are followed, with each code. Nothing of ours is sent to the new host.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
@@ -279,7 +279,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestRedirectsShareTheTime: each is in time, together they are not.
+// TestRedirectsShareTheTime: each redirect is in time, but all together are too slow.
 func TestRedirectsShareTheTime(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
@@ -290,7 +290,7 @@ func TestRedirectsShareTheTime(t *testing.T) {
 	fails(t, f, request(h.under("/a.jpg")), puntuale.Transient, reasonSlow)
 }
 
-// TestKind: the host's word, else the extension's, else what the beginning looks like; pages are no files.
+// TestKind: the host's type decides, else the extension, else the beginning of the file. Web pages are no files.
 func TestKind(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {

@@ -10,11 +10,11 @@ import (
 	"puntuale"
 )
 
-// Bounds of opening the files of replies. Each open file takes disk space and a place until it is closed.
+// Bounds of opening the files of replies. Each open file takes disk space and a slot until it is closed.
 const (
 	opensAtOnce    = 16
 	opensPerClient = 4
-	openPatience   = 10 * time.Second // for a place
+	openWithin     = 10 * time.Second // for a place
 	openTakes      = 2 * time.Minute  // for all of a file
 )
 
@@ -32,7 +32,7 @@ func NewOpener(of func(puntuale.Session) puntuale.MediaOpener) *Opener {
 	return &Opener{of: of, all: newGate[struct{}](opensAtOnce), clients: newGate[puntuale.ClientID](opensPerClient)}
 }
 
-// OpenMedia fetches the file; see [puntuale.MediaOpener]. A client cannot take all places.
+// OpenMedia fetches the file; see [puntuale.MediaOpener]. A client cannot take all slots.
 func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
 	by := o.of(s)
 	if by == nil {
@@ -43,7 +43,7 @@ func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.R
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTakes)
-	defer cancel() // the file is whole by then
+	defer cancel() // the file is whole when OpenMedia returns
 	f, err := by.OpenMedia(ctx, s, m)
 	if err != nil {
 		leave()
@@ -53,9 +53,9 @@ func (o *Opener) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.R
 	return f, nil
 }
 
-// enter waits for a place among all open files.
+// enter waits for a slot among all open files.
 func (o *Opener) enter(ctx context.Context, client puntuale.ClientID) (leave func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	ctx, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
 	leaveClient, err := o.clients.enter(ctx, client)
 	if err == nil {
@@ -65,10 +65,10 @@ func (o *Opener) enter(ctx context.Context, client puntuale.ClientID) (leave fun
 		}
 		leaveClient()
 	}
-	return nil, &puntuale.Error{Code: puntuale.CodeOverloaded, Reason: puntuale.Because(puntuale.FaultMediaUnavailable), RetryAfter: openPatience, Err: err}
+	return nil, &puntuale.Error{Code: puntuale.CodeOverloaded, Reason: puntuale.Because(puntuale.FaultMediaUnavailable), RetryAfter: openWithin, Err: err}
 }
 
-// openFile gives its place back when it is closed.
+// openFile gives its slot back when it is closed.
 type openFile struct {
 	io.ReadCloser
 	leave func()

@@ -24,7 +24,7 @@ func (f fakeOpener) OpenMedia(ctx context.Context, _ puntuale.Session, _ puntual
 	return &puntuale.ReplyFile{ReadCloser: io.NopCloser(strings.NewReader("file")), Size: 4}, nil
 }
 
-// TestOpener: sessions are opened by their connector, a client takes only its places, and closed files give them back.
+// TestOpener: sessions are opened by their connector, a client takes only its slots, and closed files give them back.
 func TestOpener(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ var (
 	errFull    = errors.New("the room for media is taken by files in use")
 )
 
-// Why a file cannot be had.
+// Why a file cannot be fetched.
 const (
 	reasonMissing     puntuale.ReasonCode = "media.missing"
 	reasonRefused     puntuale.ReasonCode = "media.refused"
@@ -93,7 +93,7 @@ func interrupted(ctx context.Context, err error) *puntuale.SendError {
 		return transient(reasonSlow, reasonTooSlow, errors.Join(cause, err))
 	case cause != nil:
 		return given(cause)
-	case errors.As(err, &name) && name.IsNotFound: // the same answer as above: which names there are within is nobody's business
+	case errors.As(err, &name) && name.IsNotFound: // the same answer as above: callers must not learn which names exist inside our network
 		return final(puntuale.ReasonFileAddress, reasonNotPublic, err)
 	case errors.As(err, &name):
 		return transient(reasonUnreachable, reasonUnresolved, err)

@@ -1,6 +1,8 @@
 package media
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
@@ -8,12 +10,43 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"puntuale"
 )
 
 // Transport reaches servers whose addresses callers give, such as gateways. It reaches public ones by https. In the
 // networks that the operator allows it uses https or http. It checks the numeric address right before each connection,
 // on any port. It keeps no connection, so no request is repeated on a stale one. Many goroutines may use it at once.
 func Transport(allowed []netip.Prefix) http.RoundTripper {
+	return newTransport(allowed, func(t *http.Transport) { t.DisableKeepAlives = true })
+}
+
+const (
+	webhookIdle  = 2 * time.Second // less than servers keep an idle connection, so that none closes it while a request leaves
+	webhookConns = 512
+)
+
+// WebhookTransport reaches receivers of webhooks, as [Transport] reaches gateways. It keeps a connection for two seconds after an answer.
+// roots are the authorities that sign the receivers' certificates; nil: the system's.
+func WebhookTransport(allowed []netip.Prefix, roots *x509.CertPool) http.RoundTripper {
+	return newTransport(allowed, func(t *http.Transport) {
+		t.IdleConnTimeout, t.MaxIdleConns, t.MaxIdleConnsPerHost = webhookIdle, webhookConns, 2*puntuale.WebhookAtOnce
+		t.DisableCompression = true // a small answer may not become a large one
+		if roots != nil {
+			t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		}
+	})
+}
+
+// Forbidden reports whether a request failed because no address of its host may be reached, or the host has none. Callers learn no more:
+// else they could ask for names that only our network knows.
+func Forbidden(err error) bool {
+	var address *addressError
+	var name *net.DNSError
+	return errors.As(err, &address) || errors.As(err, &name) && name.IsNotFound
+}
+
+func newTransport(allowed []netip.Prefix, set func(*http.Transport)) http.RoundTripper {
 	exempt := func(to netip.AddrPort) bool {
 		for _, p := range allowed {
 			if p.Contains(to.Addr().Unmap()) {
@@ -23,13 +56,14 @@ func Transport(allowed []netip.Prefix) http.RoundTripper {
 		return false
 	}
 	through := func(d *dialer) *http.Transport {
-		return &http.Transport{
+		t := &http.Transport{
 			Proxy:                  nil, // a proxy would make connections that nobody checks
 			DialContext:            d.dial,
-			DisableKeepAlives:      true,
 			TLSHandshakeTimeout:    transportConnect,
 			MaxResponseHeaderBytes: 64 << 10,
 		}
+		set(t)
+		return t
 	}
 	timeout := net.Dialer{Timeout: transportConnect}
 	return transport{
@@ -52,4 +86,13 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.plain.RoundTrip(r)
 	}
 	return nil, errors.New("only http and https are spoken")
+}
+
+// CloseIdleConnections closes connections that wait for a request.
+func (t transport) CloseIdleConnections() {
+	for _, part := range []http.RoundTripper{t.secure, t.plain} {
+		if closer, ok := part.(interface{ CloseIdleConnections() }); ok {
+			closer.CloseIdleConnections()
+		}
+	}
 }

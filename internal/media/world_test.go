@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what must happen soon.
-const patience = 30 * time.Second
+// waitMost bounds what must happen soon.
+const waitMost = 30 * time.Second
 
 // host is a server on loopback that a fetcher is allowed to reach.
 type host struct {
@@ -54,7 +54,7 @@ func serving(kind string, content []byte) http.HandlerFunc {
 	}
 }
 
-// newFetcher opens a fetcher that may reach the given addresses besides public ones, and their ports only.
+// newFetcher opens a fetcher that may reach public addresses and the given ones, and only the given ports.
 func newFetcher(t *testing.T, cfg Config, reach ...netip.AddrPort) *Fetcher {
 	t.Helper()
 	if cfg.Folder == "" {
@@ -99,7 +99,7 @@ func request(url string) puntuale.MediaRequest {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitMost)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -125,7 +125,7 @@ func fetch(t *testing.T, f *Fetcher, r puntuale.MediaRequest) (content, kind str
 // italian is what people read of a reason.
 var italian = catalogue.Italian.Say
 
-// fails wants a refusal of a kind with a reason, whose words hold nothing that a caller must not learn.
+// fails wants a refusal of a kind with a reason. Its words hold nothing that a caller must not learn.
 func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.SendErrorKind, reason puntuale.ReasonCode) *puntuale.SendError {
 	t.Helper()
 	m, err := f.Fetch(within(t), r)
@@ -151,9 +151,9 @@ func fails(t *testing.T, f *Fetcher, r puntuale.MediaRequest, kind puntuale.Send
 // eventually polls until the condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); {
+	for deadline := time.Now().Add(waitMost); !holds(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("not within %v: %s", waitMost, what)
 		}
 		<-time.After(time.Millisecond)
 	}

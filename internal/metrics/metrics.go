@@ -39,6 +39,7 @@ type Meter struct {
 
 	backlog *backlogs
 	alerts  alerts
+	events  eventMeter
 }
 
 // New registers all figures in a registry of its own. version is the release that they name.
@@ -107,6 +108,7 @@ func New(version string) *Meter {
 		m.deadlocks, m.fenced, m.quarantined, m.requests, m.requestTime,
 		m.backlog, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registerOperation(version)
+	m.registerEvents()
 	return m
 }
 
@@ -143,7 +145,7 @@ func (m *Meter) Batch(operation string, size int, took time.Duration) {
 // Deadlock counts a transaction that the database gave up.
 func (m *Meter) Deadlock() { m.deadlocks.Inc() }
 
-// Fenced counts claims and outcomes that lost against another server's.
+// Fenced counts claims and outcomes that were refused because another server owns the session.
 func (m *Meter) Fenced(n int) { m.fenced.Add(float64(n)) }
 
 // Quarantined counts messages that a failover made uncertain.
@@ -155,7 +157,7 @@ func (m *Meter) Refused(reason string) { m.refused.WithLabelValues(reason).Inc()
 // Waited notes how long a call waited at the gate.
 func (m *Meter) Waited(d time.Duration) { m.waited.Observe(max(0, d.Seconds())) }
 
-// Closed counts connections that were closed for others.
+// Closed counts connections that were closed to make room for others.
 func (m *Meter) Closed(n int) { m.closed.Add(float64(n)) }
 
 // WatchAdmission shows what is worked on, what waits, and what memory it takes.

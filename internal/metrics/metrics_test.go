@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// TestMetersEveryFigure uses each verb once and looks for what an operator would see.
+// TestMetersEveryFigure calls each method once, and looks for the figure at /metrics.
 func TestMetersEveryFigure(t *testing.T) {
 	t.Parallel()
 	m := New("test")
@@ -23,6 +23,8 @@ func TestMetersEveryFigure(t *testing.T) {
 	figures.Batch("start", 12, 3*time.Millisecond)
 	figures.Deadlock()
 	figures.Fenced(5)
+	m.Attempted("gone")
+	m.EventBacklog(3, 4, 90*time.Second, 2)
 	m.Request("POST /api/start/{id_sequenza}", http.StatusOK, time.Millisecond)
 	m.Request("", http.StatusNotFound, time.Millisecond)
 
@@ -43,6 +45,12 @@ func TestMetersEveryFigure(t *testing.T) {
 		`puntuale_http_requests_total{route="POST /api/start/{id_sequenza}",status="200"} 1`,
 		`puntuale_http_requests_total{route="(none)",status="404"} 1`,
 		`puntuale_http_request_seconds_count{route="(none)"} 1`,
+		`puntuale_event_attempts_total{result="gone"} 1`,
+		`puntuale_event_attempts_total{result="delivered"} 0`,
+		`puntuale_event_backlog{state="unnumbered"} 3`,
+		`puntuale_event_backlog{state="waiting"} 4`,
+		`puntuale_event_oldest_due_seconds 90`,
+		`puntuale_webhooks_disabled 2`,
 		`go_goroutines `,
 		`process_open_fds `,
 	} {

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// What follows is for alerts.
+// The figures below are for alerts.
 
 // Backlog is what is due and has not left.
 type Backlog struct {
@@ -90,7 +90,7 @@ func (m *Meter) registerOperation(version string) {
 		Name: "puntuale_ready", Help: "1 while a part of this server does its work, 0 while it does not: the store, the dispatcher.",
 	}, []string{"part"})
 	m.alerts.taskFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk, push, mail.",
+		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk, push, events, mail.",
 	}, []string{"task"})
 	m.alerts.taskDone = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_task_success_timestamp_seconds", Help: "When a background task last succeeded.",

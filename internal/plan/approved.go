@@ -20,11 +20,11 @@ const (
 	faultTemplateValueTooLong puntuale.ReasonCode = "template.value_too_long"
 )
 
-// Shapes that Meta gives to the names of templates, of their places and of languages.
+// These are the forms that Meta requires for the names of templates, placeholders and languages.
 var (
-	approvedName     = regexp.MustCompile(`^[a-z0-9_]{1,512}$`)
-	approvedPlace    = regexp.MustCompile(`^[a-z0-9_]{1,100}$`)
-	approvedLanguage = regexp.MustCompile(`^[a-z]{2,3}(_[A-Z]{2,3})?$`)
+	approvedName        = regexp.MustCompile(`^[a-z0-9_]{1,512}$`)
+	approvedPlaceholder = regexp.MustCompile(`^[a-z0-9_]{1,100}$`)
+	approvedLanguage    = regexp.MustCompile(`^[a-z]{2,3}(_[A-Z]{2,3})?$`)
 )
 
 // CheckApproved returns everything that is wrong with the values of an approved template. Faults are located below location.
@@ -52,7 +52,7 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 			at := fmt.Sprintf("%s[%d]", part.name, i)
 			switch {
 			case p.Name == "":
-			case approvedPlace.MatchString(p.Name):
+			case approvedPlaceholder.MatchString(p.Name):
 				named++
 			default:
 				c.at(at+".name", faultTemplatePlaceName, clip(p.Name))

@@ -51,9 +51,9 @@ var validityLimits = map[puntuale.Unit]int{
 
 const unitWords = "seconds, minutes, hours, days, weeks, months"
 
-// Check returns everything that is wrong with a sequence as written, independent of any start. Faults are located as in the body of the
-// request ("body.steps[2].timing.at"). Without faults, [Build] takes it. extensions are the allowed extensions of media files; none means
-// DefaultMediaExtensions.
+// Check returns everything that is wrong with a sequence as written, independent of any start. Faults are located as in
+// the body of the request ("body.steps[2].timing.at"). If there are no faults, [Build] accepts the sequence. extensions
+// are the allowed extensions of media files; none means DefaultMediaExtensions.
 //
 // Check is for sequences that are about to be stored, and may become stricter later. Build plans stored sequences without it. So a step
 // before the start, which was once allowed, still has its moment in the past.
@@ -96,7 +96,7 @@ func CheckContent(location string, step puntuale.Step, extensions ...string) []p
 type checker struct {
 	extensions []string
 	where      string // the present step
-	alone      bool   // the content is no step's, and names no template
+	alone      bool   // the content belongs to no step, and names no template
 	faults     []puntuale.Fault
 }
 
@@ -132,7 +132,7 @@ func (c *checker) content(step *puntuale.Step) {
 	hasMedia, hasLocation := !isBlank(step.Media), step.Latitude != nil || step.Longitude != nil
 	fixedMedia := hasMedia && !strings.Contains(step.Media, "{{")
 	c.template("text", step.Text, textLimit(fixedMedia))
-	if fixedMedia { // its length is looked at with the address as a whole
+	if fixedMedia { // its length is checked with the whole address
 		c.template("media", step.Media, puntuale.MaxRawText)
 	} else {
 		c.template("media", step.Media, puntuale.MaxURL)
@@ -198,7 +198,7 @@ func (c *checker) location(step *puntuale.Step) {
 		switch {
 		case value == nil:
 			c.at(part, faultSequenceLatitudeAndLongitude, nil)
-		case !(*value >= -limit && *value <= limit): // not a number fails too
+		case !(*value >= -limit && *value <= limit): // NaN fails, too
 			c.at(part, faultSequenceDegrees, *value, fmt.Sprint(-limit), fmt.Sprint(limit))
 		}
 	}

@@ -29,7 +29,7 @@ func TestCheckAccepts(t *testing.T) {
 func TestCheckFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ step, want string }{
-		{`{}`, ""}, // at the step itself
+		{`{}`, ""}, // the fault is at the step itself
 		{`{"text":"  "}`, ""},
 		{`{"media_name":"a.pdf"}`, ""},
 		{`{"text":"{{"}`, "text"},

@@ -6,8 +6,8 @@ import (
 )
 
 // TestClockChanges has, for each kind of zone, the night on which clocks go forward and the one on which they go back.
-// A time that is skipped moves forward by the gap. Of a time that occurs twice the first is meant. Days are the
-// calendar's, and hours pass.
+// A time that is skipped moves forward by the gap. A time that occurs twice means the first. Offsets in days follow the
+// calendar. Offsets in hours are elapsed time.
 func TestClockChanges(t *testing.T) {
 	t.Parallel()
 	const day, dayHours = `"anchor":"f","offset":{"amount":1,"unit":"days","direction":"after"}`,
@@ -17,7 +17,7 @@ func TestClockChanges(t *testing.T) {
 		{"Europe/Rome", "2026-03-01", dayHours, "28/03/2026 02:30", "2026-03-29T01:30:00Z"},
 		{"Europe/Rome", "2026-03-01", day, "28/03/2026 12:00", "2026-03-29T10:00:00Z"},
 		{"Europe/Rome", "2026-03-01", dayHours, "28/03/2026 12:00", "2026-03-29T11:00:00Z"},
-		{"Europe/Rome", "2026-10-01", `"anchor":"f"`, "25/10/2026 02:30", "2026-10-25T00:30:00Z"}, // the first of two
+		{"Europe/Rome", "2026-10-01", `"anchor":"f"`, "25/10/2026 02:30", "2026-10-25T00:30:00Z"}, // the time occurs twice: the first one
 		{"Europe/Rome", "2026-10-01", `"anchor":"f"`, "2026-10-25T02:30+01:00", "2026-10-25T01:30:00Z"},
 		{"Europe/Rome", "2026-10-01", day, "24/10/2026 02:30", "2026-10-25T00:30:00Z"},
 		{"Europe/Rome", "2026-10-01", day, "24/10/2026 12:00", "2026-10-25T11:00:00Z"},
@@ -28,12 +28,12 @@ func TestClockChanges(t *testing.T) {
 		{"America/New_York", "2026-10-01", day, "31/10/2026 12:00", "2026-11-01T17:00:00Z"},
 		{"Europe/London", "2026-03-01", `"anchor":"f","at":"01:15"`, "2026-03-29", "2026-03-29T01:15:00Z"},
 		{"Europe/London", "2026-10-01", `"anchor":"f","at":"01:30"`, "2026-10-25", "2026-10-25T00:30:00Z"},
-		{"Australia/Lord_Howe", "2026-09-01", `"anchor":"f","at":"02:15"`, "2026-10-04", "2026-10-03T15:45:00Z"}, // by half an hour
+		{"Australia/Lord_Howe", "2026-09-01", `"anchor":"f","at":"02:15"`, "2026-10-04", "2026-10-03T15:45:00Z"}, // the clocks change by half an hour
 		{"Australia/Lord_Howe", "2026-03-01", `"anchor":"f","at":"01:45"`, "2026-04-05", "2026-04-04T14:45:00Z"},
 		{"Australia/Lord_Howe", "2026-03-01", day, "2026-04-04T12:00", "2026-04-05T01:30:00Z"},
 		{"Africa/Casablanca", "2026-01-01", `"anchor":"f","at":"02:30"`, "2026-03-22", "2026-03-22T02:30:00Z"},
 		{"Africa/Casablanca", "2026-01-01", `"anchor":"f","at":"02:30"`, "2026-02-15", "2026-02-15T01:30:00Z"},
-		{"Pacific/Apia", "2011-12-01", `"anchor":"f"`, "30/12/2011 10:00", "2011-12-30T20:00:00Z"}, // a day that never was: the 31st
+		{"Pacific/Apia", "2011-12-01", `"anchor":"f"`, "30/12/2011 10:00", "2011-12-30T20:00:00Z"}, // the zone skipped this day: the 31st follows
 		{"Pacific/Apia", "2011-12-01", day, "29/12/2011 10:00", "2011-12-30T20:00:00Z"},
 		{"Pacific/Apia", "2012-09-01", `"anchor":"f","at":"03:30"`, "2012-09-30", "2012-09-29T14:30:00Z"},
 		{"Pacific/Apia", "2012-03-01", `"anchor":"f","at":"03:30"`, "2012-04-01", "2012-03-31T13:30:00Z"},

@@ -154,7 +154,7 @@ func (b *builder) field(name string) *field {
 	}
 	if f.date && f.state == fieldGood {
 		moment, err := ParseMoment(strings.TrimSpace(f.text))
-		if f.moment = moment; err != nil { // no number reads as a date
+		if f.moment = moment; err != nil { // a number is never a valid date
 			b.fieldFault(f, puntuale.Because(faultSequenceMustBeDate), clip(f.text))
 			f.state = fieldBad
 		}

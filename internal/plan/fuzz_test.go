@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// For all steps and fields: a sequence that passes Check can be planned, or is refused with a location. A plan keeps
-// its promises.
+// For all steps and fields: if a sequence passes Check, Build plans it or names the location of a fault. Every plan has
+// the properties that the comments of Build promise.
 func FuzzSequence(f *testing.F) {
 	for _, seed := range []struct{ steps, body string }{
 		{`[{"text":"Ciao {{nome|tu}}","timing":{"anchor":"start","offset":{"amount":0}}}]`, `{}`},
@@ -50,7 +50,7 @@ func FuzzSequence(f *testing.F) {
 	})
 }
 
-// A member of a body comes as one of four kinds, whatever it holds.
+// Every member of a body becomes a value of one of four kinds.
 func FuzzFromJSON(f *testing.F) {
 	for _, seed := range []string{`"x"`, `"\u00e8\ud83d\ude00"`, ` 10.50 `, `-3e2`, `null`, `true`, `[]`, `{}`, `"`, ``, `nil`} {
 		f.Add(seed)
@@ -67,7 +67,7 @@ func FuzzFromJSON(f *testing.F) {
 	})
 }
 
-// An address that passes can be asked for: it is absolute, over http or https, with a host.
+// Every accepted address can be fetched: it is absolute, with http or https, and has a host.
 func FuzzMediaFault(f *testing.F) {
 	for _, seed := range []string{"https://x.it/a.pdf", "HTTP://x.it/A.PDF?x=1", "https:///a.pdf", "https://x.it/a", "ftp://x.it/a.pdf", "//x.it/a.pdf", "https://u:p@x.it/a.pdf", "https://x.it:99999/%zz.pdf", "\x00"} {
 		f.Add(seed, "b.jpg")

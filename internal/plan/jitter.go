@@ -12,8 +12,9 @@ import (
 // jitter moves messages, which have their earliest and their latest moment, to a moment that the seed decides, and sets until when they may
 // leave. It records a message that may leave beyond the horizon.
 //
-// One share of the span between earliest and latest serves all messages of the run. So two messages keep their order if neither the
-// earliest nor the latest moment of the first lies after the second's. keepOrder ensures this for the latest moments.
+// All messages of the run use the same fraction of the span between their earliest and latest moment. So two messages
+// keep their order if neither the earliest nor the latest moment of the first lies after the second's. keepOrder
+// ensures this for the latest moments.
 func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	keepOrder(messages)
 	for i := range messages {
@@ -30,9 +31,9 @@ func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	}
 }
 
-// keepOrder cuts the latest moment of each message to the latest moments of the messages planned after it. Messages of
-// one moment leave in the order of their steps. So a message stays a microsecond ahead of an earlier step that is
-// planned later.
+// keepOrder cuts the latest moment of each message to the latest moments of the messages planned after it. Messages
+// with the same moment leave in the order of their steps. So a later step must leave a microsecond before an earlier
+// step that is planned after it.
 func keepOrder(messages []puntuale.PlannedMessage) {
 	jittered := func(m puntuale.PlannedMessage) bool { return m.DueMax.After(m.Due) }
 	if len(messages) < 2 || !slices.ContainsFunc(messages, jittered) {

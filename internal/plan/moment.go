@@ -12,7 +12,7 @@ type Moment struct {
 	Date    puntuale.Date
 	Time    time.Duration // since midnight, whole microseconds
 	HasTime bool
-	Zone    *time.Location // of the value itself; nil: the run's
+	Zone    *time.Location // the zone that the value names; nil: the run's
 }
 
 // DefaultTime is the time of day for a date without a time, if the step has none.
@@ -113,7 +113,7 @@ func (r *reader) dayFirst() (m Moment) {
 	return m
 }
 
-// clock reads hours and minutes, the hours of at least so many digits.
+// clock reads hours and minutes. The hours must have at least the given number of digits.
 func (r *reader) clock(hourDigits int) time.Duration {
 	h := r.number(hourDigits, 2)
 	r.take(':')

@@ -2,7 +2,7 @@
 // pure: it reads no clock, does no I/O and keeps no state. The same input always gives the same plan. So the start call, its dry run and
 // the dashboard's preview share it.
 //
-// A step's moment comes about in this order:
+// A step's moment is computed in this order:
 //
 //  1. the anchor (the call, or a date field) and the offset from it: hours and shorter are elapsed time, days and
 //     longer are calendar arithmetic in the run's zone;
@@ -22,15 +22,16 @@ import (
 
 // Input is everything a plan depends on.
 type Input struct {
-	Sequence puntuale.Sequence // as [Check] found nothing wrong with it; steps that name a template hold its content
+	Sequence puntuale.Sequence // must have passed [Check]; steps that name a template hold its content
 	Phone    string            // the recipient, as {{phone}} prints it
 	Fields   map[string]Value  // the call's body; those that no step names are ignored
 	Location *time.Location    // the run's zone; nil: UTC
 	Closed   []puntuale.Date   // the client's own holidays
 	Now      time.Time         // the moment of the call
 
-	// Seed decides jitter: another seed, another moment between the earliest and the latest. One seed serves the whole
-	// run: jitter never changes the order of its steps. 0 is a dry run: Due is the earliest moment, DueMax the latest.
+	// Seed decides jitter: each seed gives another moment between the earliest and the latest. One seed serves the
+	// whole run: jitter never changes the order of its steps. 0 is a dry run: Due is the earliest moment, DueMax the
+	// latest.
 	Seed uint64
 
 	// Media lists the allowed file name extensions, in lower case and without the dot; nil means DefaultMediaExtensions.

@@ -59,7 +59,7 @@ func mustBuild(t testing.TB, in Input) Plan {
 	return p
 }
 
-// faultsOf returns where a refusal's faults are.
+// faultsOf returns the locations of a refusal's faults.
 func faultsOf(t testing.TB, err error) []string {
 	t.Helper()
 	if err == nil {
@@ -78,13 +78,13 @@ func faultsOf(t testing.TB, err error) []string {
 
 const minuteForm = "2006-01-02 15:04"
 
-// TestDue: one step, one field f; the moments by the clock on the wall. "skip" and "422" stand for a step left out and
-// for a refusal.
+// TestDue: one step, one field f; the moments are local times. "skip" means that the step is left out, "422" that the
+// start is refused.
 func TestDue(t *testing.T) {
 	t.Parallel()
 	const office = `"window":{"weekdays":[1,2,3,4,5],"from":"09:00","to":"18:00","holidays":"avoid"}`
 	for _, c := range []struct {
-		name, zone, now string // now: by the wall, "" is Wednesday 18 November 2026, 10:00 in Rome
+		name, zone, now string // now: local time; "" is Wednesday 18 November 2026, 10:00 in Rome
 		timing, f       string
 		desired, due    string // "" is none
 	}{
@@ -203,7 +203,7 @@ func TestBeforeTheStartAsStored(t *testing.T) {
 	}
 }
 
-// outcome puts a plan of one step into words.
+// outcome writes a plan of one step in the form of the tables.
 func outcome(t *testing.T, p Plan, err error, loc *time.Location) (desired, due string) {
 	t.Helper()
 	if err != nil {
@@ -245,7 +245,7 @@ func TestValidUntil(t *testing.T) {
 		{`"valid_for":{"amount":30,"unit":"minutes"}`, "", "2026-11-18 10:30"},
 		{`"valid_for":{"amount":1,"unit":"months"}`, "", "2026-12-18 10:00"},
 		{`"anchor":"f","valid_for":{"amount":1,"unit":"days"}`, "2027-03-27 12:00", "2027-03-28 12:00"},
-		{`"anchor":"f"`, "2027-03-27 12:00", "2027-03-28 13:00"}, // 24 hours, one of which the clocks skip
+		{`"anchor":"f"`, "2027-03-27 12:00", "2027-03-28 13:00"}, // 24 hours of elapsed time; the clocks skip one
 		{`"anchor":"f","offset":{"amount":2,"unit":"hours","direction":"before"}`, "20/11/2026 10:00", "2026-11-20 10:00"},
 		{`"anchor":"f","offset":{"amount":3,"unit":"days","direction":"before"}`, "30/11/2026 10:00", "2026-11-28 10:00"},
 		{`"anchor":"f","offset":{"amount":3,"unit":"days","direction":"before"},"valid_for":{"amount":2,"unit":"weeks"}`, "30/11/2026 10:00", "2026-11-30 10:00"},
@@ -371,7 +371,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
-// The faults of a step that is left out are faults all the same: whether a call is refused does not depend on the hour.
+// The faults of a step that is left out count, too. So the hour of a call does not decide whether it is refused.
 func TestSkippedStepsAreChecked(t *testing.T) {
 	t.Parallel()
 	_, err := Build(input(t, `[{"text":"{{nome}}","timing":{"anchor":"f"}}]`, `{"f":"1/1/2020"}`))

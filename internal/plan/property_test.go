@@ -21,7 +21,7 @@ func drawInput(t *rapid.T) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Near clock changes, holidays and month ends.
+	// These days are near clock changes, holidays and month ends.
 	day := rapid.SampledFrom([]string{"2026-03-28", "2026-10-24", "2026-11-01", "2026-12-24", "2027-01-30", "2026-04-04",
 		"2011-12-28", "2018-11-03", "2018-02-17"}).Draw(t, "now")
 	at, _ := time.Parse(time.DateOnly, day)
@@ -152,7 +152,8 @@ func checkMessage(t *rapid.T, in *Input, m *puntuale.PlannedMessage) {
 	}
 }
 
-// checkDry compares a plan with its dry run, which bounds it, and with a sequence in which each step stands twice.
+// checkDry compares a plan with its dry run, whose moments bound the plan's. It also compares it with a sequence that
+// has each step twice.
 func checkDry(t *rapid.T, in Input, p Plan) {
 	dry := in
 	dry.Seed = 0
@@ -306,7 +307,8 @@ func slowAt(timing *puntuale.Timing, other time.Duration) time.Duration {
 	return time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute
 }
 
-// slowShift goes months and days on by the calendar, a month at most to its last day, and to the step's time of day.
+// slowShift moves by months and days of the calendar, and then to the step's time of day. If a month is too short, it
+// takes the month's last day.
 func slowShift(timing *puntuale.Timing, from time.Time, months, days int, loc *time.Location) time.Time {
 	if months == 0 && days == 0 && timing.At == "" {
 		return from
@@ -322,8 +324,8 @@ func slowShift(timing *puntuale.Timing, from time.Time, months, days int, loc *t
 	return slowShows(month.AddDate(0, 0, day-1+days).Add(slowAt(timing, shown.Sub(midnight))), loc)
 }
 
-// slowShows looks for the first minute at which clocks show a time; without one, that time as elapsed from the last minute
-// before the gap.
+// slowShows returns the first minute at which clocks show a time. If clocks skip the time, it counts elapsed time from
+// the last minute before the gap.
 func slowShows(wall time.Time, loc *time.Location) time.Time {
 	shows := func(at time.Time) time.Time {
 		_, offset := at.In(loc).Zone()
@@ -331,7 +333,7 @@ func slowShows(wall time.Time, loc *time.Location) time.Time {
 	}
 	at := wall.Add(-26 * time.Hour)
 	for ; !shows(at).Equal(wall); at = at.Add(time.Minute) {
-		if shows(at).After(wall) { // skipped: go on from the minute before as if nothing had happened
+		if shows(at).After(wall) { // the time is skipped: continue from the minute before as if clocks had not changed
 			before := at.Add(-time.Minute)
 			return before.Add(wall.Sub(shows(before)))
 		}
@@ -376,7 +378,7 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own tim
 func slowOwnTime(ownTime time.Duration, w *puntuale.Window, last, wish, anchor time.Time, loc *time.Location) time.Time {
 	opening := func(at time.Time) string {
 		local := at.In(loc)
-		if w != nil && local.Format("15:04") < w.From { // the night of the day before
+		if w != nil && local.Format("15:04") < w.From { // the window began on the day before
 			return time.Date(local.Year(), local.Month(), local.Day()-1, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
 		}
 		return local.Format(time.DateOnly)

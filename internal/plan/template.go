@@ -167,7 +167,7 @@ func (b *builder) print(p placeholder, t *timing) bool {
 		b.missing(f)
 		return false
 	case f.date && p.format == formatTime && !f.moment.HasTime:
-		if !p.optional { // an hour that nobody gave is not made up
+		if !p.optional { // a date without a time must not print an invented hour
 			b.fieldFault(f, puntuale.Because(faultSequenceTimeNeeded, clip(p.name)), clip(f.text))
 			return false
 		}

@@ -30,7 +30,7 @@ func TestRender(t *testing.T) {
 		"{{quando:ora}} {{quando:giorno}}":       "10:30 venerdì 20 novembre",
 		"{{estero:ora}}":                         "11:30",            // in the run's zone
 		"{{largo:data}} {{largo:ora}}":           "20/11/2026 10:30", // trimmed
-		"{{giorno:data}} {{giorno:ora|?}}":       "20/11/2026 ?",     // a day alone has no hour to print
+		"{{giorno:data}} {{giorno:ora|?}}":       "20/11/2026 ?",     // a date without a time has no hour to print
 		"{{giorno}} {{giorno:giorno}}":           "20/11/2026 venerdì 20 novembre",
 		"{{manca:data|presto}}":                  "presto",
 		"{{phone}}":                              "+393331234567",
@@ -55,8 +55,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// A field that anchors a step is a date wherever it is printed. For a day alone no hour is made up, whatever time the
-// step gives it.
+// A field that anchors a step is a date wherever it is printed. For a date without a time, no hour is invented, even if
+// the step gives a time.
 func TestRenderAnchors(t *testing.T) {
 	t.Parallel()
 	p := mustBuild(t, input(t, `[{"text":"{{f}}"},{"text":"{{f}}","timing":{"anchor":"f","at":"10:30"}},{"text":"{{f|mai}}","timing":{"anchor":"f"}}]`,
@@ -98,7 +98,7 @@ func TestRenderFaults(t *testing.T) {
 	}
 }
 
-// A short template that names a long value again and again is refused before it fills the memory.
+// A short template that repeats a long value is refused before it fills the memory.
 func TestRenderBomb(t *testing.T) {
 	t.Parallel()
 	in := Input{Now: now, Fields: map[string]Value{"a": {Text, strings.Repeat("😀", 4096)}}}
@@ -114,7 +114,7 @@ func TestRenderBomb(t *testing.T) {
 	}
 }
 
-// As many fields as a body has room for are each named once, without looking through all for each.
+// A text names as many fields as a body can hold, each once. The time must not grow with the square of their number.
 func TestManyFields(t *testing.T) {
 	t.Parallel()
 	const n = 50_000
@@ -132,7 +132,7 @@ func TestManyFields(t *testing.T) {
 	}
 }
 
-// Build refuses what Check would have refused; it does not fall over it.
+// Build refuses an invalid sequence that Check did not see, and does not panic.
 func TestBuildUnchecked(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"{{": 1, "{{a b}} {{": 2, "x {{timezone}}": 1} {

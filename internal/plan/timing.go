@@ -25,9 +25,9 @@ type timing struct {
 	loc    *time.Location
 	window *puntuale.Window // nil: always open
 	anchor time.Time
-	at     time.Duration // of At; only with At
+	at     time.Duration // the time of At; set only with At
 	before bool          // the step must leave before its anchor
-	own    time.Duration // the step's own time of day: At, or the time of its moment; only with keeps
+	own    time.Duration // the step's own time of day: At, or the time of its moment; set only if keeps is true
 	keeps  bool          // the step keeps its own time of day when the window moves it back; hours and below have none
 }
 

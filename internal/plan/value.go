@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Kind tells what a field of the call held.
+// Kind says what type of value a field of the call had.
 type Kind int8
 
 const (

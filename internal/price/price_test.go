@@ -84,7 +84,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// A number has the country of its calling code, and of +1 and +7 its own; what is no number has none.
+// A number has the country of its calling code, and for +1 and +7 the country of the number itself. A text that is no
+// number has no country.
 func TestCountry(t *testing.T) {
 	t.Parallel()
 	for phone, want := range map[string]string{

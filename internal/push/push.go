@@ -23,11 +23,11 @@ const (
 	claimed  = 64               // devices of one claim
 	atOnce   = 16               // calls to push services
 	within   = 10 * time.Second // each of them
-	endWrite = 5 * time.Second  // to record how it ended, also while the server stops
+	endWrite = 5 * time.Second  // to record the result, also while the server stops
 
-	keptFor   = time.Hour // by the push service, for a device that is switched off
+	keptFor   = time.Hour // how long the push service keeps a push for a device that is switched off
 	longest   = time.Hour // between two tries
-	maxAnswer = 4 << 10   // bytes that are read of one
+	maxAnswer = 4 << 10   // bytes that are read of one answer
 )
 
 // topic makes a push service keep only the last of the pushes that a device has not received.
@@ -44,7 +44,7 @@ const (
 type Config struct {
 	Store     puntuale.PushStore
 	Key       Key
-	Sender    string // an https address of who sends, for the people who run push services
+	Sender    string // an https address of the sender, for the people who run push services
 	Open      func(session puntuale.SessionID, target []byte) ([]byte, error)
 	Transport http.RoundTripper // the way to push services; it must lead to public addresses only
 	Observe   func(result string)
@@ -86,7 +86,7 @@ func (n *Notifier) Round(ctx context.Context) error {
 func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
 	end, wait, err := n.send(ctx, p)
 	again := n.cfg.Clock.Now().Add(min(max(wait, puntuale.PushEvery<<min(p.Failures, 10)), longest))
-	result := map[puntuale.PushOutcome]string{puntuale.PushArrived: Arrived, puntuale.PushGone: Gone, puntuale.PushFailed: Failed}[end]
+	result := map[puntuale.PushOutcome]string{puntuale.PushArrived: Arrived, puntuale.PushUnsubscribed: Gone, puntuale.PushFailed: Failed}[end]
 	n.cfg.Observe(result)
 	if end != puntuale.PushArrived {
 		n.cfg.Logger.Info("a device could not be told of due messages", "device_id", int64(p.Device), "session_id", int64(p.Session), "result", result, "error", err)
@@ -100,7 +100,7 @@ func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
 func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.PushOutcome, wait time.Duration, err error) {
 	plain, err := n.cfg.Open(p.Session, p.Target)
 	if err != nil {
-		return puntuale.PushGone, 0, err // nobody can read it any more
+		return puntuale.PushUnsubscribed, 0, err // nobody can read it any more
 	}
 	var target struct {
 		Endpoint string `json:"endpoint"`
@@ -108,7 +108,7 @@ func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.Push
 		Auth     string `json:"auth"`
 	}
 	if err := json.Unmarshal(plain, &target); err != nil {
-		return puntuale.PushGone, 0, err
+		return puntuale.PushUnsubscribed, 0, err
 	}
 	text, err := json.Marshal(map[string]string{"session": p.Session.String()})
 	if err != nil {
@@ -129,7 +129,7 @@ func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.Push
 	case answer.StatusCode >= 200 && answer.StatusCode < 300:
 		return puntuale.PushArrived, 0, nil
 	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusGone:
-		return puntuale.PushGone, 0, errors.New(answer.Status)
+		return puntuale.PushUnsubscribed, 0, errors.New(answer.Status)
 	}
 	return puntuale.PushFailed, n.retryAfter(answer.Header.Get("Retry-After")), fmt.Errorf("the push service answered %s", answer.Status)
 }

@@ -102,7 +102,7 @@ func (w *world) EndPush(_ context.Context, p puntuale.Push, end puntuale.PushOut
 	return nil
 }
 
-// subscribe has messages due for a browser.
+// subscribe subscribes a browser's device, for which messages are due.
 func (w *world) subscribe(t *testing.T, id puntuale.DeviceID, failures int, change ...func(*pushtest.Browser)) {
 	t.Helper()
 	b := w.Subscribe(w.key.Public())
@@ -147,8 +147,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushIsRefused: a subscription that is gone is forgotten. After a passing failure a push is tried later and later,
-// and not before the service allows it.
+// TestPushIsRefused: a subscription that is gone is forgotten. After a temporary failure the waits between the tries
+// grow, and no try comes before the service allows it.
 func TestPushIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -156,10 +156,10 @@ func TestPushIsRefused(t *testing.T) {
 		after    string
 		failures int
 		end      puntuale.PushOutcome
-		again    time.Duration // after a failure
+		again    time.Duration // the wait after a failure
 	}{
-		{http.StatusNotFound, "", 0, puntuale.PushGone, 0},
-		{http.StatusGone, "", 3, puntuale.PushGone, 0},
+		{http.StatusNotFound, "", 0, puntuale.PushUnsubscribed, 0},
+		{http.StatusGone, "", 3, puntuale.PushUnsubscribed, 0},
 		{http.StatusTooManyRequests, "", 0, puntuale.PushFailed, time.Minute},
 		{http.StatusTooManyRequests, "600", 0, puntuale.PushFailed, 10 * time.Minute},
 		{http.StatusTooManyRequests, "-5", 1, puntuale.PushFailed, 2 * time.Minute},
@@ -182,18 +182,19 @@ func TestPushIsRefused(t *testing.T) {
 	}
 }
 
-// TestHostileTargets: targets are what strangers wrote. None leads inside, none stops another, and no address is logged.
+// TestHostileTargets: strangers may write any target. No target leads into our network or stops another push, and no
+// address is logged.
 func TestHostileTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(w *world) http.RoundTripper { return media.Transport(nil) })
-	w.subscribe(t, 1, 0) // on 127.0.0.1
+	w.subscribe(t, 1, 0) // its address is on 127.0.0.1
 	w.subscribe(t, 2, 0, func(b *pushtest.Browser) { b.Endpoint = "http://169.254.169.254/latest" })
-	w.subscribe(t, 3, 0, func(b *pushtest.Browser) { b.P256dh = strings.Repeat("A", 87) }) // no point of the curve
+	w.subscribe(t, 3, 0, func(b *pushtest.Browser) { b.P256dh = strings.Repeat("A", 87) }) // not a point of the curve
 	w.subscribe(t, 4, 0, func(b *pushtest.Browser) { b.Auth = "%" })
 	w.due = append(w.due, puntuale.Push{Device: 5, Session: 31, Target: []byte("not sealed")})
 	w.round(t)
 	for id, want := range map[puntuale.DeviceID]puntuale.PushOutcome{
-		1: puntuale.PushFailed, 2: puntuale.PushFailed, 3: puntuale.PushFailed, 4: puntuale.PushFailed, 5: puntuale.PushGone,
+		1: puntuale.PushFailed, 2: puntuale.PushFailed, 3: puntuale.PushFailed, 4: puntuale.PushFailed, 5: puntuale.PushUnsubscribed,
 	} {
 		if w.ended[id] != want {
 			t.Errorf("device %d: %v, want %v", id, w.ended[id], want)

@@ -16,26 +16,26 @@ import (
 	"unicode/utf16"
 )
 
-// Limits of what a workbook may cost. Spreadsheets stay far below them.
+// Limits of what reading a workbook may cost. Usual spreadsheets stay far below them.
 const (
 	maxUnpacked  = 1 << 30 // bytes of all parts
-	maxRatio     = 200     // unpacked bytes to packed ones, of a part above freeUnpacked; deflate itself reaches 1,000
-	freeUnpacked = 1 << 20 // bytes of a part that may be packed however well
-	maxDirectory = 2 << 20 // bytes that the archive's list of parts may take; each part in it takes some 300 in memory
+	maxRatio     = 200     // unpacked bytes for each packed byte, for a part above freeUnpacked; deflate itself reaches 1,000
+	freeUnpacked = 1 << 20 // bytes; a smaller part may have any ratio
+	maxDirectory = 2 << 20 // bytes of the archive's list of parts; each part in it takes some 300 in memory
 	maxPart      = 2 << 20 // bytes of a part that is read at once
 	maxToken     = 1 << 19 // bytes of one tag or text; the longest text of Excel takes half of it
-	maxAttrs     = 256     // attributes of one tag; the decoder keeps those that name a namespace as long as the tag is open
-	maxDepth     = 64      // of tags in tags
+	maxAttrs     = 256     // attributes of one tag; the decoder keeps those that name a namespace while the tag is open
+	maxDepth     = 64      // how deeply tags may be nested
 )
 
-// openTemporary makes a file without a name, so that nothing is left of it however the process ends.
+// openTemporary makes a file without a name. So the file disappears with the process, even if the process is killed.
 func openTemporary(dir string) (*os.File, error) {
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("keep a list on disk: %w", err)
 		}
 	}
-	f, err := os.CreateTemp(dir, "list-*") // readable by its owner alone
+	f, err := os.CreateTemp(dir, "list-*") // only its owner may read it
 	if err != nil {
 		return nil, fmt.Errorf("keep a list on disk: %w", err)
 	}
@@ -46,10 +46,10 @@ func openTemporary(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// archive is the zip archive that a workbook is.
+// archive is a workbook as a zip archive.
 type archive struct {
 	file  *os.File
-	parts map[string]*zip.File // by name in lower case, for programs differ in it
+	parts map[string]*zip.File // by name in lower case, because programs write names differently
 }
 
 // openArchive copies an upload to disk and checks the list of its parts, before any of them is unpacked.
@@ -90,7 +90,7 @@ func (a *archive) open(ctx context.Context, size int64) error {
 	unpacked, left := uint64(0), uint64(size)
 	for _, f := range z.File {
 		if f.CompressedSize64 > left {
-			return damaged(errors.New("parts share their bytes")) // each of them would cost the time of all
+			return damaged(errors.New("parts share their bytes")) // reading each part would cost as much as reading all
 		}
 		left -= f.CompressedSize64
 		if f.UncompressedSize64 > maxUnpacked-unpacked ||
@@ -104,7 +104,7 @@ func (a *archive) open(ctx context.Context, size int64) error {
 }
 
 // contents is the archive's file while it is unpacked. It bounds the bytes of the list of parts, which is kept in memory. An archive may
-// name an offset before its own beginning. That is a fault of the archive and not of the disk.
+// name an offset before its own beginning. That is a fault of the archive, not of the disk.
 type contents struct {
 	ctx  context.Context
 	file *os.File
@@ -121,7 +121,7 @@ func (c *contents) ReadAt(p []byte, at int64) (int, error) {
 	return c.file.ReadAt(p, at)
 }
 
-// container tells an encrypted workbook from one of the old form. Both are the same kind of file.
+// container tells an encrypted workbook from an .xls workbook. Both are in the same kind of file.
 func (a *archive) container(size int64) error {
 	var name []byte
 	for _, unit := range utf16.Encode([]rune("EncryptedPackage")) {
@@ -144,8 +144,8 @@ func partName(name string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "/"))
 }
 
-// damaged makes an error of the archive or of its XML a fault of the list. An error of the disk stays as it is, and so does
-// the end of the context.
+// damaged turns an error of the archive or of its XML into a fault of the list. It leaves an error of the disk, and the end of the context,
+// as they are.
 func damaged(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -163,14 +163,14 @@ func damaged(err error) error {
 type part struct {
 	unpacking io.ReadCloser
 	bytes     *bufio.Reader
-	left      int  // bytes until the current token must have ended
+	left      int  // bytes that the current token may still have
 	begun     bool // a tag was read
 	depth     int
 	xml       *xml.Decoder
 }
 
-// part opens a part, and returns nil where the archive has none of this name. It opens each part once: a workbook may name the
-// same one for thousands of sheets.
+// part opens a part, and returns nil if the archive has none with this name. It opens each part only once, because a workbook may name the
+// same part for thousands of sheets.
 func (a *archive) part(name string) (*part, error) {
 	name = partName(name)
 	f := a.parts[name]
@@ -195,7 +195,7 @@ func (p *part) ReadByte() (byte, error) {
 	return p.bytes.ReadByte()
 }
 
-// Read is there because the decoder takes an io.Reader; it is never called.
+// Read exists because the decoder needs an io.Reader. It is never called.
 func (p *part) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
 // token returns the next tag or text. At the end of the part it is nil.
@@ -203,7 +203,7 @@ func (p *part) token() (xml.Token, error) {
 	p.left = maxToken
 	t, err := p.xml.Token()
 	if errors.Is(err, io.EOF) && p.begun {
-		return nil, nil // the decoder has seen every tag closed
+		return nil, nil // the decoder has checked that every tag is closed
 	}
 	if err != nil {
 		return nil, damaged(err)
@@ -220,7 +220,7 @@ func (p *part) token() (xml.Token, error) {
 	return t, nil
 }
 
-// finish reads what is left of the part, so that its checksum is compared.
+// finish reads the rest of the part, so that the checksum is compared.
 func (p *part) finish() error {
 	_, err := io.Copy(io.Discard, p.bytes)
 	if err != nil {
@@ -247,7 +247,7 @@ func (a *archive) decode(name string, v any) (bool, error) {
 	return true, p.finish()
 }
 
-// Token gives decode its tokens, so that the bounds of token hold there, too.
+// Token gives decode its tokens, so that the bounds of token also hold for decode.
 func (p *part) Token() (xml.Token, error) {
 	t, err := p.token()
 	if t == nil && err == nil {

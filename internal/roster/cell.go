@@ -77,7 +77,7 @@ func (w *workbook) convert(start xml.StartElement, kind string, from int) (Probl
 	case kind == "d":
 		meant = isoDay(raw)
 	case kind == "" || kind == "n":
-		style, _ := strconv.Atoi(attribute(start, "s")) // without one it is the first
+		style, _ := strconv.Atoi(attribute(start, "s")) // without a style it is the first one
 		meant = w.since.number(raw, style >= 0 && style < len(w.dates) && w.dates[style])
 	default:
 		return BadCell, nil
@@ -86,8 +86,8 @@ func (w *workbook) convert(start xml.StartElement, kind string, from int) (Probl
 	return "", nil
 }
 
-// place ends the cell of a column in the record. What stands to the right of the last allowed column becomes one column
-// more, to bound memory. Blanks there are dropped.
+// place ends the cell of a column in the record. All cells to the right of the last allowed column go into one more column, to bound
+// memory. Blank ones are dropped.
 func (w *workbook) place(column, from int) {
 	r := &w.record
 	if column > MaxColumns {
@@ -115,8 +115,7 @@ func attribute(e xml.StartElement, name string) string {
 // epoch is the day that a workbook counts as 0.
 type epoch time.Time
 
-// Excel counts 29 February 1900, a day that never was. So 1 is 1 January 1900, and from March on a day's number is one more
-// than it should be.
+// Excel counts 29 February 1900, a day that did not exist. So 1 is 1 January 1900, and from March on a day's number is one too high.
 var (
 	since1900 = epoch(time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC))
 	since1904 = epoch(time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -124,9 +123,9 @@ var (
 
 const lastDay = 2958465 // 31 December 9999, the last that Excel shows
 
-// number writes a cell's number as people write it: without exponent, and without losing a digit of an integer. Of a
-// fraction it writes the first 15 digits, which are what Excel shows. A date is YYYY-MM-DD, with HH:MM behind it where
-// it has a time, and a time of day HH:MM; seconds follow where there are any.
+// number writes a cell's number as people write it: without an exponent, and with all digits of an integer. Of a fraction it writes the
+// first 15 digits, as Excel shows them. A date is YYYY-MM-DD, followed by HH:MM if it has a time. A time of day is HH:MM. Seconds follow if
+// there are any.
 func (e epoch) number(raw string, isDate bool) string {
 	if strings.Trim(raw, "0123456789+-.eE") != "" {
 		return raw
@@ -140,7 +139,7 @@ func (e epoch) number(raw string, isDate bool) string {
 	case strings.Trim(raw, "0123456789") == "":
 		return raw
 	case n != math.Trunc(n):
-		n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', 15, 64), 64) // what was written can be read
+		n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', 15, 64), 64) // FormatFloat writes a number that ParseFloat can read
 	}
 	return strconv.FormatFloat(n, 'f', -1, 64)
 }
@@ -171,7 +170,7 @@ func timeOfDay(at time.Time) string {
 	return at.Format(time.TimeOnly)
 }
 
-// isoDay writes a date of ISO 8601, which a cell may hold as text, as number writes dates.
+// isoDay writes an ISO 8601 date in the form of number. A cell may hold such a date as text.
 func isoDay(text string) string {
 	for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -181,15 +180,15 @@ func isoDay(text string) string {
 	return text
 }
 
-// isDateNumber reports whether a format that every workbook has shows days or times. 46 shows how long something took.
+// isDateNumber reports whether a built-in format shows days or times. Format 46 shows a duration.
 func isDateNumber(format int) bool {
 	return format >= 14 && format <= 22 || format >= 27 && format <= 36 || format == 45 || format == 47 || format >= 50 && format <= 58
 }
 
-// isDateFormat reports whether a format's code shows days or times: whether it has one of their letters outside of a literal.
-// [h]:mm shows how long something took, which is not a time of day.
+// isDateFormat reports whether a format's code shows days or times. Then it has one of their letters outside of a literal. [h]:mm shows a
+// duration, which is not a time of day.
 func isDateFormat(code string) bool {
-	code, _, _ = strings.Cut(code, ";") // the rest is for negative numbers and texts
+	code, _, _ = strings.Cut(code, ";") // the other sections are for negative numbers and texts
 	for i := 0; i < len(code); i++ {
 		switch c := code[i] | 0x20; {
 		case code[i] == '\\' || code[i] == '_' || code[i] == '*':

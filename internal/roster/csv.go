@@ -13,17 +13,17 @@ import (
 // csvBuffer is how many bytes of a CSV list are in memory. It is more than two rows, so rows are parsed in place.
 const csvBuffer = 256 << 10
 
-// sampled are the rows by which the delimiter is found.
+// sampled is how many rows are used to find the delimiter.
 const sampled = 10
 
-// csvSource reads CSV. Lines end in \r\n, \n or \r, mixed as they come.
+// csvSource reads CSV. Lines end in \r\n, \n or \r, also mixed in one list.
 //
-// encoding/csv would read an open quote to the end of the file, and knows no \r. Of a row with an open quote it does
-// not name the first line.
+// encoding/csv would read an open quote to the end of the file, and does not know \r. If a row has an open quote, it does not report the
+// row's first line.
 type csvSource struct {
-	r          io.Reader // of UTF-8, or of an encoding that the rows decide
+	r          io.Reader // in UTF-8, or in an encoding that the rows decide
 	buf        []byte
-	from, to   int // where in buf the bytes are that are not parsed yet
+	from, to   int // the range of buf that is not parsed yet
 	err        error
 	line       int // the number of the next line
 	encoding   encoding
@@ -51,8 +51,7 @@ func (c *csvSource) Close() error { return nil }
 
 func (c *csvSource) rest() []byte { return c.buf[c.from:c.to] }
 
-// fill reads more into the buffer. Afterwards the buffer has more than a row of MaxLine bytes with its line's end, or the whole rest of the
-// list.
+// fill reads more into the buffer. Then the buffer has more than a row of MaxLine bytes with its line's end, or the whole rest of the list.
 func (c *csvSource) fill() error {
 	if c.to-c.from > MaxLine+2 || errors.Is(c.err, io.EOF) {
 		return nil
@@ -80,7 +79,7 @@ func (c *csvSource) next() (record, error) {
 	line := c.line
 	size, lines, problem := c.row.scan(c.rest())
 	if problem != "" {
-		// Only the line where the row begins is left out. The next line is the next row, whatever the quotes say.
+		// Only the line where the row begins is skipped. The next line is the next row, even inside of quotes.
 		if err := c.skipLine(); err != nil {
 			return record{}, err
 		}
@@ -99,7 +98,7 @@ func (c *csvSource) next() (record, error) {
 	return r, nil
 }
 
-// skipLine leaves out a line, however long it is.
+// skipLine skips a line of any length.
 func (c *csvSource) skipLine() error {
 	for {
 		if i := bytes.IndexAny(c.rest(), "\r\n"); i >= 0 {
@@ -118,7 +117,7 @@ func (c *csvSource) skipLine() error {
 	}
 }
 
-// separator reads the line "sep=;" by which a list tells its delimiter to Excel, and returns 0 if there is none.
+// separator reads a line such as "sep=;", which tells Excel the delimiter. It returns 0 if there is none.
 func (c *csvSource) separator() byte {
 	b := c.rest()
 	if len(b) < 5 || !bytes.EqualFold(b[:4], []byte("sep=")) || len(b) > 5 && lineEnd(b[5:]) == 0 {
@@ -132,8 +131,8 @@ func (c *csvSource) separator() byte {
 	return b[4]
 }
 
-// delimiter finds the character between cells: it splits most of the first rows into as many cells as the header. The comma
-// is tried last, for lists with another delimiter are full of commas: "Rossi, Anna;333".
+// delimiter finds the character between cells. It splits most of the first rows into as many cells as the header. The comma is tried last,
+// because lists with another delimiter have many commas: "Rossi, Anna;333".
 func delimiter(b []byte) byte {
 	best, most := byte(','), 0
 	for _, candidate := range []byte("\t;|,") {
@@ -170,16 +169,16 @@ func alike(b []byte, delimiter byte) (same int) {
 	return same
 }
 
-// rowScanner splits one row into cells. A cell is quoted if its first character, after blanks, is a quote. A quote further
-// in is text, as for Excel.
+// rowScanner splits one row into cells. A cell is quoted if its first character, after blanks, is a quote. A later quote is text, as in
+// Excel.
 type rowScanner struct {
 	delimiter byte
 	text      []byte
 	ends      []int
 }
 
-// scan reads the row at the beginning of b, which holds more than MaxLine bytes or all that is left. It returns how many
-// bytes and lines the row has.
+// scan reads the row at the beginning of b. b holds more than MaxLine bytes, or the whole rest. It returns how many bytes and lines the row
+// has.
 func (s *rowScanner) scan(b []byte) (size, lines int, problem Problem) {
 	s.text, s.ends = s.text[:0], s.ends[:0]
 	in, at := b[:min(len(b), MaxLine)], 0
@@ -202,7 +201,7 @@ func (s *rowScanner) scan(b []byte) (size, lines int, problem Problem) {
 	}
 }
 
-// quote returns where the opening quote of a cell is, or -1.
+// quote returns the offset of a cell's opening quote, or -1.
 func (s *rowScanner) quote(in []byte, at int) int {
 	if at = s.blanks(in, at); at < len(in) && in[at] == '"' {
 		return at
@@ -275,7 +274,7 @@ func lineEnd(b []byte) int {
 	}
 }
 
-// fromWindows converts a row to UTF-8. It appends to into, and returns it.
+// fromWindows converts a row to UTF-8. It appends to into, and returns the result.
 func (r *record) fromWindows(into []byte) []byte {
 	from := 0
 	for i, to := range r.ends {

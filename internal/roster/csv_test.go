@@ -65,7 +65,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// An open quote costs its own line, not the list: behind the bound the rows go on.
+// An open quote spoils only its own line. After the bound, reading continues with the next line.
 func TestOpenQuoteIsBounded(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -78,7 +78,7 @@ func TestOpenQuoteIsBounded(t *testing.T) {
 	csvOf(t, text.String()).expect(t, "phone|nome", want.String(), "2:0 open_quote")
 }
 
-// A row of the longest is read, one byte more is refused, and a line without end is left out without keeping it.
+// The longest allowed row is read, and a row with one byte more is refused. A line without an end is skipped, and not kept in memory.
 func TestLongLines(t *testing.T) {
 	t.Parallel()
 	columns := strings.Repeat("x,", 100) + "phone\n"
@@ -131,7 +131,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// The first row that is not ASCII decides, however late it comes, and a row that speaks against it is told.
+// The first row that is not ASCII decides the encoding, even if it comes late. A later row in another encoding is reported.
 func TestEncodingIsDecidedLate(t *testing.T) {
 	t.Parallel()
 	plain := strings.Repeat("333,Anna\n", 50_000)
@@ -186,7 +186,7 @@ func TestRefusedCSV(t *testing.T) {
 	csvOf(t, "2026-11-23;2026\n1;2\n").expect(t, "2026-11-23|2026", "2|1|2\n")
 }
 
-// What encoding/csv writes is what comes out, whatever the cells hold.
+// Cells that encoding/csv writes are read back unchanged, with any content.
 func TestCSVOfOthers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -220,7 +220,7 @@ func TestCSVOfOthers(t *testing.T) {
 	})
 }
 
-// An upload that breaks off is no list that ends.
+// If an upload breaks off, the list does not end normally.
 func TestBrokenUpload(t *testing.T) {
 	t.Parallel()
 	whole := oneSheet(`<row><c t="str"><v>phone</v></c></row>`).bytes(t)

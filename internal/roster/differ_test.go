@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A sheet reads as excelize reads it, however its cells are written. Excelize shows fractions, and the days of
-// January to March 1900, in another way than Excel.
+// A sheet is read as excelize reads it, for every way to write cells. Excelize shows fractions, and the days of January to March 1900, in
+// another way than Excel.
 func TestWorkbookAsExcelizeReadsIt(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) { readTwice(t, r) })
@@ -55,7 +55,7 @@ func readTwice(t testing.TB, r *rapid.T) {
 			case 2:
 				fmt.Fprintf(&sheet, `<c %s t="inlineStr"><is>%s</is></c>`, at, tag(text("inline")))
 			case 3:
-				fmt.Fprintf(&sheet, `<c %s t="str"><f>A1</f><v>%s</v></c>`, at, strings.ReplaceAll(text("str"), "_", "")) // excelize leaves escapes in it
+				fmt.Fprintf(&sheet, `<c %s t="str"><f>A1</f><v>%s</v></c>`, at, strings.ReplaceAll(text("str"), "_", "")) // excelize does not replace escapes there
 			case 4:
 				fmt.Fprintf(&sheet, `<c %s t="b"><v>%d</v></c>`, at, rapid.IntRange(0, 1).Draw(r, "bool"))
 			case 5:

@@ -1,9 +1,9 @@
 // Package roster reads lists of recipients that people upload: CSV or XLSX, row by row, with bounded memory and disk.
 //
-// A list has a header row. A fault of one row is a [RowError], and reading goes on with the next row. A fault of the
-// whole list is a [FileError], and ends the reading. Any other error comes from the upload's connection, from the disk
-// or from the caller's context. An upload that breaks off never ends with io.EOF, and nor does a workbook that was cut
-// or damaged. So half a list is never taken for a whole one. A CSV file does not show where it was cut.
+// A list has a header row. A fault of one row is a [RowError], and reading continues with the next row. A fault of the whole list is a
+// [FileError], and ends the reading. Any other error comes from the upload's connection, from the disk or from the caller's context. If an
+// upload breaks off, or a workbook is cut or damaged, the end is never io.EOF. So half a list is never taken for a whole one. But a CSV
+// file does not show whether it was cut.
 //
 // The text of an error never repeats what a cell holds, so logs and answers show no personal data.
 package roster

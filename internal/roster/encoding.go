@@ -18,23 +18,23 @@ import (
 type encoding int8
 
 const (
-	ascii       encoding = iota // all rows so far are ASCII: it may become either of the next two
-	utf8Text                    // a row that is not ASCII, or the byte order mark, is UTF-8
+	ascii       encoding = iota // all rows so far are ASCII: it may become utf8Text or windows1252
+	utf8Text                    // a row that is not ASCII is UTF-8, or there is a byte order mark
 	windows1252                 // a row is not UTF-8
-	utf16Text                   // decoded before rows are read
+	utf16Text                   // it is decoded before rows are read
 )
 
 const (
 	bom         = "\xEF\xBB\xBF"
 	peeked      = 1024
-	maxControls = 16                     // control characters in the first bytes; a file with more is a picture or the like
-	undefined   = "\x81\x8D\x8F\x90\x9D" // mean no character in Windows-1252
+	maxControls = 16                     // control characters in the first bytes; a file with more is not a text
+	undefined   = "\x81\x8D\x8F\x90\x9D" // these bytes have no character in Windows-1252
 )
 
-// replaced is what the decoder writes where the bytes are not UTF-16.
+// replaced is the decoder's replacement for bytes that are not UTF-16.
 var replaced = []byte(string(utf8.RuneError))
 
-// decoded returns a reader of the list's text after its byte order mark, and what is known of its encoding.
+// decoded returns a reader of the list's text after its byte order mark. It also returns the encoding, as far as it is known.
 func decoded(r io.Reader) (io.Reader, encoding, error) {
 	in := bufio.NewReader(r)
 	first, err := in.Peek(peeked)
@@ -69,8 +69,8 @@ func decoded(r io.Reader) (io.Reader, encoding, error) {
 	return transform.NewReader(in, unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder()), is, nil
 }
 
-// zeros recognises UTF-16 without a byte order mark. In the languages of our lists, most signs have a zero as their
-// upper byte, and hardly one as the lower.
+// zeros recognises UTF-16 without a byte order mark. In the languages of our lists, most characters have a zero as their upper byte, and
+// very few as their lower byte.
 func zeros(first []byte) (little, big bool) {
 	var lower, upper int
 	pairs := len(first) / 2
@@ -94,8 +94,8 @@ func controls(first []byte) (n int) {
 	return n
 }
 
-// takes reports whether a row can be read in the list's encoding. The first row that is not ASCII decides the encoding: all
-// rows before it read the same in either. A later row in another encoding is refused, for its letters would be wrong.
+// takes reports whether a row can be read in the list's encoding. The first row that is not ASCII decides the encoding, because all rows
+// before it are the same in both. A later row in another encoding is refused, because its letters would be wrong.
 func (e *encoding) takes(row []byte) bool {
 	if *e == utf16Text {
 		return !bytes.Contains(row, replaced)

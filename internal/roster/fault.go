@@ -36,7 +36,7 @@ const (
 	faultListZipBomb        puntuale.ReasonCode = "list.zip_bomb"
 )
 
-// Problem is a code for a fault of a list or of one row. Programs may compare it; it never changes.
+// Problem is a code for a fault of a list or of one row. Programs may compare it. A code never changes.
 type Problem string
 
 // Problems of one row. CellTooLong, Formula, ErrorValue and BadCell concern one cell: CellProblem returns them.
@@ -95,11 +95,11 @@ var reasons = map[Problem]puntuale.Reason{
 // Reason names the fault.
 func (p Problem) Reason() puntuale.Reason { return reasons[p] }
 
-// faulty begins a cell that was not read; its problem follows. It is no character, and lists have none that begin so.
+// faulty is the beginning of a cell that was not read. The cell's problem follows. It is not a character, so no cell of a list begins so.
 const faulty = "\uffff"
 
-// CellProblem says why a cell was not read: CellTooLong, Formula, ErrorValue or BadCell; "" for one that was. Such a cell is no fault of
-// its row where nothing asks for its column.
+// CellProblem says why a cell was not read: CellTooLong, Formula, ErrorValue or BadCell. It returns "" for a cell that was read. If the
+// caller does not need the cell's column, the row has no fault.
 func CellProblem(cell string) Problem {
 	rest, ok := strings.CutPrefix(cell, faulty)
 	if p := Problem(rest); ok && !reasons[p].IsZero() {
@@ -108,16 +108,16 @@ func CellProblem(cell string) Problem {
 	return ""
 }
 
-// RowError is what is wrong with one row. The rows behind it can be read.
+// RowError is a fault of one row. The rows after it can be read.
 type RowError struct {
-	Line    int // where the row begins in the file, from 1; in a workbook the row's number
+	Line    int // where the row begins in the file, from 1; in a workbook, the row's number
 	Column  int // from 1; 0: the row as a whole
 	Problem Problem
 }
 
 func (e *RowError) Error() string { return place(e.Line, e.Column) + string(e.Problem) }
 
-// Reason is the error without the line.
+// Reason returns the error without the line.
 func (e *RowError) Reason() puntuale.Reason {
 	if e.Column == 0 {
 		return e.Problem.Reason()
@@ -125,11 +125,11 @@ func (e *RowError) Reason() puntuale.Reason {
 	return puntuale.Because(faultListAtColumn, strconv.Itoa(e.Column), e.Problem.Reason().Stored())
 }
 
-// FileError is the fault of a list as a whole: it cannot be read, or not any further.
+// FileError is a fault of the whole list: it cannot be read, or its rest cannot be read.
 type FileError struct {
 	Problem Problem
-	Line    int   // the header's, where the header is faulty; in a damaged workbook the first row that was not read whole; or 0
-	Err     error // why a workbook is damaged, for developers alone: it may repeat a part of the file. It is not wrapped, for it may be io.EOF
+	Line    int   // the header's line, if the header is faulty; in a damaged workbook, the first row that was not read whole; or 0
+	Err     error // why a workbook is damaged, only for developers: it may repeat a part of the file. It is not wrapped, because it may be io.EOF
 }
 
 func (e *FileError) Error() string {
@@ -139,7 +139,7 @@ func (e *FileError) Error() string {
 	return place(e.Line, 0) + string(e.Problem)
 }
 
-// Reason is what is wrong, with the line.
+// Reason returns the fault, with the line.
 func (e *FileError) Reason() puntuale.Reason {
 	switch {
 	case e.Line == 0:

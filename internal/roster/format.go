@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// form is how a list is written.
+// form is the kind of file that a list is.
 type form int8
 
 const (
@@ -16,13 +16,13 @@ const (
 
 const typeXLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-// typesCSV may be CSV. Windows calls a .csv file application/vnd.ms-excel where Excel is installed.
+// typesCSV are content types that may be CSV. With Excel installed, Windows calls a .csv file application/vnd.ms-excel.
 var typesCSV = []string{
 	"", "application/octet-stream", "application/vnd.ms-excel",
 	"text/csv", "application/csv", "text/plain", "text/tab-separated-values",
 }
 
-// How files begin: a zip archive, and the container of .xls and of encrypted workbooks.
+// The first bytes of files: of a zip archive, and of the container of .xls and of encrypted workbooks.
 var (
 	magicZip = []byte("PK\x03\x04")
 	magicOLE = []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")

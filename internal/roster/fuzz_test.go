@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/roster"
 )
 
-// fuzzed reads a list as drain does, and wants every promise of its limits.
+// fuzzed reads a list as drain does, and checks that all limits hold.
 func fuzzed(t *testing.T, data []byte, f string) {
 	t.Helper()
 	list, err := roster.Open(t.Context(), bytes.NewReader(data), f, t.TempDir())

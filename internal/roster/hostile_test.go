@@ -15,12 +15,12 @@ import (
 	"puntuale/internal/roster"
 )
 
-// heap returns the most memory that is in use whenever read asks to look, in bytes above what was before.
+// heap returns how far memory in use rises, in bytes. It measures each time that read calls look, and returns the highest value.
 func heap(read func(look func())) int64 {
 	inUse := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
-		runtime.GC() // what pools held goes with the second
+		runtime.GC() // the second run frees what pools held
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
@@ -29,7 +29,7 @@ func heap(read func(look func())) int64 {
 	return most
 }
 
-// A million rows are read in little memory, and one more is refused. Not parallel: the heap is everybody's.
+// A million rows are read in little memory, and one more is refused. The test is not parallel, because all tests share the heap.
 func TestMillionRows(t *testing.T) {
 	same := func(b []byte, _ int) []byte { return append(b, "x333;Anna;\"1,50\"\r\n"...) }
 	most := heap(func(look func()) {
@@ -57,8 +57,8 @@ func TestMillionRows(t *testing.T) {
 	}
 }
 
-// largeWorkbook has rows of a number and a text. Each text is about size bytes long and stands once. The shared texts have another
-// order than the rows.
+// largeWorkbook has rows of a number and a text. Each text is about size bytes long and appears once. The shared texts have another order
+// than the rows.
 func largeWorkbook(t testing.TB, rows, size int) []byte {
 	t.Helper()
 	var sheet, shared strings.Builder
@@ -70,7 +70,7 @@ func largeWorkbook(t testing.TB, rows, size int) []byte {
 	return oneSheet(sheet.String()).with("xl/sharedStrings.xml", "<sst>"+shared.String()+"</sst>").bytes(t)
 }
 
-// Texts of a workbook lie on disk, however many there are. Not parallel.
+// The texts of a workbook are on disk, not in memory. The test is not parallel, because all tests share the heap.
 func TestLargeWorkbook(t *testing.T) {
 	const rows = 2_000
 	packed := largeWorkbook(t, rows, 1_000)
@@ -94,13 +94,12 @@ func TestLargeWorkbook(t *testing.T) {
 		}
 	})
 	runtime.KeepAlive(packed)
-	if t.Logf("%d KiB", most>>10); most > 512<<10 { // the texts are four times as much
+	if t.Logf("%d KiB", most>>10); most > 512<<10 { // the texts have four times as many bytes
 		t.Errorf("reading took %d KiB of memory", most>>10)
 	}
 }
 
-// A list that is too large is refused at the first byte too many. The rows before were accepted, and the rest of the
-// upload is not read.
+// A list that is too large is refused at the first byte too many. The rows before were accepted, and the rest of the upload is not read.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	line := []byte(`"` + strings.Repeat("x", 997) + "\"\n")
@@ -125,7 +124,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// packed is an archive of one part that unpacks to n zeros, beside those of a workbook.
+// packed is a workbook with one more part, which unpacks to n zeros.
 func packed(t *testing.T, name string, n int64) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -158,9 +157,9 @@ func TestZipBomb(t *testing.T) {
 	t.Parallel()
 	bomb := packed(t, "xl/sharedStrings.xml", 2<<20)
 	expectProblem(t, drain(t, bytes.NewReader(bomb), xlsxType).end, roster.ZipBomb)
-	expectProblem(t, drain(t, bytes.NewReader(packed(t, "xl/media/image1.png", 2<<20)), xlsxType).end, roster.ZipBomb) // that nobody needs
+	expectProblem(t, drain(t, bytes.NewReader(packed(t, "xl/media/image1.png", 2<<20)), xlsxType).end, roster.ZipBomb) // no reader needs this part
 
-	// Parts that are small each, and many.
+	// These are many small parts.
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	for n := range 1025 {
@@ -173,7 +172,7 @@ func TestZipBomb(t *testing.T) {
 	z.Close()
 	expectProblem(t, drain(t, &out, xlsxType).end, roster.ZipBomb)
 
-	// A part that unpacks to more than the archive says.
+	// This part unpacks to more bytes than the archive says.
 	lying := bytes.Clone(bomb)
 	size := binary.LittleEndian.AppendUint32(nil, 2<<20)
 	for at := bytes.Index(lying, size); at >= 0; at = bytes.Index(lying, size) {
@@ -181,7 +180,7 @@ func TestZipBomb(t *testing.T) {
 	}
 	expectProblem(t, drain(t, bytes.NewReader(lying), xlsxType).end, roster.Damaged)
 
-	// A list of parts, which is kept in memory, of three megabytes.
+	// The list of parts, which is kept in memory, has three megabytes.
 	out.Reset()
 	z = zip.NewWriter(&out)
 	for range 1000 {
@@ -193,7 +192,8 @@ func TestZipBomb(t *testing.T) {
 	expectProblem(t, drain(t, &out, xlsxType).end, roster.Damaged)
 }
 
-// Parts that share their bytes, or a part that is many sheets, would cost the time of each, however small the upload.
+// Several parts may share their bytes, or several sheets may be one part. Reading each of them would cost much time, even for a small
+// upload.
 func TestPartsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -201,7 +201,7 @@ func TestPartsAreReadOnce(t *testing.T) {
 	for name, content := range oneSheet(cells("phone")).with("a", "").with("b", "") {
 		h := &zip.FileHeader{Name: name, Method: zip.Store, CompressedSize64: uint64(len(content)), UncompressedSize64: uint64(len(content))}
 		if content == "" {
-			h.CompressedSize64 = 1500 // and the archive is shorter than two of these
+			h.CompressedSize64 = 1500 // the archive is shorter than two of these
 		}
 		w, err := z.CreateRaw(h)
 		if err != nil {
@@ -220,9 +220,9 @@ func TestPartsAreReadOnce(t *testing.T) {
 	expectProblem(t, b.drain(t).end, roster.Damaged)
 }
 
-// XML that would fill the memory is refused in little of it. Not parallel.
+// XML that would fill the memory is refused with little memory. The test is not parallel, because all tests share the heap.
 func TestHostileXML(t *testing.T) {
-	random := func(n int) string { // so that no ratio gives it away
+	random := func(n int) string { // random bytes cannot be packed, so the ratio of the archive looks normal
 		b := make([]byte, n)
 		seed := uint32(1)
 		for i := range b {
@@ -243,7 +243,7 @@ func TestHostileXML(t *testing.T) {
 	for name, test := range map[string]struct {
 		book book
 		want roster.Problem
-		most uint64 // that is taken of memory, one time after the other
+		most uint64 // bytes of memory that are taken in all
 	}{
 		"a long text":         {oneSheet(`<row><c t="str"><v>` + noise + `</v></c></row>`), roster.Damaged, 8 << 20},
 		"a long tag":          {oneSheet(`<row x="` + noise + `"/>`), roster.Damaged, 8 << 20},
@@ -277,7 +277,7 @@ func TestHostileXML(t *testing.T) {
 	}
 }
 
-// No workbook that is cut off or damaged is read as a shorter list.
+// A workbook that is cut off or damaged is never read as a shorter list.
 func TestDamagedWorkbook(t *testing.T) {
 	t.Parallel()
 	rows := cells("phone", "nome")
@@ -305,7 +305,7 @@ func TestDamagedWorkbook(t *testing.T) {
 	expectProblem(t, whole.with(sheet, strings.Replace(xml, "</sheetData>", "</row></sheetData>", 1)).drain(t).end, roster.Damaged)
 	whole[sheet] = xml
 
-	// One bit wrong, in the texts or in what stands behind the last row.
+	// One bit is wrong, in the texts or after the last row.
 	for _, text := range []string{"Anna</t></is></c></row></sheetData>", "</worksheet>"} {
 		flipped := bytes.Clone(data)
 		flipped[bytes.Index(flipped, []byte(text))+2] ^= 1
@@ -313,10 +313,10 @@ func TestDamagedWorkbook(t *testing.T) {
 	}
 }
 
-// A caller that waits no longer is no fault of the list, and ends it wherever it is.
+// If the caller stops waiting, the list ends with the caller's error at any point. That is not a fault of the list.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
-	data := oneSheet(cells("phone") + strings.Repeat("<row>"+strings.Repeat("<c/>", 16_000)+"</row>", 20)).bytes(t) // one call of Next reads it all
+	data := oneSheet(cells("phone") + strings.Repeat("<row>"+strings.Repeat("<c/>", 16_000)+"</row>", 20)).bytes(t) // one call of Next reads all rows
 	for name, test := range map[string]struct {
 		list   io.Reader
 		format string
@@ -330,7 +330,7 @@ func TestCancelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for n := 0; err == nil && n < 20_000; n++ { // what is in memory already may still come
+		for n := 0; err == nil && n < 20_000; n++ { // rows that are in memory already may still come
 			_, err = list.Next()
 		}
 		if !errors.Is(err, context.Canceled) {
@@ -375,7 +375,7 @@ func TestDiskThatIsNotThere(t *testing.T) {
 	}
 }
 
-// The first bytes decide the form, and the content type where they do not.
+// The first bytes decide the form. If they do not, the content type decides.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	text, workbook := "phone,nome\n333,Anna\n", string(oneSheet(cells("phone", "nome")+cells("333", "Anna")).bytes(t))

@@ -23,8 +23,8 @@ const (
 	faultListNotMapping    puntuale.ReasonCode = "list.not_mapping"
 )
 
-// Words that name a column of phone numbers, folded, the surest first. A weak word counts only where the column holds phone
-// numbers or nothing, for it may also name a house's number or a person.
+// Words that name a column of phone numbers, folded, the surest first. A weak word may also name a house's number or a person. So it counts
+// only if the column holds only phone numbers, or nothing.
 var (
 	phoneWords = []string{
 		"phone", "cellulare", "cell", "mobile", "whatsapp", "smartphone", "telefonino", "telefono", "tel", "telephone", "phonenumber", "mobilephone", "mobilenumber",
@@ -33,9 +33,9 @@ var (
 	weakWords = []string{"numero", "number", "num", "nr", "n", "recapito", "contatto", "contact", "utenza", "destinatario", "recipient", "to"}
 )
 
-// Guess finds the column of "phone" by the header and by what the first rows hold. It finds the column of each field by
-// the header, without regard to case, accents, spaces and signs. What it does not find is left out. Of columns with the
-// same name it takes the first.
+// Guess finds the column of "phone" by the header and by the cells of the first rows. It finds the column of each field by the header, and
+// ignores case, accents, spaces and signs. It leaves out a field without a column. If several columns have the same name, it takes the
+// first.
 func Guess(columns []string, first [][]string, fields []string) map[string]int {
 	found, best := map[string]int{}, 0
 	for i, name := range columns {
@@ -52,8 +52,8 @@ func Guess(columns []string, first [][]string, fields []string) map[string]int {
 	return found
 }
 
-// likeness says how much a column is like one of phone numbers: 0 not at all. A sure name counts for more than the
-// column's cells. An empty column of phones is no worse a guess than one full of tax numbers.
+// likeness says how much a column looks like one of phone numbers. 0 means not at all. A sure name counts for more than the column's cells.
+// An empty column with a name for phones is as good a guess as one full of tax numbers.
 func likeness(name string, at int, first [][]string) int {
 	const sure, weak, full = 1 << 20, 1 << 10, 1 << 15
 	filled, phones, is := 0, 0, 0
@@ -88,7 +88,7 @@ func looksLikePhone(cell string) bool {
 	return ok && digits >= 8 && digits <= 15 || LostDigits(cell)
 }
 
-// phoneDigits counts the digits of a text, and reports whether the text has digits, and otherwise only characters of a phone number.
+// phoneDigits counts the digits of a text. It also reports whether the text has digits, and besides them only characters of phone numbers.
 func phoneDigits(text string) (digits int, ok bool) {
 	for _, r := range text {
 		switch {
@@ -101,7 +101,7 @@ func phoneDigits(text string) (digits int, ok bool) {
 	return digits, digits > 0
 }
 
-// folded drops case, accents and all but letters and digits.
+// folded drops case and accents, and keeps only letters and digits.
 func folded(text string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(text) {
@@ -143,7 +143,7 @@ func ParseMapping(text string, columns []string) (map[string]int, error) {
 	return found, nil
 }
 
-// MappingError is what is wrong with a mapping.
+// MappingError lists the faults of a mapping.
 type MappingError struct{ faults []puntuale.Reason }
 
 func (e *MappingError) Error() string { return e.Reason().String() }
@@ -174,7 +174,7 @@ func columnAt(column string, columns []string) (at int, wrong puntuale.Reason) {
 	return 0, puntuale.Because(faultListNoColumn, strconv.Quote(column))
 }
 
-// Named names a list's columns in about 1,000 bytes at most.
+// Named names a list's columns, in about 1,000 bytes at most.
 func Named(columns []string) string {
 	var b strings.Builder
 	for i, c := range columns {

@@ -15,7 +15,7 @@ import (
 // Limits of one list.
 const (
 	MaxBytes   = 100 << 20 // of the upload
-	MaxRows    = 1_000_000 // with content, faulty ones too, the header not counted
+	MaxRows    = 1_000_000 // rows with content, also faulty ones, without the header
 	MaxColumns = 200
 	MaxCell    = 4096     // bytes of one cell, as UTF-8
 	MaxLine    = 64 << 10 // bytes of one row
@@ -23,8 +23,8 @@ const (
 
 // Row is one row with content.
 type Row struct {
-	Line  int      // where the row begins in the file, from 1; in a workbook the row's number
-	Cells []string // one for each column, without space around it, "" where the row has none; one cell keeps the memory of all. See CellProblem
+	Line  int      // where the row begins in the file, from 1; in a workbook, the row's number
+	Cells []string // one for each column, without space around it, "" if the row has none; all cells share one piece of memory. See CellProblem
 }
 
 // Reader reads one list. It is for one goroutine.
@@ -35,9 +35,9 @@ type Reader struct {
 	err     error // what ended the list
 }
 
-// source gives the rows of one form of list, without regard to columns and limits.
+// source reads the rows of one form of list. It knows no columns and no limits.
 type source interface {
-	// next returns the next row, or what ends the list.
+	// next returns the next row, or the error that ends the list.
 	next() (record, error)
 	Close() error
 }
@@ -48,7 +48,7 @@ type record struct {
 	text []byte // all cells, one after the other
 	ends []int  // where each ends in text
 
-	fault *RowError   // nil: the row was read
+	fault *RowError   // nil: the row has no fault
 	cells []cellFault // cells that were not read, from left to right
 }
 
@@ -57,12 +57,11 @@ type cellFault struct {
 	problem Problem
 }
 
-// Open reads the header row of a list. The first bytes decide its form; where they do not, the content type does.
-// Open copies a workbook into a nameless file in dir, and its texts into another; "" is the system's own folder. It reads
-// CSV from r as it goes, so r is needed until the end. It reads at most one byte more than MaxBytes. On success the caller
-// calls Close.
+// Open reads the header row of a list. The first bytes decide its form. If they do not, the content type decides. Open copies a workbook
+// into a nameless file in dir, and the workbook's texts into another one. "" means the system's folder for such files. It does not copy
+// CSV, but reads it from r until the end. It reads at most one byte more than MaxBytes. On success the caller calls Close.
 //
-// The end of ctx ends Open and every later Next: a workbook can take minutes to read.
+// The end of ctx ends Open and every later Next, because a workbook can take minutes to read.
 func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, error) {
 	in := bufio.NewReader(&upload{ctx, r, MaxBytes})
 	first, err := in.Peek(len(magicOLE))
@@ -90,14 +89,14 @@ func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, e
 	return l, nil
 }
 
-// Columns returns the header's cells without space around them. Columns without a name at the right end are no columns.
+// Columns returns the header's cells without space around them. It leaves out columns at the right end that have no name.
 func (l *Reader) Columns() []string { return l.columns }
 
-// Close removes what Open wrote. It does not close the reader that Open was given.
+// Close removes the files that Open wrote. It does not close Open's reader.
 func (l *Reader) Close() error { return l.source.Close() }
 
-// Next returns the next row that is not blank. After a [*RowError] it can be called again. io.EOF, a [*FileError] or any
-// other error ends the list, and every later call returns it again.
+// Next returns the next row that is not blank. After a [*RowError] it may be called again. io.EOF, a [*FileError] or any other error ends
+// the list, and every later call returns it again.
 func (l *Reader) Next() (Row, error) {
 	if l.err != nil {
 		return Row{}, l.err
@@ -117,7 +116,7 @@ func (l *Reader) Next() (Row, error) {
 	return l.row(r)
 }
 
-// content returns the next row that is not blank. A faulty cell to the right of the header's columns is left out.
+// content returns the next row that is not blank. It leaves out faulty cells to the right of the header's columns.
 func (l *Reader) content() (record, error) {
 	for {
 		r, err := l.source.next()
@@ -172,7 +171,7 @@ func (l *Reader) header() error {
 	}
 	switch p := r.problem(); p {
 	case "":
-	case NULByte: // a row may be spoilt, but a file that begins so is no text at all
+	case NULByte: // one row may be damaged, but a file that begins with a NUL is not a text
 		return &FileError{Problem: NotAList}
 	default:
 		return &FileError{Problem: p, Line: r.line}
@@ -193,21 +192,21 @@ func (l *Reader) header() error {
 	}
 	for _, name := range l.columns {
 		digits, ok := phoneDigits(name)
-		if ok && digits > 8 || LostDigits(name) { // a date has eight
-			return &FileError{Problem: PhoneHeader, Line: r.line} // if this row were the header, its recipient would get nothing
+		if ok && digits > 8 || LostDigits(name) { // a date has eight digits
+			return &FileError{Problem: PhoneHeader, Line: r.line} // otherwise the first recipient would be taken for the header, and would get nothing
 		}
 	}
 	return nil
 }
 
-// isSpace also finds the byte order marks that tools leave when they join files.
+// isSpace also accepts byte order marks, which some tools leave in the middle when they join files.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
 
 func (r record) blank() bool {
 	return r.fault == nil && len(r.cells) == 0 && len(bytes.TrimFunc(r.text, isSpace)) == 0
 }
 
-// problem checks what holds for the row as a whole.
+// problem checks the row as a whole.
 func (r record) problem() Problem {
 	switch {
 	case bytes.IndexByte(r.text, 0) >= 0:
@@ -219,7 +218,7 @@ func (r record) problem() Problem {
 	}
 }
 
-// upload reads at most left bytes, and refuses a larger upload as soon as it sees one byte more.
+// upload reads at most left bytes. It refuses a larger upload when it sees one byte more.
 type upload struct {
 	ctx  context.Context
 	r    io.Reader

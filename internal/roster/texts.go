@@ -14,20 +14,20 @@ import (
 const (
 	maxShared  = 10_000_000 // texts that cells share; each takes four bytes in memory
 	endsPage   = 64 << 10
-	windowSize = 16 << 10 // bytes of texts that are read from the file at once; more than a text has
+	windowSize = 16 << 10 // bytes of texts that are read from the file at once; a text is shorter
 )
 
 // sharedTexts are the texts that cells name by number. They are in a file, because a large list has millions of them.
 type sharedTexts struct {
 	file   *os.File
-	ends   [][]uint32 // where each ends in the file, which is below maxUnpacked; in pages, for one long slice is copied as it grows
+	ends   [][]uint32 // where each text ends in the file, which is below maxUnpacked; in pages, because one long slice would be copied as it grows
 	count  int
-	window []byte // what was read last; the next cell's text is mostly in it, too
+	window []byte // the bytes that were read last; they usually contain the next cell's text, too
 	at     int64  // where the window begins
 }
 
-// openShared reads the part that holds the texts. Of each it keeps at most MaxCell bytes, and one more that shows that the
-// text is too long.
+// openShared reads the part that holds the texts. Of each text it keeps at most MaxCell bytes, and one more to show that the text is too
+// long.
 func openShared(p *part, dir string) (*sharedTexts, error) {
 	f, err := openTemporary(dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *sharedTexts) read(p *part) error {
 
 func (s *sharedTexts) end(number int) int64 { return int64(s.ends[number/endsPage][number%endsPage]) }
 
-// appendTo appends to b the text of a number. It reports whether there is one.
+// appendTo appends to b the text with a number. It reports whether there is one.
 func (s *sharedTexts) appendTo(b []byte, number int) ([]byte, bool, error) {
 	if s == nil || number < 0 || number >= s.count {
 		return b, false, nil
@@ -102,8 +102,8 @@ func (s *sharedTexts) appendTo(b []byte, number int) ([]byte, bool, error) {
 	return append(b, s.window[from-s.at:to-s.at]...), true, nil
 }
 
-// text appends the text of an element, whose start was just read, up to its end: a shared text, or one inside of a cell.
-// A text may have runs of different fonts. How Japanese characters are spoken (rPh) does not belong to it.
+// text appends the text of an element, whose start was just read, up to its end. The element is a shared text, or a text inside of a cell.
+// A text may have runs of different fonts. The pronunciation of Japanese characters (rPh) is not part of the text.
 func (p *part) text(b []byte) ([]byte, error) {
 	from, outside, reading, inText := len(b), p.depth-1, 0, false
 	for p.depth > outside {
@@ -131,12 +131,12 @@ func (p *part) text(b []byte) ([]byte, error) {
 	return unescaped(b, from), nil
 }
 
-// appendCell appends to a cell that begins at from. It leaves out what follows once the cell is surely too long.
+// appendCell appends to a cell that begins at from. When the cell is certainly too long, it drops the rest.
 func appendCell(b []byte, from int, more []byte) []byte {
 	return append(b, more[:min(len(more), max(0, longestCell-(len(b)-from)))]...)
 }
 
-// longestCell is how many bytes MaxCell+1 bytes may take before unescaped: 14 for each, as _x000D__x000A_ becomes \n.
+// longestCell is how many bytes MaxCell+1 bytes may take before unescaped. Each byte may take 14, because _x000D__x000A_ becomes \n.
 const longestCell = 14 * (MaxCell + 1)
 
 // escapes stand for characters that XML cannot hold, such as _x000D_ for \r.
@@ -146,7 +146,7 @@ var escapes = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 func unescaped(b []byte, from int) []byte {
 	if cell := b[from:]; bytes.IndexByte(cell, '\r') >= 0 || bytes.Contains(cell, []byte("_x")) {
 		cell = escapes.ReplaceAllFunc(cell, func(escape []byte) []byte {
-			character, _ := strconv.ParseUint(string(escape[2:6]), 16, 16) // four digits, as the expression says
+			character, _ := strconv.ParseUint(string(escape[2:6]), 16, 16) // the expression matches four hexadecimal digits
 			return []byte(string(rune(character)))
 		})
 		cell = bytes.ReplaceAll(cell, []byte("\r\n"), []byte("\n"))

@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// What the format allows in one sheet.
+// These limits of one sheet come from the format.
 const (
 	sheetRows    = 1 << 20
 	sheetColumns = 1 << 14
 )
 
-// workbook reads the first visible sheet of an XLSX workbook that has content. Hidden rows and columns are read, too.
+// workbook reads the first visible sheet with content of an XLSX workbook. It also reads hidden rows and columns.
 //
-// No library of Go reads a sheet with the kinds of its cells in bounded memory, and says when it is broken; see
+// Go's libraries do not read a sheet in bounded memory, with the kinds of its cells, and also report damage. See
 // docs/decisions/0030-lists.md.
 type workbook struct {
 	archive *archive
 	shared  *sharedTexts // nil: there are none
-	dates   []bool       // by a cell's style: its number is a day or a time
+	dates   []bool       // for each cell style: whether its number is a day or a time
 	since   epoch
 	sheets  []string // the parts of sheets that are not read yet
 	sheet   *part    // nil: between sheets
@@ -67,10 +67,10 @@ type relations struct {
 	} `xml:"Relationship"`
 }
 
-// link is where a part leads: the kind and the name of the part there.
+// link is a link from a part: its kind, and the name of the part to which it leads.
 type link struct{ kind, name string }
 
-// links returns where a part leads: each link by its id, and by a kind the name of the first part of this kind.
+// links returns the links of a part: each link by its id, and for each kind the name of the first part of this kind.
 func (a *archive) links(from string) (byID map[string]link, byKind map[string]string, err error) {
 	folder, file := path.Split(from)
 	var all relations
@@ -83,7 +83,7 @@ func (a *archive) links(from string) (byID map[string]link, byKind map[string]st
 		if strings.HasPrefix(r.Target, "/") {
 			name = path.Clean(r.Target)
 		}
-		kind := path.Base(r.Type) // the rest differs between the two editions of the standard
+		kind := path.Base(r.Type) // the two editions of the standard differ in the rest
 		byID[r.ID] = link{kind, name}
 		byKind[kind] = cmp.Or(byKind[kind], name)
 	}
@@ -97,7 +97,7 @@ func (w *workbook) open(dir string) error {
 	}
 	main := cmp.Or(parts["officeDocument"], "xl/workbook.xml")
 	if strings.HasSuffix(main, ".bin") {
-		return &FileError{Problem: NotAList} // .xlsb, which is not XML
+		return &FileError{Problem: NotAList} // a .xlsb workbook, which is not XML
 	}
 	var book struct {
 		Properties struct {
@@ -111,7 +111,7 @@ func (w *workbook) open(dir string) error {
 	if found, err := w.archive.decode(main, &book); err != nil {
 		return err
 	} else if !found || len(book.Sheets) == 0 {
-		return &FileError{Problem: NotAList} // another kind of archive, or of document
+		return &FileError{Problem: NotAList} // another kind of archive or document
 	}
 	links, parts, err := w.archive.links(main)
 	if err != nil {
@@ -147,14 +147,15 @@ func isTrue(text string) bool { return text == "1" || text == "true" }
 // maxStyles bounds the styles of cells, and the formats of numbers. Excel has at most 65,490 styles.
 const maxStyles = 1 << 16
 
-// dateStyles reads which styles show a number as a day or a time. Decoded at once, the styles would take much memory.
+// dateStyles reads which styles show a number as a day or a time. It reads token by token, because decoding all styles at once would take
+// much memory.
 func (a *archive) dateStyles(name string) ([]bool, error) {
 	p, err := a.part(name)
 	if p == nil {
 		return nil, err
 	}
 	defer p.close()
-	var cells []int // the number of each style's format
+	var cells []int // each style's number of a format
 	own, within := map[int]bool{}, ""
 	for len(cells) <= maxStyles && len(own) <= maxStyles {
 		t, err := p.token()
@@ -163,7 +164,7 @@ func (a *archive) dateStyles(name string) ([]bool, error) {
 		}
 		switch t := t.(type) {
 		case xml.StartElement:
-			format, _ := strconv.Atoi(attribute(t, "numFmtId")) // without one it is 0, which is no date
+			format, _ := strconv.Atoi(attribute(t, "numFmtId")) // without the attribute the format is 0, which is no date
 			switch tag := t.Name.Local; {
 			case tag == "numFmts" || tag == "cellXfs":
 				within = tag
@@ -222,7 +223,7 @@ func (w *workbook) read() (record, error) {
 			if err := w.end(); err != nil {
 				return record{}, err
 			}
-		case nil: // a sheet without cells
+		case nil: // the sheet has no cells
 			if err := w.end(); err != nil {
 				return record{}, err
 			}
@@ -230,7 +231,7 @@ func (w *workbook) read() (record, error) {
 	}
 }
 
-// begin opens the next sheet, unless the last one was the list.
+// begin opens the next sheet, unless the last sheet was the list.
 func (w *workbook) begin() (err error) {
 	if w.content || len(w.sheets) == 0 {
 		return io.EOF
@@ -243,7 +244,7 @@ func (w *workbook) begin() (err error) {
 	return err
 }
 
-// end checks that a sheet came whole. If it did not, the damage may be in any row.
+// end checks that a sheet is complete. If it is not, the damage may be in any row.
 func (w *workbook) end() error {
 	w.row = 0
 	err := w.sheet.finish()
@@ -252,7 +253,7 @@ func (w *workbook) end() error {
 	return err
 }
 
-// readRow reads a row, whose start was just read, into the record. Rows and cells may leave out their places.
+// readRow reads a row, whose start was just read, into the record. Rows and cells may have no position.
 func (w *workbook) readRow(start xml.StartElement) error {
 	w.row++
 	if text := attribute(start, "r"); text != "" {
@@ -298,7 +299,8 @@ func (w *workbook) readRow(start xml.StartElement) error {
 	}
 }
 
-// columnOf returns a cell's column. If the cell names none, it is the next column. A cell must not be before that one.
+// columnOf returns a cell's column. If the cell does not name its column, it is the next one. A cell must not name a column before the next
+// one.
 func columnOf(c xml.StartElement, next int) (int, error) {
 	column := next
 	if reference := attribute(c, "r"); reference != "" {

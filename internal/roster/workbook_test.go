@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/roster"
 )
 
-// cells writes one row without saying where its cells stand, as some programs do.
+// cells writes one row without the positions of its cells, as some programs do.
 func cells(all ...string) string {
 	var b strings.Builder
 	b.WriteString("<row>")
@@ -101,7 +101,7 @@ due_x005F_x000D_</t></si><si/><si><t>` + strings.Repeat("x", 4097) + `</t></si><
 	}
 }
 
-// A formula without a result counts where the header names its column. A row that holds nothing else is not forgotten.
+// A formula without a result is a fault if the header names its column. A row with nothing else still counts as a row.
 func TestFormulasWithoutResult(t *testing.T) {
 	t.Parallel()
 	const formula = `<c><f>1+1</f></c>`
@@ -128,7 +128,7 @@ func TestWorkbook1904(t *testing.T) {
 	b.drain(t).expect(t, "giorno", "2|2026-11-23 12:00\n")
 }
 
-// Cells and rows may be left out, at any place.
+// The positions of cells and rows may be missing anywhere.
 func TestWorkbookPlaces(t *testing.T) {
 	t.Parallel()
 	far := `<c r="GT4" t="str"><v>`
@@ -165,7 +165,7 @@ func TestWorkbookSheets(t *testing.T) {
 	expectProblem(t, b.drain(t).end, roster.NoHeader)
 }
 
-// A relationship may have an id that is the kind of another.
+// The id of a relationship may be equal to the kind of another one.
 func TestWorkbookLinks(t *testing.T) {
 	t.Parallel()
 	b := oneSheet(`<row><c t="s"><v>0</v></c></row>`).with("xl/sharedStrings.xml", "<sst><si><t>phone</t></si></sst>")
@@ -174,7 +174,7 @@ func TestWorkbookLinks(t *testing.T) {
 	b.drain(t).expect(t, "phone", "")
 }
 
-// Names of tags may have prefixes, and names of parts backslashes.
+// Names of tags may have prefixes, and names of parts may have backslashes.
 func TestWorkbookOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	b := book{
@@ -186,7 +186,7 @@ func TestWorkbookOfOtherPrograms(t *testing.T) {
 	b.drain(t).expect(t, "phone", "2|333\n")
 }
 
-// What another program writes is what comes out: texts that it shares or not, numbers, days, formulas.
+// Cells that another program writes are read back unchanged: shared and other texts, numbers, days, formulas.
 func TestWorkbookOfExcelize(t *testing.T) {
 	t.Parallel()
 	f := excelize.NewFile()
@@ -227,7 +227,7 @@ func TestWorkbookOfExcelize(t *testing.T) {
 	expectProblem(t, drain(t, bytes.NewReader(old), xlsxType).end, roster.OldXLS)
 }
 
-// Whatever signs a text has, it comes out as it was written.
+// A text with any characters is read back unchanged.
 func TestWorkbookTexts(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringOf(rapid.SampledFrom([]rune("ab_x0D<>&\"' \né€=😀"))).Filter(func(s string) bool { return len(s) < 200 })

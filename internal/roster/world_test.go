@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/roster"
 )
 
-// outcome is all that comes out of a list: what a caller would store, and what it would tell.
+// outcome is everything that a list gives: the rows that a caller would store, and the faults that it would report.
 type outcome struct {
 	columns []string
 	rows    []roster.Row
@@ -105,7 +105,7 @@ func csvOf(t testing.TB, text string) outcome {
 	return drain(t, strings.NewReader(text), csvType)
 }
 
-// expectProblem wants a list to be refused as a whole.
+// expectProblem checks that a list is refused as a whole.
 func expectProblem(t testing.TB, err error, want roster.Problem) {
 	t.Helper()
 	f, ok := errors.AsType[*roster.FileError](err)
@@ -117,12 +117,12 @@ func expectProblem(t testing.TB, err error, want roster.Problem) {
 	}
 }
 
-// book is a workbook as its parts.
+// book is a workbook, as the contents of its parts by name.
 type book map[string]string
 
 const xmlns = `xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"`
 
-// oneSheet is a workbook of one sheet, whose rows are given as XML.
+// oneSheet makes a workbook of one sheet. Its rows are given as XML.
 func oneSheet(rows string) book {
 	return book{
 		"_rels/.rels":                `<Relationships><Relationship Id="rId1" Type="http://x/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
@@ -134,7 +134,7 @@ func oneSheet(rows string) book {
 
 func (b book) with(part, content string) book { b[part] = content; return b }
 
-// bytes packs the workbook without compressing it, which the race detector makes slow.
+// bytes packs the workbook. It does not compress, because that is slow with the race detector.
 func (b book) bytes(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -159,7 +159,7 @@ func (b book) drain(t testing.TB) outcome {
 	return drain(t, bytes.NewReader(b.bytes(t)), xlsxType)
 }
 
-// generated is a list that is written while it is read: rows by their number from 0.
+// generated is a list that is made while it is read. Its rows are made from their number, from 0.
 type generated struct {
 	row  func(b []byte, n int) []byte
 	rows int
@@ -186,7 +186,7 @@ func (g *generated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// people are a header and the rows of a usual list of three columns.
+// people makes the header and the rows of a usual list with three columns.
 func people(b []byte, n int) []byte {
 	if n == 0 {
 		return append(b, "Telefono;Nome;Importo\r\n"...)

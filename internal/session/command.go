@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// keepCommands looks for commands each Poll, and after a wakeup.
+// keepCommands looks for commands at each Poll, and after a wakeup.
 func (m *Manager) keepCommands() {
 	for {
 		fired, release := m.cfg.Clock.After(m.cfg.Poll)
@@ -28,9 +28,9 @@ func (m *Manager) keepCommands() {
 // look carries out the open commands of the node's sessions.
 func (m *Manager) look() {
 	m.mu.Lock()
-	node, places := m.node, len(m.places)
+	node, sessions := m.node, len(m.sessions)
 	m.mu.Unlock()
-	if node == 0 || places == 0 {
+	if node == 0 || sessions == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, callWait)
@@ -47,9 +47,9 @@ func (m *Manager) look() {
 	seen := make(map[puntuale.CommandID]bool, len(open))
 	for _, c := range open {
 		seen[c.ID] = true
-		p := m.places[c.Session]
+		p := m.sessions[c.Session]
 		if _, begun := m.running[c.ID]; begun || p == nil || !p.owned || m.node != node {
-			continue // already, not yet, or not any more
+			continue // it was begun already, or the session is not the node's
 		}
 		m.running[c.ID] = true
 		m.enqueue(p, func(ctx context.Context) { m.perform(ctx, p, node, c) })
@@ -66,13 +66,13 @@ func (m *Manager) perform(ctx context.Context, p *managedSession, node puntuale.
 	done := m.performed(ctx, p, node, c)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.running[c.ID] = false // once is enough
+	m.running[c.ID] = false // the command must not begin twice
 	if done {
 		delete(m.running, c.ID)
 	}
 }
 
-// performed carries out one command, and reports whether the manager may forget it: it was answered, or not taken.
+// performed carries out one command. It reports whether the manager may forget it, because it was answered or not taken.
 func (m *Manager) performed(ctx context.Context, p *managedSession, node puntuale.NodeID, c puntuale.Command) bool {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
@@ -101,8 +101,8 @@ func (m *Manager) performed(ctx context.Context, p *managedSession, node puntual
 	return m.answer(ctx, here, node, c, m.cfg.Seal(puntuale.SealedAnswer, c.Session.SealPlace(), answer.JSON()))
 }
 
-// answer stores an answer, and reports whether it is stored. It tries again while a caller may wait for the answer and
-// the node has the session.
+// answer stores an answer, and reports whether it is stored. It tries again while a caller may wait for the answer and the node owns the
+// session.
 func (m *Manager) answer(ctx, here context.Context, node puntuale.NodeID, c puntuale.Command, sealed []byte) bool {
 	for began := m.cfg.Clock.Now(); ; {
 		call, cancel := context.WithTimeout(ctx, callWait)
@@ -122,7 +122,7 @@ func (m *Manager) answer(ctx, here context.Context, node puntuale.NodeID, c punt
 
 func (m *Manager) complain(ctx context.Context, what string, c puntuale.Command, err error) {
 	if err != nil && ctx.Err() == nil {
-		m.cfg.Logger.Warn(what, "verb", string(c.Verb), "session_id", int64(c.Session), "error", err) //nolint:sloglint // one of two constants
+		m.cfg.Logger.Warn(what, "verb", string(c.Verb), "session_id", int64(c.Session), "error", err) //nolint:sloglint // what is one of two constants
 	}
 }
 
@@ -137,7 +137,7 @@ const (
 	faultSessionNotTestable      puntuale.ReasonCode = "session.not_testable"
 )
 
-// carryOut does what a command says. Its error is for the caller who gave it.
+// carryOut does what a command says. Its error is for the caller that gave the command.
 func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale.NodeID, c puntuale.Command) error {
 	if c.Taken != 0 && c.Taken != node && !c.Harmless() {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultCommandServerStopped), RetryAfter: time.Second}
@@ -156,7 +156,7 @@ func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale
 		if err := m.read(c, &order); err != nil {
 			return err
 		}
-		// The time that the caller asked for, by the clock of the node that gave the command.
+		// The caller chose a time by the clock of the node where the command was given.
 		err := m.drain(ctx, c.Session, m.cfg.Clock.Now().Add(order.Until.Sub(c.Created)))
 		if err != nil {
 			m.cfg.Resume(c.Session)
@@ -170,7 +170,7 @@ func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale
 	case puntuale.CommandReconnect:
 		return m.reconnect(ctx, p)
 	}
-	return puntuale.Conflict(faultCommandUnknown) // of a later version
+	return puntuale.Conflict(faultCommandUnknown) // the verb belongs to a later version
 }
 
 // read opens a command's detail.
@@ -185,7 +185,7 @@ func (m *Manager) read(c puntuale.Command, into any) error {
 	return nil
 }
 
-// pair begins to link a session, and waits until its first code is stored, or any other result.
+// pair begins to link a session. It waits until the first code, or another result, is stored.
 func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.PairOrder) error {
 	m.mu.Lock()
 	state, before, linker, id, open := p.stateOf(), p.told, p.linker, p.session.ID, p.open
@@ -200,7 +200,7 @@ func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.Pa
 	}
 	ctx, cancel := m.within(ctx, m.cfg.Begin)
 	defer cancel()
-	earlier := m.begunAt(p, m.cfg.Clock.Now()) // the deadline counts from now, also where it was begun before
+	earlier := m.begunAt(p, m.cfg.Clock.Now()) // the deadline counts from now, even if the pairing had begun before
 	if err := linker.Pair(ctx, id, order.Method, order.Phone); err != nil {
 		m.begunAt(p, earlier)
 		return inTime(ctx, err)
@@ -217,7 +217,7 @@ func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.Pa
 	return err
 }
 
-// begunAt notes when a session's pairing was begun last, and returns the time noted before.
+// begunAt records when a session's pairing was last begun, and returns the moment that was recorded before.
 func (m *Manager) begunAt(p *managedSession, at time.Time) (before time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,14 +225,14 @@ func (m *Manager) begunAt(p *managedSession, at time.Time) (before time.Time) {
 	return before
 }
 
-// unlink ends a session's link, with nothing in flight, and waits until that is stored.
+// unlink ends a session's link when no message is in flight, and waits until that is stored.
 func (m *Manager) unlink(ctx context.Context, p *managedSession) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
 	m.mu.Unlock()
 	switch {
 	case linker == nil:
-		return nil // nothing ever linked it
+		return nil // no connector can have linked it
 	case !open:
 		return errMoved
 	}
@@ -258,7 +258,7 @@ func (m *Manager) unlink(ctx context.Context, p *managedSession) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// test makes a session's connector check anew whether it could send, and waits until the result is stored.
+// test makes a session's connector check again whether it could send, and waits until the result is stored.
 func (m *Manager) test(ctx context.Context, p *managedSession) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
@@ -304,7 +304,7 @@ func (m *Manager) reconnect(ctx context.Context, p *managedSession) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// drain keeps new messages of a session from beginning until a moment, and waits until none is in flight.
+// drain keeps new messages of a session from starting until a moment, and waits until none is in flight.
 func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.Time) error {
 	quiet := m.cfg.Rest(id, until)
 	ctx, cancel := m.within(ctx, m.cfg.Drain)
@@ -317,7 +317,7 @@ func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.T
 	}
 }
 
-// await waits until a condition on a session holds. It calls so while it holds the lock.
+// await waits until so is true for a session. It calls so while it holds the lock.
 func (m *Manager) await(ctx context.Context, p *managedSession, so func() bool) error {
 	for {
 		m.mu.Lock()
@@ -337,7 +337,7 @@ func (m *Manager) await(ctx context.Context, p *managedSession, so func() bool) 
 	}
 }
 
-// inTime distinguishes a call to a connector that was cut off from one that failed.
+// inTime distinguishes a connector call that was cut off by its deadline from one that failed.
 func inTime(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errSlow

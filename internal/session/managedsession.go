@@ -10,28 +10,28 @@ import (
 // managedSession is one session in the manager. Its fields are guarded by the manager's lock.
 type managedSession struct {
 	session puntuale.Session
-	linker  puntuale.Linker // nil: nothing links it
-	owned   bool            // the node's, and not being let go
+	linker  puntuale.Linker // nil: no connector can link it
+	owned   bool            // it is the node's, and is not being released
 	open    bool            // its connector has it, and its reports count
 
-	work    []func(context.Context) // what to do, one at a time
-	working bool                    // a goroutine does it
+	work    []func(context.Context) // the waiting calls; one runs at a time
+	working bool                    // a goroutine does the work
 	cut     context.CancelFunc      // ends the command under way; nil before the first one
 
-	begun   time.Time           // when the node began to pair it last; zero: it did not
+	begun   time.Time           // when the node last began to pair it; zero: never
 	last    puntuale.LinkReport // the latest one
-	told    int                 // reports since it was opened
-	stored  int                 // of these, the last that is on disk
-	changed chan struct{}       // closed with each of either
+	told    int                 // how many reports came since it was opened
+	stored  int                 // the number of the last report that is on disk
+	changed chan struct{}       // closed when told or stored changes
 }
 
-// take makes the node the owner of a session. If fresh is true, the caller must open the session and then begin its work. Otherwise this
-// happens after the work that is still under way. The caller holds the lock.
+// take makes the node the owner of a session. If fresh is true, the caller must open the session and then begin its work. Otherwise the
+// session is opened after the work that is still under way. The caller holds the lock.
 func (m *Manager) take(s *puntuale.Session) (fresh bool) {
-	p := m.places[s.ID]
+	p := m.sessions[s.ID]
 	if p == nil {
 		p = &managedSession{changed: make(chan struct{})}
-		m.places[s.ID] = p
+		m.sessions[s.ID] = p
 	}
 	if p.owned {
 		return false
@@ -54,9 +54,9 @@ func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	return true
 }
 
-// paced gives a session's connector another pace. The caller holds the lock.
+// paced gives a session's new pace to its connector. The caller holds the lock.
 func (m *Manager) paced(s *puntuale.Session) {
-	p := m.places[s.ID]
+	p := m.sessions[s.ID]
 	if p == nil || !p.owned || p.session.Pace == s.Pace {
 		return
 	}
@@ -108,7 +108,7 @@ func (m *Manager) close(ctx context.Context, p *managedSession, linker puntuale.
 	linker.Close(ctx, id)
 }
 
-// within is a context that ends after d by the manager's clock; cancel must be called.
+// within returns a context that ends after d by the manager's clock. The caller must call cancel.
 func (m *Manager) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	fired, release := m.cfg.Clock.After(d)
@@ -133,7 +133,7 @@ func (m *Manager) enqueue(p *managedSession, do func(context.Context)) {
 	}
 }
 
-// begin starts a goroutine for the work of a session that is marked as working, if there is any. The caller holds the lock.
+// begin starts a goroutine for the work of a session, if there is any. The session is marked as working. The caller holds the lock.
 func (m *Manager) begin(p *managedSession) {
 	if len(p.work) == 0 {
 		m.end(p)
@@ -142,7 +142,7 @@ func (m *Manager) begin(p *managedSession) {
 	m.wg.Go(func() { m.labour(p) })
 }
 
-// labour does a session's work until there is no more.
+// labour does a session's work until none is left.
 func (m *Manager) labour(p *managedSession) {
 	for {
 		m.mu.Lock()
@@ -158,17 +158,17 @@ func (m *Manager) labour(p *managedSession) {
 	}
 }
 
-// end marks a session's work as done, and forgets one that is not the node's. The caller holds the lock.
+// end marks a session's work as done. It forgets the session if it is not the node's. The caller holds the lock.
 func (m *Manager) end(p *managedSession) {
 	p.work, p.working = nil, false
 	m.busy--
 	if !p.owned {
-		delete(m.places, p.session.ID)
+		delete(m.sessions, p.session.ID)
 	}
 	m.rested()
 }
 
-// tell wakes those who wait for a change of a session. The caller holds the lock.
+// tell wakes the goroutines that wait for a change of a session. The caller holds the lock.
 func (m *Manager) tell(p *managedSession) {
 	close(p.changed)
 	p.changed = make(chan struct{})

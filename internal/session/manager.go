@@ -10,61 +10,61 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Config is what a manager needs. All but the last five must be set.
+// Config is the configuration of a manager. All fields but the last five must be set.
 type Config struct {
 	Keeper puntuale.LinkStore
-	// Linker returns the connector that links a session, nil if there is none. It answers from memory.
+	// Linker returns the connector that links a session, or nil if there is none. It answers from memory.
 	Linker func(puntuale.Session) puntuale.Linker
 
-	// Rest makes the dispatcher begin nothing new for a session until a moment. The channel is closed once none of its
-	// messages is in flight. Resume ends that before its time.
+	// Rest makes the dispatcher start nothing new for a session until a moment. The channel is closed when none of its messages is in
+	// flight. Resume ends the rest before that moment.
 	Rest   func(puntuale.SessionID, time.Time) <-chan struct{}
 	Resume func(puntuale.SessionID)
-	// Changed tells the dispatcher that a session may have come online, or gone.
+	// Changed tells the dispatcher that a session may have come online, or gone offline.
 	Changed func(puntuale.SessionID)
-	// Answered tells that a command of the session was answered. nil: nobody waits in this process.
+	// Answered tells that a command of the session was answered. It may be nil, if no caller waits in this process.
 	Answered func(puntuale.SessionID)
 
-	// Seal and Open protect data. Purpose and place name what the data are for and where they belong.
+	// Seal and Open protect data. Purpose and place say what the data are for and where they belong.
 	Seal func(purpose, place string, plain []byte) []byte
 	Open func(purpose, place string, sealed []byte) ([]byte, error)
 
 	Clock  clock.Clock   // nil: the system's
 	Logger *slog.Logger  // nil: slog.Default
-	Poll   time.Duration // between looks for commands; default 1 s
+	Poll   time.Duration // time between two looks for commands; default 1 s
 	Drain  time.Duration // how long an unlink or a drain waits for messages in flight; default 15 s
-	Begin  time.Duration // for the first code of a pairing, and for the network when a session is unlinked; default 15 s
+	Begin  time.Duration // wait for the first code of a pairing, and for the network when a session is unlinked; default 15 s
 }
 
 const (
 	answerKept = time.Minute      // how long the giver can read an answer, and a successor can find an unanswered command
-	callWait   = 15 * time.Second // for one call of the store
-	closeWait  = 5 * time.Second  // for a connector to close a session
-	writeMost  = 500              // links a transaction
+	callWait   = 15 * time.Second // limit for one call of the store
+	closeWait  = 5 * time.Second  // limit for a connector to close a session
+	writeMost  = 500              // links in one transaction
 	writeRetry = time.Second
 )
 
-// Manager looks after the sessions that this node owns. Its methods may be called by many goroutines at once.
+// Manager manages the sessions that this node owns. Many goroutines may call its methods at once.
 type Manager struct {
 	cfg   Config
-	wake  chan struct{} // look for commands
-	dirty chan struct{} // something is to be stored
+	wake  chan struct{} // wakes the look for commands
+	dirty chan struct{} // wakes the storing of links
 
-	mu      sync.Mutex
-	node    puntuale.NodeID // 0: none, nothing is the node's
-	places  map[puntuale.SessionID]*managedSession
-	unsaved map[puntuale.SessionID]*managedSession // with reports that are not on disk
-	running map[puntuale.CommandID]bool            // those begun: true while carried out, false if the answer could not be stored
-	idle    chan struct{}                          // closed once no place has work; nil while nobody waits
-	busy    int                                    // places with work
+	mu       sync.Mutex
+	node     puntuale.NodeID // 0: the node owns nothing
+	sessions map[puntuale.SessionID]*managedSession
+	unsaved  map[puntuale.SessionID]*managedSession // sessions with reports that are not on disk
+	running  map[puntuale.CommandID]bool            // commands that were begun: true while carried out, false if the answer could not be stored
+	idle     chan struct{}                          // closed when no session has work; nil while no goroutine waits
+	busy     int                                    // how many sessions have work
 
-	ctx    context.Context // of everything
+	ctx    context.Context // the context of all work
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	start  sync.Once
 }
 
-// New prepares a manager; it looks for commands and stores links from Start on.
+// New prepares a manager. It looks for commands and stores links only after Start.
 func New(cfg Config) *Manager {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
@@ -82,13 +82,13 @@ func New(cfg Config) *Manager {
 	}
 	m := &Manager{
 		cfg: cfg, wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
-		places: map[puntuale.SessionID]*managedSession{}, unsaved: map[puntuale.SessionID]*managedSession{}, running: map[puntuale.CommandID]bool{},
+		sessions: map[puntuale.SessionID]*managedSession{}, unsaved: map[puntuale.SessionID]*managedSession{}, running: map[puntuale.CommandID]bool{},
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }
 
-// Start begins to look for commands and to store links; a second call does nothing.
+// Start begins to look for commands and to store links. A second call does nothing.
 func (m *Manager) Start() {
 	m.start.Do(func() {
 		m.wg.Go(m.keepLinks)
@@ -96,27 +96,27 @@ func (m *Manager) Start() {
 	})
 }
 
-// Stop ends everything that is left, cutting off what takes longer than ctx. Sessions are closed before, by ReleaseAll.
+// Stop ends everything that is left. When ctx ends, it cuts off the rest. ReleaseAll must have closed the sessions before.
 func (m *Manager) Stop(ctx context.Context) {
 	m.ReleaseAll(ctx)
 	m.cancel()
-	m.start.Do(func() {}) // one that never started stays down
+	m.start.Do(func() {}) // a manager that never started cannot start any more
 	m.wg.Wait()
 }
 
-// State names sessions of a type that are in a state.
+// State is a type of sessions, and a state in which they are.
 type State struct {
 	Type    puntuale.ConnectionType
-	State   string // as callers are told it
+	State   string // the state as the API names it
 	Sandbox bool
 }
 
-// States counts the sessions that the node owns.
+// States counts the sessions that the node owns, by type and state.
 func (m *Manager) States() map[State]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := map[State]int{}
-	for _, p := range m.places {
+	for _, p := range m.sessions {
 		if p.owned {
 			l := puntuale.Link{State: p.session.LinkOf(), Condition: p.session.Link.Condition}
 			if p.told > 0 {
@@ -128,8 +128,8 @@ func (m *Manager) States() map[State]int {
 	return all
 }
 
-// Hint says that a command may have been given. It never blocks.
-func (m *Manager) Hint(puntuale.SessionID) { ring(m.wake) }
+// Hint says that a command may have come. It never blocks.
+func (m *Manager) Wake(puntuale.SessionID) { ring(m.wake) }
 
 // Own says that the node owns exactly these sessions from now on. It opens new ones and closes others. Sessions in
 // leaving stay as they are. Node 0 owns nothing. It never blocks. When it returns, the sessions are open, except those
@@ -143,7 +143,7 @@ func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 	}
 }
 
-// own takes and releases sessions. It returns those to open at once, and holds back their work until they are open.
+// own takes and releases sessions. It returns those to open at once. Their work waits until they are open.
 func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*managedSession) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,12 +153,12 @@ func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 		s := &sessions[i]
 		owned[s.ID] = true
 		if !leaving[s.ID] && m.take(s) {
-			fresh = append(fresh, m.places[s.ID])
+			fresh = append(fresh, m.sessions[s.ID])
 		} else {
 			m.paced(s)
 		}
 	}
-	for id, p := range m.places {
+	for id, p := range m.sessions {
 		if p.owned && !owned[id] {
 			m.letGo(p, nil)
 		}
@@ -169,7 +169,7 @@ func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 // Release closes a session, and calls done once another node may open it. It never blocks.
 func (m *Manager) Release(session puntuale.SessionID, done func()) {
 	m.mu.Lock()
-	p := m.places[session]
+	p := m.sessions[session]
 	if p == nil {
 		m.mu.Unlock()
 		done()
@@ -179,10 +179,10 @@ func (m *Manager) Release(session puntuale.SessionID, done func()) {
 	m.mu.Unlock()
 }
 
-// ReleaseAll closes all sessions. It returns once they are closed, or ctx ends; then calls to connectors are cut off.
+// ReleaseAll closes all sessions, and returns when they are closed. If ctx ends, it cuts off calls to connectors.
 func (m *Manager) ReleaseAll(ctx context.Context) {
 	m.mu.Lock()
-	for _, p := range m.places {
+	for _, p := range m.sessions {
 		if p.owned {
 			m.letGo(p, nil)
 		}
@@ -200,7 +200,7 @@ func (m *Manager) ReleaseAll(ctx context.Context) {
 	}
 }
 
-// rested wakes the goroutines that wait until no place has work. The caller holds the lock.
+// rested wakes the goroutines that wait until no session has work. The caller holds the lock.
 func (m *Manager) rested() {
 	if m.idle != nil && m.busy == 0 {
 		close(m.idle)

@@ -8,15 +8,15 @@ import (
 	"puntuale"
 )
 
-// Report takes a connector's report about a session. The report is stored soon. Reports of sessions that the node does
-// not have open are dropped. It never blocks.
+// Report accepts a connector's report about a session. The report is stored soon. A report of a session that the node does not have open is
+// dropped. It never blocks.
 func (m *Manager) Report(r puntuale.LinkReport) {
 	if r.State <= puntuale.LinkAsCreated || r.State > puntuale.LinkOnline {
 		m.cfg.Logger.Error("a connector reports a state that there is not", "session_id", int64(r.Session), "state", int(r.State))
 		return
 	}
 	m.mu.Lock()
-	p := m.places[r.Session]
+	p := m.sessions[r.Session]
 	if p == nil || !p.open || !p.owned {
 		m.mu.Unlock()
 		return
@@ -29,7 +29,7 @@ func (m *Manager) Report(r puntuale.LinkReport) {
 	}
 }
 
-// note keeps a report to be stored, if it says anything new. The caller holds the lock.
+// note keeps a report for storing, if the report says anything new. The caller holds the lock.
 func (m *Manager) note(p *managedSession, r puntuale.LinkReport) {
 	if p.told > 0 && p.last.Equal(r) {
 		return
@@ -41,7 +41,7 @@ func (m *Manager) note(p *managedSession, r puntuale.LinkReport) {
 	ring(m.dirty)
 }
 
-// keepLinks stores reports as they come, those that came meanwhile together.
+// keepLinks stores reports when they come. Reports that come while it writes are stored together.
 func (m *Manager) keepLinks() {
 	for {
 		select {
@@ -57,7 +57,7 @@ func (m *Manager) keepLinks() {
 			if err == nil {
 				continue
 			}
-			if !errors.Is(err, puntuale.ErrFenced) && m.ctx.Err() == nil { // else the node is to lose them, or to get its lease back
+			if !errors.Is(err, puntuale.ErrFenced) && m.ctx.Err() == nil { // otherwise the node will lose these sessions, or get its lease back
 				m.cfg.Logger.Warn("storing the links of sessions failed", "error", err)
 			}
 			if m.cfg.Clock.Sleep(m.ctx, writeRetry) != nil {
@@ -69,12 +69,12 @@ func (m *Manager) keepLinks() {
 
 // pendingReport is one report on its way to disk.
 type pendingReport struct {
-	id    puntuale.SessionID
-	place *managedSession
-	count int
+	id      puntuale.SessionID
+	managed *managedSession
+	count   int
 }
 
-// storeLinks stores the latest report of each session that has one, and returns how many it was.
+// storeLinks stores the latest report of each session with one, and returns how many it stored.
 func (m *Manager) storeLinks() (int, error) {
 	m.mu.Lock()
 	node := m.node
@@ -99,19 +99,19 @@ func (m *Manager) storeLinks() (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, u := range batch {
-		if m.unsaved[u.id] != u.place {
-			continue // it was let go meanwhile
+		if m.unsaved[u.id] != u.managed {
+			continue // the session was released meanwhile
 		}
-		if u.place.told == u.count {
+		if u.managed.told == u.count {
 			delete(m.unsaved, u.id)
 		}
-		u.place.stored = max(u.place.stored, u.count)
-		m.tell(u.place)
+		u.managed.stored = max(u.managed.stored, u.count)
+		m.tell(u.managed)
 	}
 	return len(batch), nil
 }
 
-// linkOf makes the stored link from a session's latest report. The caller holds the lock.
+// linkOf makes the link to store, from a session's latest report. The caller holds the lock.
 func (m *Manager) linkOf(p *managedSession) puntuale.Link {
 	r := p.last
 	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: r.Detail, Condition: r.Condition, Limited: r.Limited}
@@ -127,12 +127,12 @@ func (m *Manager) linkOf(p *managedSession) puntuale.Link {
 	return l
 }
 
-// storable turns any text of a network into one that every database keeps.
+// storable turns any text of a network into one that every database accepts.
 func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// stateOf is a session's state by the last report, or else the stored one. The caller holds the lock.
+// stateOf returns a session's state by the last report. Without a report, it returns the stored state. The caller holds the lock.
 func (p *managedSession) stateOf() puntuale.LinkState {
 	if p.told > 0 {
 		return p.last.State

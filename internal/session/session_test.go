@@ -20,7 +20,7 @@ func wantCode(t *testing.T, err error, code puntuale.Code) {
 	}
 }
 
-// Codes are stored as they come, sealed, each in the place of the one before; the number comes in place of the last.
+// Each code is stored when it comes, sealed, and replaces the one before. The number replaces the last code.
 func TestPair(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -57,10 +57,10 @@ func TestPair(t *testing.T) {
 		if link := w.became(puntuale.LinkOnline); link.Number != "+393331234567" || link.Code != "" || !link.Until.IsZero() {
 			t.Errorf("linked: %+v", link)
 		}
-		if _, _, changed := n.lines.seen(); changed != 2 { // as created it was online
+		if _, _, changed := n.lines.seen(); changed != 2 { // the session was online when it was created
 			t.Errorf("the dispatcher was told %d times, want 2", changed)
 		}
-		wantCode(t, w.answer(w.give(n, puntuale.CommandPair, byQR)), puntuale.CodeConflict) // linked already
+		wantCode(t, w.answer(w.give(n, puntuale.CommandPair, byQR)), puntuale.CodeConflict) // the session is linked already
 		n.did("open as created", "pair qr ", "pair qr ")
 		if strings.Contains(w.log.String(), "level=ERROR") {
 			t.Error(w.log.String())
@@ -68,7 +68,7 @@ func TestPair(t *testing.T) {
 	})
 }
 
-// What a pairing may come to instead of a code.
+// A pairing may have these results instead of a code.
 func TestPairRefused(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -110,11 +110,11 @@ func TestPairRefused(t *testing.T) {
 			})
 			wantCode(t, w.answer(id), puntuale.CodeBusy)
 		}
-		wantCode(t, w.answer(w.give(n, "later", nil)), puntuale.CodeConflict) // a verb of a later version
+		wantCode(t, w.answer(w.give(n, "later", nil)), puntuale.CodeConflict) // this verb belongs to a later version
 	})
 }
 
-// A session of a type that nothing links.
+// No connector links sessions of this type.
 func TestNoLinker(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -128,7 +128,7 @@ func TestNoLinker(t *testing.T) {
 	})
 }
 
-// A session is unlinked once nothing of it is in flight, and rests meanwhile.
+// A session is unlinked when none of its messages is in flight. It rests meanwhile.
 func TestUnlink(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -156,13 +156,13 @@ func TestUnlink(t *testing.T) {
 		if resting, resumed, _ := n.lines.seen(); resting || resumed != 1 {
 			t.Errorf("resting %v, resumed %d times", resting, resumed)
 		}
-		if err := w.answer(w.give(n, puntuale.CommandUnlink, nil)); err != nil { // again
+		if err := w.answer(w.give(n, puntuale.CommandUnlink, nil)); err != nil { // the session is unlinked already
 			t.Error(err)
 		}
 	})
 }
 
-// What is in flight for longer than anybody waits keeps the session linked.
+// A message is in flight for longer than a command waits. Then the session stays linked.
 func TestDrainTakesTooLong(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -186,7 +186,7 @@ func TestDrainTakesTooLong(t *testing.T) {
 	})
 }
 
-// A drain leaves the session resting, for the caller who asked; resume ends that.
+// After a drain the session still rests, because the caller wants that. Resume ends the rest.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -205,7 +205,7 @@ func TestDrain(t *testing.T) {
 		if resting, _, _ := n.lines.seen(); resting {
 			t.Error("it still rests")
 		}
-		// Given by a node whose clock is behind: it rests as long as was asked for.
+		// The clock of the node that gave the command is behind. The session rests for as long as the caller asked.
 		there := w.DB.Clock.Now().Add(-time.Hour)
 		id, err := w.client.GiveCommand(t.Context(), puntuale.Command{
 			Session: w.client.Session, Verb: puntuale.CommandDrain, Created: there, Expires: there.Add(2 * time.Hour),
@@ -214,7 +214,7 @@ func TestDrain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.Hint(w.client.Session)
+		n.Wake(w.client.Session)
 		if err := w.answer(id); err != nil {
 			t.Fatal(err)
 		}
@@ -226,8 +226,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// The owner stops between taking a command and answering it. Its successor does again what is harmless; it does not ring
-// at a phone twice. What the dead owner says later changes nothing.
+// The owner stops after it took a command and before it answered. Its successor runs a harmless command again, but it does not ask a phone
+// to pair twice. A late report of the dead owner changes nothing.
 func TestOwnerDies(t *testing.T) {
 	t.Parallel()
 	for verb, want := range map[puntuale.CommandVerb]puntuale.Code{puntuale.CommandUnlink: "", puntuale.CommandPair: puntuale.CodeBusy} {
@@ -245,11 +245,11 @@ func TestOwnerDies(t *testing.T) {
 				id := w.give(a, verb, byQR)
 				call := map[puntuale.CommandVerb]string{puntuale.CommandUnlink: "unlink", puntuale.CommandPair: "pair qr "}[verb]
 				a.did("open as created", call)
-				if err := w.Leave(t.Context(), a.id); err != nil { // as when its lease has ended
+				if err := w.Leave(t.Context(), a.id); err != nil { // this has the effect of a lease that ended
 					t.Fatal(err)
 				}
 				b.owns(0)
-				b.Hint(w.client.Session)
+				b.Wake(w.client.Session)
 				wantCode(t, w.answer(id), want)
 				if want == "" {
 					b.did("open unlinked", call)
@@ -272,8 +272,8 @@ func TestOwnerDies(t *testing.T) {
 	}
 }
 
-// A session that moves while it is being linked is closed before its new owner opens it. What the old one's network
-// still says is not stored.
+// A session changes its owner while it is being linked. It is closed before the new owner opens it. Late reports from the old owner's
+// network are not stored.
 func TestTakeoverWhilePairing(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -302,7 +302,7 @@ func TestTakeoverWhilePairing(t *testing.T) {
 	})
 }
 
-// Nobody was there to take a command until it expired: it is not carried out.
+// No node took the command before it expired, so it is not carried out.
 func TestCommandExpires(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -310,7 +310,7 @@ func TestCommandExpires(t *testing.T) {
 		w.DB.Clock.Advance(30 * time.Second)
 		n := w.newNode()
 		n.owns(0)
-		if err := w.answer(w.give(n, puntuale.CommandResume, nil)); err != nil { // it has looked
+		if err := w.answer(w.give(n, puntuale.CommandResume, nil)); err != nil { // when this command is answered, the manager has looked for commands
 			t.Fatal(err)
 		}
 		n.did("open as created")
@@ -319,7 +319,7 @@ func TestCommandExpires(t *testing.T) {
 	})
 }
 
-// Without any hint a command is found by the next look.
+// Without a wakeup, the next poll finds a command.
 func TestPoll(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -339,7 +339,7 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// Sessions are opened once, closed once, and those about to go stay open until they are released.
+// Each session is opened once and closed once. A session that is about to leave stays open until it is released.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -353,12 +353,12 @@ func TestOwn(t *testing.T) {
 		released := make(chan struct{})
 		n.Release(w.client.Session, func() { close(released) })
 		<-released
-		n.Own(n.id, mine, leaving) // it is still this node's, and not opened again
+		n.Own(n.id, mine, leaving) // the session is still this node's, and is not opened again
 		n.did("open as created", "close")
 		again := make(chan struct{})
 		n.Release(w.client.Session, func() { close(again) })
 		<-again
-		n.Own(n.id, mine, nil) // it is to stay after all
+		n.Own(n.id, mine, nil) // now the session is to stay
 		n.did("open as created", "close", "open as created")
 		n.Own(n.id, nil, nil)
 		n.did("open as created", "close", "open as created", "close")
@@ -366,7 +366,7 @@ func TestOwn(t *testing.T) {
 	})
 }
 
-// A command under way is cut when its session is let go, so that nobody waits for it.
+// When a session is released, its command under way is cut off, so that nothing waits for it.
 func TestReleaseCutsCommands(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -384,7 +384,7 @@ func TestReleaseCutsCommands(t *testing.T) {
 	})
 }
 
-// forgetful is a keeper that fails for a while.
+// forgetful is a store that fails for a while.
 type forgetful struct {
 	puntuale.LinkStore
 	away   atomic.Bool
@@ -415,8 +415,8 @@ func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id 
 	return f.LinkStore.AnswerCommand(ctx, node, id, answer, now, until)
 }
 
-// While the store is away the latest report of each session is kept. A command that was carried out is not carried out
-// again for its answer.
+// While the store is away, the latest report of each session is kept in memory. A command that was carried out is not carried out again
+// only because its answer was not stored.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -456,7 +456,7 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// A network may say anything; what is stored can be stored.
+// A network may report any text. The database accepts the text that is stored.
 func TestOddReports(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -472,7 +472,7 @@ func TestOddReports(t *testing.T) {
 	})
 }
 
-// A connector that does not let go is left behind when its time is over.
+// If a connector does not close a session in time, Stop does not wait for it any longer.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {

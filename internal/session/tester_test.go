@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/session"
 )
 
-// tested is a network that can look whether a session could send.
+// tested is a network that can check whether a session could send.
 type tested struct {
 	*network
 	test func(context.Context) error
@@ -20,7 +20,7 @@ func (n *tested) Test(ctx context.Context, _ puntuale.SessionID) error {
 	return n.test(ctx)
 }
 
-// TestTestCommand: a test is answered once what it found is stored; a connector that cannot test says so.
+// TestTestCommand: a test is answered when its result is stored. If a connector cannot test, the answer says so.
 func TestTestCommand(t *testing.T) {
 	t.Parallel()
 	start := func(w *world, test func(*node) func(context.Context) error) *node {
@@ -48,7 +48,7 @@ func TestTestCommand(t *testing.T) {
 				return nil
 			}
 		})
-		for range 2 { // a second one finds nothing new
+		for range 2 { // a second test finds nothing new
 			if err := w.answer(w.give(n, puntuale.CommandTest, nil)); err != nil {
 				t.Fatal(err)
 			}

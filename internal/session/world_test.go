@@ -21,14 +21,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// network is a connector whose every step the test decides.
+// network is a connector. The test decides the result of each call.
 type network struct {
 	mu     sync.Mutex
 	report func(puntuale.LinkReport)
 	calls  []string
 	opened map[puntuale.SessionID]puntuale.Session
 
-	pairs   func(context.Context, puntuale.SessionID) error // nil: nothing goes wrong
+	pairs   func(context.Context, puntuale.SessionID) error // nil: no error
 	unlinks func(context.Context) error
 }
 
@@ -38,7 +38,7 @@ func (n *network) note(what string, args ...any) {
 	n.calls = append(n.calls, fmt.Sprintf(what, args...))
 }
 
-// called returns the calls so far, without the numbers of sessions.
+// called returns the calls until now, without the numbers of sessions.
 func (n *network) called() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,7 +70,7 @@ func (n *network) Unlink(ctx context.Context, _ puntuale.SessionID) error {
 	return nil
 }
 
-// lines is a dispatcher: it knows who rests.
+// lines is a dispatcher: it knows which sessions rest.
 type lines struct {
 	mu      sync.Mutex
 	quiet   chan struct{} // what Rest returns
@@ -101,7 +101,7 @@ func (l *lines) seen() (resting bool, resumed, changed int) {
 	return l.resting, l.resumed, l.changed
 }
 
-// world is a store with one client, whose default session nodes own.
+// world is a store with one client. Nodes own its default session.
 type world struct {
 	t *testing.T
 	*storetest.World
@@ -143,7 +143,7 @@ func databases(t *testing.T, test func(*testing.T, *world)) {
 	}
 }
 
-// node is one process: a manager with a network and a dispatcher.
+// node stands for one process: a manager with a network and a dispatcher.
 type node struct {
 	*session.Manager
 	w     *world
@@ -152,7 +152,7 @@ type node struct {
 	lines *lines
 }
 
-// newNode joins and looks after sessions from now on; change may alter its configuration.
+// newNode joins the fleet and manages sessions from now on. change may alter its configuration.
 func (w *world) newNode(change ...func(*session.Config)) *node {
 	w.t.Helper()
 	n := &node{w: w, id: w.MustJoin(), net: &network{opened: map[puntuale.SessionID]puntuale.Session{}}, lines: &lines{quiet: make(chan struct{})}}
@@ -182,7 +182,7 @@ func (w *world) newNode(change ...func(*session.Config)) *node {
 	return n
 }
 
-// owns makes the client's session the node's, from nobody or from another node.
+// owns gives the client's session to the node. It belonged to another node, or to none (0).
 func (n *node) owns(from puntuale.NodeID) {
 	n.w.t.Helper()
 	moved, err := n.w.Assign(context.Background(), from, n.id, []puntuale.SessionID{n.w.client.Session})
@@ -201,7 +201,7 @@ func (w *world) session() puntuale.Session {
 	return s
 }
 
-// code opens the stored code; "" when there is none.
+// code opens the stored code. It returns "" if there is none.
 func (w *world) code() string {
 	w.t.Helper()
 	s := w.session()
@@ -219,7 +219,7 @@ func (w *world) code() string {
 	return code.Text
 }
 
-// give stores a command and hints at it.
+// give stores a command and sends a wakeup for it.
 func (w *world) give(n *node, verb puntuale.CommandVerb, detail []byte) puntuale.CommandID {
 	w.t.Helper()
 	now := w.DB.Clock.Now()
@@ -231,7 +231,7 @@ func (w *world) give(n *node, verb puntuale.CommandVerb, detail []byte) puntuale
 		w.t.Fatal(err)
 	}
 	if n != nil {
-		n.Hint(w.client.Session)
+		n.Wake(w.client.Session)
 	}
 	return id
 }
@@ -250,7 +250,7 @@ func (n *node) tells(state puntuale.LinkState, number, detail string) {
 	n.Report(puntuale.LinkReport{Session: n.w.client.Session, State: state, Number: number, Detail: puntuale.Quoted(detail)})
 }
 
-// answer waits for what came of a command.
+// answer waits for the answer to a command.
 func (w *world) answer(id puntuale.CommandID) error {
 	w.t.Helper()
 	var sealed []byte
@@ -271,7 +271,7 @@ func (w *world) answer(id puntuale.CommandID) error {
 	return a.Err()
 }
 
-// eventually polls until so returns nil.
+// eventually calls so again and again until it returns nil.
 func (w *world) eventually(what string, so func() error) {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(2 * time.Millisecond) {
@@ -285,7 +285,7 @@ func (w *world) eventually(what string, so func() error) {
 	}
 }
 
-// became waits for the stored state.
+// became waits until the session is stored with a state.
 func (w *world) became(state puntuale.LinkState) puntuale.Link {
 	w.t.Helper()
 	var s puntuale.Session
@@ -298,7 +298,7 @@ func (w *world) became(state puntuale.LinkState) puntuale.Link {
 	return s.Link
 }
 
-// did waits until the network was called so.
+// did waits until the network got these calls.
 func (n *node) did(want ...string) {
 	n.w.t.Helper()
 	n.w.eventually(fmt.Sprint("calls ", want), func() error {
@@ -309,10 +309,10 @@ func (n *node) did(want ...string) {
 	})
 }
 
-// stepsMost bounds how far advance moves the clock, in steps of a second: an answer to a command is kept for a minute.
+// stepsMost bounds how far advance moves the clock, in steps of a second. An answer to a command is kept only for a minute.
 const stepsMost = 40
 
-// advance moves the clock on step by step, with time after each for what it wakes.
+// advance moves the clock step by step. After each step it gives time to the goroutines that the step wakes.
 func (w *world) advance(d time.Duration, until func() error) {
 	w.t.Helper()
 	steps, next := 0, time.Now()

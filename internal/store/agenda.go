@@ -13,7 +13,7 @@ import (
 )
 
 // failedWithin bounds the outcomes that are searched for failures. chatWithin bounds the part of the simulated network's ledger that is
-// searched for one session. openWithin bounds the open messages that count for a version.
+// searched for one session. openWithin bounds the open messages that are read for a version.
 const (
 	failedWithin = "5000"
 	chatWithin   = "2000"
@@ -59,7 +59,7 @@ func (t tenant) agenda(ctx context.Context, text string, from, to time.Time, lim
 		return nil, engine.PublicError(fmt.Errorf("list messages of a day: %w", err))
 	}
 	n, bytes := d.fit()
-	if err := engine.TakeRoom(ctx, n, bytes); err != nil {
+	if err := engine.TakeMemory(ctx, n, bytes); err != nil {
 		return nil, err
 	}
 	all := d.all[:n]
@@ -126,7 +126,7 @@ func (t tenant) ResentAs(ctx context.Context, run puntuale.RunID, id puntuale.Me
 	return all, nil
 }
 
-// The parts of a version: what is new, what ended, what the network told lately, what is open, and what people wrote.
+// The parts of a version: the latest call, the latest outcome, the latest receipts, and the open messages.
 const clientVersion = `select
  (select coalesce(max(r.id), 0) from run r where r.client_id = $1),
  (select coalesce(max(m.done_at), 0) from message m where m.client_id = $1 and m.outcome <> 0),
@@ -134,7 +134,7 @@ const clientVersion = `select
   order by g.message_id desc limit 200) as x),
  y.n, y.t from (select count(*) as n, coalesce(sum(o.n % 1000003), 0) as t from (select m.next_at as n` + openIn + ` limit ` + openWithin + `) as o) as y`
 
-// repliesVersion is what people wrote, and how many of them wait for a reader.
+// repliesVersion has the latest reply, and counts unread replies.
 const repliesVersion = `select (select coalesce(max(y.id), 0) from reply y where y.client_id = $1),
  (select coalesce(sum(x.unread), 0) from (select g.unread from conversation g where g.client_id = $1 and g.unread > 0 order by g.last_id desc limit 200) as x)`
 

@@ -26,31 +26,71 @@ func (s *Store) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	return nil
 }
 
-// A person has few names, and they are linked in few steps. An id stands for a number, and the number for its form at the network.
+// A person has few names, and few steps lead from one to another. An id leads to a number, and the number to its form at the network.
 const (
 	namesMost  = 16
 	namesSteps = 3
 )
 
 func (s *Store) Recipients(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, name string) ([]string, error) {
-	names := []string{name}
-	for fresh, steps := names, 0; len(fresh) > 0 && steps < namesSteps && len(names) < namesMost; steps++ {
-		found, err := engine.QueryAll(ctx, s.CallReads, `
-select a.phone from $u(n text) join alias a on a.client_id = $1 and a.session_id = $2 and a.alias = u.n
+	p := &namedPerson{client: int64(client), session: int64(session), names: []string{name}}
+	if err := findNames(ctx, s.CallReads, []*namedPerson{p}); err != nil {
+		return nil, engine.PublicError(err)
+	}
+	return p.names, nil
+}
+
+// namedPerson is somebody whose names are looked for. One is known from the beginning.
+type namedPerson struct {
+	client, session int64
+	names           []string
+	asked           int // of names, whose other names are found
+}
+
+const otherNames = `
+select u.i, a.phone from $u(i bigint, c bigint, s bigint, n text) cross join alias a where a.client_id = u.c and a.session_id = u.s and a.alias = u.n
 union
-select a.alias from $u(n text) join alias a on a.client_id = $1 and a.phone = u.n and a.session_id = $2
-order by 1`, []any{client, session, engine.Columns{fresh}}, func(rows engine.Row, name *string) error { return rows.Scan(name) })
-		if err != nil {
-			return nil, engine.PublicError(fmt.Errorf("read for whom a name stands: %w", err))
+select u.i, a.alias from $u(i bigint, c bigint, s bigint, n text) cross join alias a where a.client_id = u.c and a.phone = u.n and a.session_id = u.s
+order by 1, 2`
+
+// findNames finds all names of people.
+func findNames(ctx context.Context, a engine.Querier, all []*namedPerson) error {
+	for range namesSteps {
+		type asked struct {
+			i    int
+			of   *namedPerson
+			name string
 		}
-		fresh = nil
-		for _, other := range found {
-			if !slices.Contains(names, other) {
-				names, fresh = append(names, other), append(fresh, other)
+		var fresh []asked
+		for i, p := range all {
+			if len(p.names) < namesMost {
+				for _, name := range p.names[p.asked:] {
+					fresh = append(fresh, asked{i, p, name})
+				}
 			}
+			p.asked = len(p.names)
+		}
+		if len(fresh) == 0 {
+			break
+		}
+		if err := a.Query(ctx, otherNames, []any{engine.Columns{
+			engine.Column(fresh, func(x *asked) int64 { return int64(x.i) }),
+			engine.Column(fresh, func(x *asked) int64 { return x.of.client }),
+			engine.Column(fresh, func(x *asked) int64 { return x.of.session }),
+			engine.Column(fresh, func(x *asked) string { return x.name }),
+		}}, func(r engine.Row) error {
+			var i int
+			var name string
+			err := r.Scan(&i, &name)
+			if err == nil && !slices.Contains(all[i].names, name) {
+				all[i].names = append(all[i].names, name)
+			}
+			return err
+		}); err != nil {
+			return fmt.Errorf("read for whom a name stands: %w", err)
 		}
 	}
-	return names, nil
+	return nil
 }
 
 // aliasKey is the key of an alias.
@@ -59,7 +99,7 @@ type aliasKey struct {
 	alias, phone    string
 }
 
-const aliasesLooked = 500 // that one call of Maintain looks at; the next one goes on after them
+const aliasesLooked = 500 // the most that one call of Maintain looks at; the next call continues after them
 
 const aliasesNext = `
 select a.client_id, a.session_id, a.alias, a.phone,
@@ -68,7 +108,7 @@ select a.client_id, a.session_id, a.alias, a.phone,
 from alias a where (a.client_id, a.session_id, a.alias, a.phone) > ($1, $2, $3, $4)
 order by a.client_id, a.session_id, a.alias, a.phone limit $5`
 
-// purgeAliases removes names of people where nothing else is left of them. It walks by the key, as purgeContacts does.
+// purgeAliases removes names of people if nothing else is known about them. It reads in the order of the key, as purgeContacts does.
 func (s *Store) purgeAliases(ctx context.Context) error {
 	var last aliasKey
 	if p := s.lastAlias.Load(); p != nil {

@@ -33,10 +33,10 @@ func init() {
 // FailAt makes an archiver's work end at a step with an error; ErrKilled ends it as a kill would.
 func FailAt(a *archiver.Archiver, fail func(step string) error) { a.Fail = fail }
 
-// ErrKilled is such an error.
+// ErrKilled ends an archiver's work as a kill would.
 var ErrKilled = archiver.ErrKilled
 
-// ArchivedTables are those whose rows go to the archive, with their columns.
+// ArchivedTables returns the tables whose rows go to the archive, with their columns.
 func ArchivedTables() map[string]string {
 	all := map[string]string{}
 	for _, m := range archive.MovedTables {

@@ -59,7 +59,7 @@ func restored(t *testing.T, d *storetest.Database, name string, hold bool) trans
 	return done
 }
 
-// unknownOf lists what a client has to decide about.
+// unknownOf lists the messages that a client must decide about.
 func unknownOf(t *testing.T, c puntuale.Tenant) (ids []puntuale.MessageID) {
 	t.Helper()
 	var p puntuale.Page
@@ -79,7 +79,8 @@ func unknownOf(t *testing.T, c puntuale.Tenant) (ids []puntuale.MessageID) {
 	}
 }
 
-// What a backup holds as due and not ended is set aside by a restore, whatever kept it from leaving then. Nothing else is.
+// A restore sets aside each message that is due and not ended in the backup, even if it could not leave then. It sets aside no other
+// message.
 func TestRestoreSetsAside(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		ctx := t.Context()
@@ -119,14 +120,14 @@ func TestRestoreSetsAside(t *testing.T) {
 		if done.Unknown != 7 || done.Clients != 3 || done.Later != 1 || !done.Since.Equal(storetest.Begin) {
 			t.Errorf("said: %+v", done)
 		}
-		// Not even a network that shows repeats once gets any of it.
+		// Networks that show repeats only once do not get these messages again, either.
 		for _, m := range details(t, s.Tenant(free.ID), slices.Concat(due, flying)...) {
 			if m.State != puntuale.Pending || m.Intent <= 0 || m.Detail.IsZero() {
 				t.Errorf("set aside: %+v", m.Message)
 			}
 			granted, err := s.Claim(ctx, puntuale.Claim{Node: next, Token: storetest.Token(next), Now: storetest.Begin.Add(26 * time.Hour),
 				Messages: []puntuale.ClaimItem{{MessageRef: puntuale.MessageRef{Client: free.ID, ID: m.ID}, Session: m.Session, Phone: m.Phone, Intent: m.Intent}}})
-			if err != nil || granted[0] != puntuale.ClaimGone {
+			if err != nil || granted[0] != puntuale.ClaimStale {
 				t.Errorf("a claim to repeat it: %v, %v", granted, err)
 			}
 		}
@@ -155,7 +156,7 @@ func details(t *testing.T, c puntuale.Tenant, ids ...puntuale.MessageID) []puntu
 	return found
 }
 
-// Two installations restored from one backup, within the hour that identifiers are ahead of the clock, share none.
+// Two installations are restored from one backup, within the hour that identifiers are ahead of the clock. They share no identifier.
 func TestRestoredTwice(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		d := driver(t)
@@ -190,7 +191,7 @@ func TestRestoredTwice(t *testing.T) {
 	})
 }
 
-// A person sends again or closes what is unknown, each once; evidence decides, too.
+// A person sends an unknown message again or closes it, each only once. A receipt also decides.
 func TestUnknownIsDecided(t *testing.T) {
 	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
 		ctx := t.Context()
@@ -272,7 +273,7 @@ func TestUnknownIsDecided(t *testing.T) {
 	})
 }
 
-// A backup's database is refused where it would go on as if nothing had happened, and so is a damaged backup.
+// A backup's database is refused where messages could leave twice. A damaged backup is refused, too.
 func TestBackupRefused(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)
@@ -295,7 +296,7 @@ func TestBackupRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	flipped := bytes.Clone(whole)
-	flipped[200] ^= 1 // in the database
+	flipped[200] ^= 1 // this byte is in the database's part
 	for what, c := range map[string]struct {
 		file []byte
 		is   error

@@ -53,10 +53,10 @@ func scanBlacklisted(rows engine.Row, e *puntuale.BlacklistEntry) error {
 	return err
 }
 
-// hideMark leaves out what stands for an erased person's number.
+// hideMark hides the mark that replaced an erased person's number.
 func hideMark(e *puntuale.BlacklistEntry) { e.Phone, e.Erased = shownPhone(e.Phone) }
 
-// shownPhone is "" of an erased person, where the column holds the number's mark.
+// shownPhone returns "" for an erased person. Then the column has the number's mark.
 func shownPhone(phone string) (_ string, erased bool) {
 	if strings.HasPrefix(phone, puntuale.MarkPrefix) {
 		return "", true
@@ -64,7 +64,7 @@ func shownPhone(phone string) (_ string, erased bool) {
 	return phone, false
 }
 
-// likePattern finds exactly this text anywhere. The statement must have: escape '\'.
+// likePattern matches texts that contain exactly this text. The statement must have: escape '\'.
 func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 }
@@ -79,7 +79,7 @@ func (t tenant) FindBlacklisted(ctx context.Context, f puntuale.BlacklistFilter,
 	}
 	query, values := `select id, phone, reason, added_at from blacklist where client_id = $1 and id > 0 and id < $2`, []any{t.id, last, limit + 1}
 	if f != (puntuale.BlacklistFilter{}) {
-		// The digits of a mark say nothing, so a search must not match them.
+		// A mark's digits are not those of a number, so a search must not match them.
 		query += ` and (phone = $4 or $5 <> '' and phone like $5 escape '\' and phone not like $7 or $6 <> '' and lower(reason) like $6 escape '\')`
 		values = append(values, f.Mark, "", "", puntuale.MarkPrefix+"%")
 		if f.Digits != "" {

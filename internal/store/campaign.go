@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Only changes of state write a campaign's row, because claims lock it.
+// Claims lock a campaign's row, so only changes of state write it.
 const campaignColumns = `c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, c.frozen, c.list_id, c.checked, c.checked_at,
  c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
  f.place, f.next_at, f.waiting, f.fed, f.refused`
@@ -47,7 +47,7 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 		if err := t.sessionThere(ctx, a, c.Session); err != nil {
 			return nil, err
 		}
-		if err := t.campaignRoom(ctx, a); err != nil {
+		if err := t.checkCampaigns(ctx, a); err != nil {
 			return nil, err
 		}
 		n, err := engine.NextNumber(ctx, a, "campaign")
@@ -69,8 +69,8 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 
 const faultCampaignTooMany puntuale.ReasonCode = "campaign.too_many"
 
-// campaignRoom locks the client and refuses a new campaign if there are too many.
-func (t tenant) campaignRoom(ctx context.Context, a engine.Querier) error {
+// checkCampaigns locks the client and refuses a new campaign if there are too many.
+func (t tenant) checkCampaigns(ctx context.Context, a engine.Querier) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
 	if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
@@ -145,7 +145,7 @@ func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Camp
 	return all, next, nil
 }
 
-// campaignCounts reads the index of a campaign's messages alone; the campaign's row names the client.
+// campaignCounts reads only the index of a campaign's messages. The campaign's row names the client.
 const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
  where c.client_id = $1 and c.id = $2 group by m.state`
 
@@ -162,7 +162,7 @@ func (t tenant) CampaignCounts(ctx context.Context, id puntuale.CampaignID, rece
 	return counts, engine.PublicError(err)
 }
 
-// rowQuerier asks for rows.
+// rowQuerier is a querier for rows.
 type rowQuerier interface {
 	Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error
 }
@@ -214,7 +214,7 @@ func moveCampaign(ctx context.Context, a engine.Querier, client puntuale.ClientI
 	paused, resumed, ended, alive := stored.Paused, stored.Resumed, time.Time{}, stored.Alive
 	switch c.To {
 	case puntuale.CampaignPaused:
-		if stored.State != puntuale.CampaignResuming { // which had not moved everything
+		if stored.State != puntuale.CampaignResuming { // its resumption had not moved all messages
 			paused = c.Now
 		}
 	case puntuale.CampaignResuming:

@@ -13,11 +13,11 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Feeding starts the runs of some recipients and marks their rows, in one transaction: the rows themselves are the progress. Locks: node,
-// usage, campaign, campaign_feed, recipients, messages, runs. Each chunk names the cursor at which it was read. So two feeders cannot plan
-// the same rows. After a lost answer, the next look shows whether the chunk was stored.
+// Feeding starts the runs of some recipients and marks their rows, in one transaction. So the rows themselves are the progress. Locks:
+// node, usage, campaign, campaign_feed, recipients, messages, runs. Each chunk names the cursor at which it was read, so two feeders cannot
+// plan the same rows. After a lost answer, the next look shows whether the chunk was stored.
 
-// newFeedKind is the kind of chunks. After a lost answer nobody can tell whether a chunk was stored, so its feeder looks again.
+// newFeedKind is the kind of chunks. After a lost answer, the writer cannot tell whether a chunk was stored. So its feeder looks again.
 func newFeedKind() *engine.Kind {
 	return &engine.Kind{Name: "feed", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Prepare: prepareFeed, Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 		f, ok := tasks[0].Body.(*feedChunk)
@@ -41,8 +41,8 @@ func prepareFeed(ctx context.Context, w *engine.Writer, tasks []*engine.Task) er
 type feedChunk struct {
 	puntuale.FeedChunk
 	node puntuale.NodeID
-	runs []*engine.Task // a start each, of the rows that are not refused
-	of   []int          // their indexes in Rows
+	runs []*engine.Task // a start for each row that is not refused
+	of   []int          // the rows' indexes in Rows
 
 	a    engine.Querier
 	done bool
@@ -70,19 +70,19 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 	return f.done && err == nil, err
 }
 
-// Rows of a chunk. On SQLite all calls wait for a chunk; on PostgreSQL only calls of its client wait, and all calls share the disk.
+// Bounds for the rows of a chunk. On SQLite all calls wait for a chunk. On PostgreSQL only calls of its client wait, but all calls share
+// the disk.
 const (
 	sqliteChunk         = 200
 	sqliteChunkBeside   = 25 // while calls arrive
 	postgresChunk       = 1000
 	postgresChunkBeside = 30
-	callsLast           = 250 * time.Millisecond // a call this long ago: another one may come
+	callsLast           = 250 * time.Millisecond // another call may come for this long after a call
 )
 
-// FeedRoom returns how many rows the next chunk may have: one for each run, and one for each message. While calls arrive
-// the room is smaller, and the feeder must rest after each chunk. Calls may come from many
-// goroutines at once.
-func (s *Store) FeedRoom() (rows int, calls bool) {
+// FeedRoom returns how many rows the next chunk may have: one for each run, and one for each message. While calls arrive, chunks are
+// smaller, and the feeder must rest after each chunk. Many goroutines may call it at once.
+func (s *Store) ChunkBound() (rows int, calls bool) {
 	if last := s.LastCall.Load(); last != nil {
 		calls = s.LocalClock.Now().Sub(*last) < callsLast
 	}
@@ -144,7 +144,7 @@ func (f *feedChunk) Run(ctx context.Context) error {
 	return nil
 }
 
-// lock locks the campaign and its cursor. The campaign must run, and the cursor must be the chunk's.
+// lock locks the campaign and its cursor. The campaign must be running, and its cursor must be the cursor of the chunk.
 func (f *feedChunk) lock(ctx context.Context) (bool, error) {
 	var state puntuale.CampaignState
 	var list puntuale.ListID
@@ -189,7 +189,8 @@ func (f *feedChunk) mark(ctx context.Context) (fed int, err error) {
 	return len(marked), nil
 }
 
-// refuse marks the rows that are refused: by their plan, or because the sequence runs for them. It returns those it marked.
+// refuse marks the rows that are refused: by their plan, or because the sequence is running for their recipients. It returns the marked
+// rows.
 func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	var all []puntuale.Recipient
 	for i := range f.Rows {
@@ -199,7 +200,7 @@ func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	}
 	for k, t := range f.runs {
 		st := t.Body.(*start)
-		if t.Refused == errLeftOut || t.Refused == nil && !t.Later && st.answer.IDs == nil { //nolint:errorlint // it is ours, and never wrapped
+		if t.Refused == errLeftOut || t.Refused == nil && !t.Later && st.answer.IDs == nil { //nolint:errorlint // errLeftOut is never wrapped
 			continue
 		}
 		r := f.Rows[f.of[k]].Recipient
@@ -230,7 +231,7 @@ func (f *feedChunk) refuse(ctx context.Context) ([]int64, error) {
 	return marked, nil
 }
 
-// back counts the refused rows that mark had marked as fed.
+// back counts the refused rows that mark had marked as fed before.
 func (f *feedChunk) back(refused []int64) (n int) {
 	for _, i := range f.of {
 		if slices.Contains(refused, f.Rows[i].N) {
@@ -240,7 +241,7 @@ func (f *feedChunk) back(refused []int64) (n int) {
 	return n
 }
 
-// A session is ready when it is a sandbox, when its number is linked, or when people send for it.
+// A session is ready when it is a sandbox, when its number is linked, or when people send its messages.
 const fedCampaigns = `select ` + campaignColumns + `, case when s.way = 'device' or s.link = 4 or s.sandbox = 1 and s.link = 0 then 1 else 0 end,
  case when s.type = 'Official' and s.sandbox = 0 then 1 else 0 end, s.link, s.link_condition, s.limited_until` + fromCampaigns + ` join session s on s.id = c.session_id and s.client_id = c.client_id
  where c.state in (3, 5, 6) and s.owner = $1 and s.deleted_at = 0 order by c.id`
@@ -255,7 +256,7 @@ func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntu
 	return all, nil
 }
 
-// A run has the number of its first message.
+// A run has the same number as its first message.
 const aheadOfSession = `select count(*) from (select 1 from message m where m.session_id = $1 and m.priority = 1 and m.state = 0 and m.next_at <= $2
  and m.attempt = 0 and m.id = m.run_id limit $3) as ahead`
 
@@ -312,7 +313,7 @@ where r.client_id = $1 and r.id = u.r and m.client_id = r.client_id and m.run_id
 
 	movedContents = `select r.id, r.content from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`
 
-	// The limit is a date that no pause moves; 0: none.
+	// No pause moves a message beyond this limit, which is a date; 0: no limit.
 	moveByPause = `update message set next_at = least(message.next_at + u.d, case when u.l = 0 then message.next_at + u.d else u.l end),
  valid_until = case when message.valid_until < 0 then message.valid_until when u.l = 0 then message.valid_until + $1::bigint
  else least(message.valid_until + $1::bigint, u.l) end
@@ -348,7 +349,7 @@ func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client punt
 	return next, done || !still, err
 }
 
-// move moves the open messages of runs by the length of the pause. Those whose moment comes from a date stay where they are.
+// move moves the open messages of runs by the length of the pause. A message whose moment comes from a date is not moved.
 func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign, runs []puntuale.RunID) error {
 	if len(runs) == 0 {
 		return nil
@@ -431,7 +432,7 @@ func (t tenant) end(ctx context.Context, a engine.Querier, c puntuale.Campaign, 
 	return nil
 }
 
-// uncertainSince is how long an attempt must be without an outcome before a campaign ends without it.
+// uncertainSince is how long a campaign waits for the outcome of an attempt before it ends without that outcome.
 const uncertainSince = 2 * time.Minute
 
 const stillSending = `select 1 from message m where m.campaign_id = $1 and m.campaign_id <> 0 and m.state = 0 and (m.intent = 0 or m.intent_at > $2) limit 1`

@@ -12,9 +12,9 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// A stop or a cancellation reads its messages before its first transaction, because a later message was scheduled after the call. The
-// messages that a run planned are numbered from it without gaps; re-sent ones have other numbers and a separate index. A cross join makes
-// SQLite join the tables in the given order. It knows too little about their sizes to choose well.
+// A stop or a cancellation reads its messages before its first transaction. It can ignore later messages, because they were scheduled after
+// the call. The planned messages of a run are numbered from the run's number without gaps. Re-sent ones have other numbers and a separate
+// index. A cross join makes SQLite join the tables in the given order. SQLite knows too little about their sizes to choose well.
 const (
 	stopCandidates = `
 select m.client_id, m.id from run r cross join message m
@@ -35,8 +35,8 @@ select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.reference = $2 and r.reference <> ''
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
-	// All open messages of a client, by its sessions: that index holds only open messages. (+ 0 keeps the planner from reading all that the
-	// client ever sent.)
+	// All open messages of a client are found by its sessions, because that index holds only open messages. (+ 0 keeps the planner from
+	// reading all messages that the client ever sent.)
 	openCandidates = `
 select m.client_id, m.id from session s cross join message m
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and (m.intent = 0 or m.valid_until > 0)`
@@ -47,7 +47,7 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone, r
 	if err != nil {
 		return puntuale.StopResult{}, engine.PublicError(fmt.Errorf("look for messages to stop: %w", err))
 	}
-	if len(refs) == 0 { // else the sequence is, or was, there
+	if len(refs) == 0 { // with messages found, the sequence exists or existed
 		var id int64
 		found, err := engine.QueryOne(ctx, t.s.CallReads, `select id from sequence where client_id = $1 and id = $2`, []any{t.id, sequence}, &id)
 		if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
@@ -65,7 +65,7 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone, r
 	return puntuale.StopResult{IDs: ids, Usage: c.usage}, nil
 }
 
-// cancelRound is how many messages are looked for at once, which bounds the memory of a big cancellation.
+// cancelRound is how many messages one round looks for. It bounds the memory of a big cancellation.
 const cancelRound = 50_000
 
 // The last round sees every message that is open then. So the call cancels all messages that were accepted before it,
@@ -89,14 +89,14 @@ func (t tenant) CancelPending(ctx context.Context, target puntuale.CancelTarget,
 		if err := c.cancel(ctx, refs); err != nil {
 			return err
 		}
-		if len(refs) < cancelRound || c.done == before { // what is in flight stays
+		if len(refs) < cancelRound || c.done == before { // messages in flight stay
 			return nil
 		}
 	}
 }
 
-// cancellation is a call that cancels messages, a chunk a transaction, and passes each to took. If a later chunk fails, the caller gets the
-// error and may call again; cancelled messages stay cancelled.
+// cancellation is a call that cancels messages, a chunk in each transaction. It passes each chunk to took. If a later chunk fails, the
+// caller gets the error and may call again. Cancelled messages stay cancelled.
 type cancellation struct {
 	t       tenant
 	kind    *engine.Kind
@@ -108,7 +108,7 @@ type cancellation struct {
 	done    int
 }
 
-// cancel cancels messages. It counts the call at its first transaction, even where there are none.
+// cancel cancels messages. It counts the call in its first transaction, even if there are no messages.
 func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) error {
 	slices.SortFunc(refs, queue.CompareRefs)
 	refs = slices.Compact(refs)

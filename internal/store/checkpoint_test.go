@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// logPages counts the pages of a store's log, and those that are in the file.
+// logPages counts the pages of a store's log, and the pages of it that are in the file.
 func logPages(t *testing.T, db *sql.DB) (size, copied int) {
 	t.Helper()
 	var busy int
@@ -21,7 +21,7 @@ func logPages(t *testing.T, db *sql.DB) (size, copied int) {
 	return size, copied
 }
 
-// fillLog starts sequences until the log is as long as wanted.
+// fillLog starts sequences until the log has this many pages.
 func fillLog(t *testing.T, c *storetest.Client, db *sql.DB, pages int) {
 	t.Helper()
 	for size := 0; size < pages; {
@@ -30,7 +30,7 @@ func fillLog(t *testing.T, c *storetest.Client, db *sql.DB, pages int) {
 	}
 }
 
-// The log is copied into the file while nobody commits any more; a commit then begins it anew, and copies next to nothing.
+// After the last commit, the log is copied into the file. The next commit begins the log anew, and copies next to nothing.
 func TestLogIsCopiedBesideTheWriter(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
@@ -47,7 +47,7 @@ func TestLogIsCopiedBesideTheWriter(t *testing.T) {
 	})
 }
 
-// A reader in the middle of a list keeps the log from being copied. Commits go on meanwhile, and none of them tries to copy.
+// A reader in the middle of a list keeps the log from being copied. Commits continue meanwhile, and none of them tries to copy.
 func TestLogWaitsForReader(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
@@ -77,23 +77,23 @@ func TestLogWaitsForReader(t *testing.T) {
 }
 
 // While calls arrive, a chunk of a campaign is small. When they end, it is as large as before.
-func TestFeedRoom(t *testing.T) {
+func TestChunkBound(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		fake := clock.NewFake(time.Now())
 		store.OnMachine(w.Store, fake)
 		c := w.Client(puntuale.AccountFull)
 		fake.Advance(time.Minute)
-		most, calls := w.FeedRoom()
+		most, calls := w.ChunkBound()
 		if calls {
 			t.Error("calls arrive, although none does")
 		}
 		c.MustStart(someone, storetest.Begin, 1)
-		if rows, calls := w.FeedRoom(); !calls || rows >= most {
+		if rows, calls := w.ChunkBound(); !calls || rows >= most {
 			t.Errorf("beside a call there is room for %d rows of %d; calls arrive: %v", rows, most, calls)
 		}
 		fake.Advance(time.Minute)
-		if rows, calls := w.FeedRoom(); calls || rows != most {
+		if rows, calls := w.ChunkBound(); calls || rows != most {
 			t.Errorf("after the calls there is room for %d rows of %d; calls arrive: %v", rows, most, calls)
 		}
 	})

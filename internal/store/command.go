@@ -9,17 +9,17 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// waitingMost bounds the commands of one session without an answer, of all callers together.
+// waitingMost bounds how many commands of one session may wait for an answer, from all callers together.
 const waitingMost = 20
 
 func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.CommandID, error) {
 	var id int64
 	err := t.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		skew, err := t.s.ClockOffset(ctx, a)
+		offset, err := t.s.ClockOffset(ctx, a)
 		if err != nil {
 			return err
 		}
-		if err := t.commandable(ctx, a, c.Session, c.Created.Add(skew)); err != nil {
+		if err := t.commandable(ctx, a, c.Session, c.Created.Add(offset)); err != nil {
 			return err
 		}
 		if id, err = engine.NextNumber(ctx, a, "command"); err != nil {
@@ -27,7 +27,7 @@ func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.C
 		}
 		_, err = a.Exec(ctx, `insert into command (id, client_id, session_id, verb, detail, created_at, expires_at)
  values ($1, $2, $3, $4, $5, $6, $7)`,
-			id, t.id, c.Session, c.Verb, append([]byte{}, c.Detail...), engine.Micros(c.Created), engine.Micros(c.Expires.Add(skew)))
+			id, t.id, c.Session, c.Verb, append([]byte{}, c.Detail...), engine.Micros(c.Created), engine.Micros(c.Expires.Add(offset)))
 		if err != nil {
 			return fmt.Errorf("insert a command: %w", err)
 		}
@@ -58,11 +58,11 @@ func (t tenant) commandable(ctx context.Context, a engine.Querier, session puntu
 }
 
 func (t tenant) CommandAnswer(ctx context.Context, id puntuale.CommandID, now time.Time) ([]byte, error) {
-	skew, err := t.s.ClockOffset(ctx, t.s.CallReads)
+	offset, err := t.s.ClockOffset(ctx, t.s.CallReads)
 	if err != nil {
 		return nil, engine.PublicError(err)
 	}
-	now = now.Add(skew)
+	now = now.Add(offset)
 	var at int64
 	var answer []byte
 	found, err := engine.QueryOne(ctx, t.s.CallReads, `select answered_at, answer from command where id = $1 and client_id = $2 and expires_at > $3`,

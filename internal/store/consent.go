@@ -7,16 +7,17 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
-// moveConsent gives a person who was erased their phone back in what holds: they speak again.
+// moveConsent gives an erased person's consent state the phone again, because the person wrote again.
 const moveConsent = `
 update consent_state set phone = $2 where client_id = $1 and phone = $3
  and not exists (select 1 from consent_state s where s.client_id = $1 and s.phone = $2)`
 
-// changeConsent makes a change hold, unless a later one is known, or it would take back what was not withdrawn. A withdrawal
-// keeps whether consent held, for the undo.
+// changeConsent applies a change. It does nothing if a later change is known, or if an undo finds no withdrawal. A withdrawal stores
+// whether consent held before, for an undo.
 const changeConsent = `
 insert into consent_state as s (client_id, phone, purpose, change, granted_before, at)
 select $1::bigint, $2::text, $3::smallint, $4::smallint, 0, $5::bigint
@@ -28,8 +29,8 @@ on conflict (client_id, phone, purpose) do update set
 where s.at <= excluded.at and (excluded.change <> 3 or s.change = 2)
 returning change`
 
-// enterConsent enters a change in the caller's transaction. id is for its row in the ledger. A change that came with a
-// message which the ledger has already only answers what it did. Locks: what holds, the ledger, the blacklist.
+// enterConsent enters a change in the caller's transaction. id is for its row in the ledger. If the ledger already has a change for the
+// same message, enterConsent changes nothing, and returns the earlier result. Locks: the consent state, the ledger, the blacklist.
 func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry, id int64) (r puntuale.ConsentResult, err error) {
 	r.Consent = e.Consent
 	if e.ReplyMark != "" {
@@ -53,13 +54,18 @@ func enterConsent(ctx context.Context, a engine.Querier, e puntuale.ConsentEntry
 		return r, fmt.Errorf("change what a person agreed to: %w", err)
 	}
 	if !r.Applied && e.Change == puntuale.ConsentUndo && before != puntuale.ConsentWithdraw {
-		return puntuale.ConsentResult{}, nil // nothing to undo
+		return puntuale.ConsentResult{}, nil // there is nothing to undo
 	}
 	r.ID, r.Changed = id, r.Applied && r.Change != before
 	if _, err := a.Exec(ctx, `insert into consent (client_id, id, phone, purpose, change, source, words, message, mark, by_whom, at, entered_at, applied, changed)
  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, e.Client, r.ID, e.Phone, e.Purpose, r.Change, e.Source, e.Words, e.Message,
 		e.ReplyMark, e.By, engine.Micros(e.At), engine.Micros(e.Entered), engine.Bit(r.Applied), engine.Bit(r.Changed)); err != nil {
 		return r, fmt.Errorf("enter what a person agreed to: %w", err)
+	}
+	if r.Changed {
+		if err := outbox.Emit(ctx, a, e.Entered, []outbox.Fact{{Client: e.Client, Type: puntuale.EventConsentChanged, Subject: r.ID}}); err != nil {
+			return r, err
+		}
 	}
 	switch {
 	case !r.Applied:
@@ -135,7 +141,7 @@ func (t tenant) AddConsent(ctx context.Context, e puntuale.ConsentEntry, day pun
 	return r.Consent, err
 }
 
-// consentsOf are the changes of one phone, under two names. Written as one table, SQLite would read all of the client's.
+// consentsOf are the changes of one phone, under two names. With both names in one condition, SQLite would read all changes of the client.
 const consentsOf = ` from (select x.id from consent x where x.client_id = $1 and x.phone in ($4, $5) and x.id > $2) k
  cross join consent c where c.client_id = $1 and c.id = k.id`
 

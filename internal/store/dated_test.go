@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// What is committed late bears a late moment: readers who go on from the last moment they saw miss nothing.
+// Rows that are committed late have a late moment. So readers that continue after the last moment miss no row.
 func TestMomentsAreOfTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(w *storetest.World, c *storetest.Client, item puntuale.ClaimItem, token int64) error{
@@ -59,7 +59,7 @@ func TestMomentsAreOfTheCommit(t *testing.T) {
 	}
 }
 
-// asked counts how often somebody asks for the time.
+// asked counts how often the time is read.
 type asked struct {
 	clock.Clock
 	times atomic.Int64
@@ -70,7 +70,7 @@ func (a *asked) Now() time.Time {
 	return a.Clock.Now()
 }
 
-// The pages of the ledger go on from the moment of the last one, too.
+// The pages of the ledger continue after the moment of their last row, too.
 func TestLedgerMomentsAreOfTheCommit(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -106,7 +106,7 @@ func TestLedgerMomentsAreOfTheCommit(t *testing.T) {
 				if d.Postgres {
 					return w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()") > 0
 				}
-				return counter.times.Load() > before+1 // the call, and its writer
+				return counter.times.Load() > before+1 // the call has read the time, and its writer
 			})
 			d.Clock.Advance(1500 * time.Millisecond)
 			do("commit")

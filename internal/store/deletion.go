@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/event"
 	"puntuale/internal/store/queue"
 )
 
@@ -24,9 +25,9 @@ const (
 	faultSessionPending      puntuale.ReasonCode = "session.pending"
 )
 
-// DeleteClient makes the client unreachable in one transaction: from then on nothing of it is started, claimed or
-// answered. After that pending messages are cancelled and contacts are deleted, a chunk a transaction. What a failure
-// leaves of it is never sent, and [Store.Maintain] goes on.
+// DeleteClient makes the client unreachable in one transaction. From then on, nothing of the client is started, claimed or answered. After
+// that, it cancels pending messages and deletes contacts, a chunk in each transaction. After a failure, the rest is never sent, and
+// [Store.Maintain] continues the deletion.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
 	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.bury(ctx, a, id, now) }); err != nil {
@@ -71,7 +72,7 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 	for _, statement := range []string{
 		`delete from mail where login_id in (select id from login where client_id = $1)`,
 		`delete from login where client_id = $1`,
-		`delete from contact where client_id = $1`, // the people that it knew are nobody's business any more
+		`delete from contact where client_id = $1`, // what a network knows of the client's people is not needed any more
 		`delete from upload where client_id = $1`,
 		`delete from alias where client_id = $1`,
 		`delete from network_id where client_id = $1`,
@@ -82,14 +83,14 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 			return fmt.Errorf("delete what was a client's: %w", err)
 		}
 	}
-	return nil
+	return event.Deleted(ctx, a, id)
 }
 
 // endSessions deletes sessions, with their numbers, keys and pairing codes.
 const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, number = '', link_detail = '', code = $3, code_until = 0,
  keys = $3, network_mark = '' where client_id = $1`
 
-// cancelAll cancels those of the messages that are open and not in flight, a chunk a transaction.
+// cancelAll cancels the messages that are open and not in flight, a chunk in each transaction.
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) (cancelled int, err error) {
 	slices.SortFunc(refs, queue.CompareRefs)
 	for part := range slices.Chunk(refs, engine.Chunk) {
@@ -112,9 +113,9 @@ type openMessage struct {
 	uncertain bool
 }
 
-// DeleteSession first empties the session of messages that are not in flight, a chunk a transaction. Then it deletes the session with the
-// rest and with messages that came meanwhile. After a failure in between, the session still exists with fewer messages, and the call can be
-// repeated.
+// DeleteSession first removes messages that are not in flight from the session, a chunk in each transaction. Then it deletes the session
+// with the remaining and new messages. After a failure in between, the session still exists with fewer messages, and the caller may repeat
+// the call.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
 	present := t.s.From(now)
@@ -132,7 +133,7 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 	return nil
 }
 
-// GiveUp ends attempts a chunk a transaction.
+// GiveUp ends attempts, a chunk in each transaction.
 func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time) error {
 	d := &sessionDeletion{tenant: t, id: id}
 	present := t.s.From(now)
@@ -234,7 +235,7 @@ func (d *sessionDeletion) empty(ctx context.Context, a engine.Querier) (more boo
 }
 
 // finish ends a chunk of the remaining messages, and deletes the session with the last chunk. It holds the lock of the client's usage, so
-// no start comes in between.
+// no start can come in between.
 func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.lockDays(ctx, a, d.now); err != nil {
 		return false, err
@@ -247,7 +248,7 @@ func (d *sessionDeletion) finish(ctx context.Context, a engine.Querier) (more bo
 		return false, err
 	}
 	more = len(refs) == engine.Chunk
-	if !more { // before the messages are locked
+	if !more { // this comes before the messages are locked
 		if _, err := a.Exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
 			d.tenant.id, d.id, d.moveTo); err != nil {
 			return false, fmt.Errorf("take a session out of sequences: %w", err)
@@ -304,8 +305,8 @@ func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error
 	return nil
 }
 
-// candidates reads a chunk of the session's open messages, in order. A full chunk means that there may be more, whatever happens to its
-// messages meanwhile.
+// candidates reads a chunk of the session's open messages, in order. A full chunk means that there may be more, even if its messages change
+// meanwhile.
 func (d *sessionDeletion) candidates(ctx context.Context, a engine.Querier, which string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
  where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)
@@ -329,8 +330,8 @@ func (d *sessionDeletion) lock(ctx context.Context, a engine.Querier, refs []pun
 	return open, nil
 }
 
-// settle cancels or moves messages that are not in flight, and gives up uncertain ones. (A message that is being repeated looks uncertain,
-// too. A later receipt of it still counts.)
+// settle cancels or moves messages that are not in flight, and gives up uncertain ones. A message that is being repeated looks uncertain,
+// too. A later receipt of it still counts.
 func (d *sessionDeletion) settle(ctx context.Context, a engine.Querier, open []openMessage) error {
 	var free []puntuale.MessageRef
 	var lost []openMessage
@@ -371,7 +372,7 @@ const moveMessages = `
 update message set session_id = $1::bigint from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent = 0`
 
-// stillPending refuses a deletion because of messages.
+// stillPending is the error for a deletion that pending messages prevent.
 func stillPending(n int, one, many puntuale.ReasonCode) error {
 	if n == 1 {
 		return puntuale.Conflict(one)

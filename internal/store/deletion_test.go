@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// transactions counts those of a kind.
+// transactions counts the transactions of one kind.
 type transactions struct {
 	puntuale.NoMeter
 	writes atomic.Int64
@@ -25,7 +25,7 @@ func (m *transactions) Batch(kind string, _ int, _ time.Duration) {
 
 const (
 	someone  = "+393331234567"
-	bulkRuns = 2*1000/puntuale.MaxSteps + 1 // two transactions' messages, and some
+	bulkRuns = 2*1000/puntuale.MaxSteps + 1 // the messages of two transactions, and some more
 )
 
 // bulk starts many messages on a session.
@@ -40,7 +40,7 @@ func bulk(t *testing.T, c *storetest.Client, session puntuale.SessionID) {
 	}
 }
 
-// However much is pending, no transaction of a deletion takes more than a thousand messages.
+// A deletion takes at most a thousand messages in each transaction, even if many more are pending.
 func TestDeletionInChunks(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -70,7 +70,7 @@ func TestDeletionInChunks(t *testing.T) {
 			bulk(t, c, second)
 			took(3, "delete a sequence", func() error { return c.DeleteSequence(t.Context(), c.Sequence, false, true, storetest.Begin) })
 			w.Exec("update message set state = 0, intent = 0, done_at = null")
-			w.Exec("update message set intent = 5, intent_at = next_at - 1 where id % 2 = 0") // uncertain
+			w.Exec("update message set intent = 5, intent_at = next_at - 1 where id % 2 = 0") // these become uncertain
 			took(2+2, "delete a session", func() error { return c.DeleteSession(t.Context(), second, true, 0, storetest.Begin) })
 			if n := w.Int("select count(*) from message where state = 2"); n != bulkRuns*puntuale.MaxSteps/2 {
 				t.Errorf("%d were given up", n)
@@ -79,7 +79,7 @@ func TestDeletionInChunks(t *testing.T) {
 	}
 }
 
-// Whatever comes first, nothing names a session that is gone, and no message is left on one.
+// Two deletions run at once, in any order. Then nothing names a deleted session, and no message is left on one.
 func TestSessionsDeletedTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -25,7 +25,7 @@ func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sea
 			err = puntuale.NotFound(puntuale.NoSession)
 		}
 		if err == nil {
-			err = t.roomForDevice(ctx, a, session)
+			err = t.checkDeviceQuota(ctx, a, session)
 		}
 		if err != nil {
 			return err
@@ -45,8 +45,8 @@ const (
 	faultDeviceTooMany      puntuale.ReasonCode = "device.too_many"
 )
 
-// roomForDevice refuses a device if the session has as many as it may. The session is locked.
-func (t tenant) roomForDevice(ctx context.Context, a engine.Querier, session puntuale.SessionID) error {
+// roomForDevice refuses a device if the session has the most allowed devices. The session is locked.
+func (t tenant) checkDeviceQuota(ctx context.Context, a engine.Querier, session puntuale.SessionID) error {
 	var n int
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from device where client_id = $1 and session_id = $2`, []any{t.id, session}, &n); err != nil {
 		return fmt.Errorf("count devices: %w", err)
@@ -70,7 +70,7 @@ func (t tenant) Devices(ctx context.Context, session puntuale.SessionID) ([]punt
 	return all, nil
 }
 
-// LinkDevice learns the client from the code, and checks the code again after it locked the session.
+// LinkDevice finds the client by the code, and checks the code again after it locked the session.
 func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, token puntuale.KeyHash, now time.Time) (puntuale.Device, error) {
 	const offered = `select s.client_id, s.id from session s join client c on c.id = s.client_id and c.deleted_at = 0
  where s.code_mark = $1 and s.code_until > $2 and s.deleted_at = 0`
@@ -91,7 +91,7 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 		if err := engine.ThereOr(found, err, puntuale.NoCode); err != nil {
 			return err
 		}
-		if err := t.roomForDevice(ctx, a, d.Session); err != nil {
+		if err := t.checkDeviceQuota(ctx, a, d.Session); err != nil {
 			return err
 		}
 		id, err := engine.NextNumber(ctx, a, "device")
@@ -141,7 +141,7 @@ func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, d
 	})
 }
 
-// letGo ends the holds of a device. Nobody knows what became of its messages, so the session's node finds them uncertain.
+// letGo ends the holds of a device. The outcomes of its messages are unknown, so the session's node finds them uncertain.
 func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
 	held, err := t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3`, session, device)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) DeviceOf(ctx context.Context, token puntuale.KeyHash) (puntuale.
 	return c, d, nil
 }
 
-// keepHolds is how long after its end a hold without a report is known: a device may report late.
+// keepHolds is how long a hold without a report is kept after its end, because a device may report late.
 const keepHolds = 30 * 24 * time.Hour
 
 // purgeHolds removes holds for which no report can come any more.

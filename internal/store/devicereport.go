@@ -110,7 +110,7 @@ func (b *reportTransaction) Run(ctx context.Context) error {
 		}
 		told[b.ref(i)] = true
 		results[i] = puntuale.Result{MessageRef: b.ref(i), Token: r.Token, Outcome: r.Outcome}
-		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // it is offered again until then
+		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // the device is offered the message again until then
 			results[i].Outcome.Next = h.next
 		}
 		order = append(order, i)
@@ -191,7 +191,7 @@ func (b *reportTransaction) record(ctx context.Context, results []puntuale.Resul
 	return nil
 }
 
-// sentAfterAll are messages that were already given up when their report came. The report could not close them, but they count as sent.
+// sentAfterAll returns messages that were given up before their report came. The report could not close them, but they count as sent.
 func (b *reportTransaction) sentAfterAll(ctx context.Context, results []puntuale.Result, order []int, applied []bool) (map[puntuale.MessageRef]bool, error) {
 	var refs []puntuale.MessageRef
 	for _, i := range order {

@@ -14,24 +14,25 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// A session whose messages devices take has no session queue. Each take locks the session's row, so takes of a session come one after the
-// other. Order, pace and window are decided from rows. The hold is the message's next_at while its attempt is open: when the hold ends, the
-// session's node finds an attempt without an answer.
+// If devices take a session's messages, the session has no session queue. Each take locks the session's row, so takes of a session come one
+// after the other. Order, pace and window are decided from rows. While an attempt is open, the message's next_at is the end of the hold.
+// When the hold ends, the session's node finds an attempt without an answer.
 
-// takeLooks bounds the due messages that one take looks at. Those outside their window are postponed, so that the next
-// take looks further.
+// takeLooks bounds the due messages that one take looks at. Messages outside their window are postponed, so that the next take looks
+// further.
 const takeLooks = 1000
 
 // hold is an attempt of a device that has no outcome yet.
 type hold struct {
 	puntuale.DueMessage
 	device  puntuale.DeviceID
-	dedupes bool // the device is linked still, and sends one message once
+	dedupes bool // the device is still linked, and sends one message only once
 	take    string
 	until   time.Time
 }
 
-// holds reads the client's attempts of devices without an outcome, by their ends. which narrows them, from $2 on.
+// holds reads the client's attempts of devices that have no outcome, in the order of their ends. which is a further condition, with
+// arguments from $2 on.
 func (t tenant) holds(ctx context.Context, a engine.Querier, which string, args ...any) ([]hold, error) {
 	var h hold
 	due := queue.NewDueRow(&h.device, engine.ScanBool(&h.dedupes), &h.take, engine.ScanTime(&h.until))
@@ -50,14 +51,14 @@ func (t tenant) holds(ctx context.Context, a engine.Querier, which string, args 
 	return all, nil
 }
 
-// holdColumns names the attempts of holds, in the order of locks, as the columns of a batch: client, message, token.
+// holdColumns is a batch of the attempts of holds, in the order of locks: client, message, token.
 func holdColumns(held []hold) engine.Columns {
 	slices.SortFunc(held, func(x, y hold) int { return cmp.Compare(x.ID, y.ID) })
 	return append(queue.RefColumns(engine.Column(held, func(h *hold) puntuale.MessageRef { return puntuale.MessageRef{Client: h.Client, ID: h.ID} })),
 		engine.Column(held, func(h *hold) int64 { return h.Intent }))
 }
 
-// moveMessages makes the session's node look at the attempts when their holds are over.
+// moveMessages makes the session's node look at the attempts at a moment.
 func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold, at time.Time) error {
 	if len(held) == 0 {
 		return nil
@@ -69,7 +70,7 @@ func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold,
 	return nil
 }
 
-// moveHolds comes after the messages, because that is the order of locks.
+// moveHolds changes the ends of holds. It comes after the messages, because that is the order of locks.
 func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, until time.Time) error {
 	if len(held) == 0 {
 		return nil
@@ -81,10 +82,10 @@ func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, un
 	return nil
 }
 
-// takeCandidates are the messages that the device could take, by rows that were read outside of a transaction.
+// takeCandidates are the messages that the device could take. They come from rows that were read outside of a transaction.
 type takeCandidates struct {
 	free    []puntuale.HeldMessage // in order, one for each person
-	outside []puntuale.Settlement  // outside of their window, with the moment of the next one
+	outside []puntuale.Settlement  // outside of their window; each is postponed to when the next window opens
 }
 
 // lookForDevice finds what the device could take. It postpones messages outside of their window, so that they do not hide others.
@@ -132,7 +133,7 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 	for i, m := range due {
 		step, ok := contents[steps[i]]
 		if !ok || step.Content == (puntuale.Content{}) {
-			continue // nothing empty is ever sent
+			continue // an empty message is never sent
 		}
 		if h, again := over[m.ID]; again && !h.mayRepeat(step.Content, device, now) {
 			continue
@@ -151,13 +152,13 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 	return found, nil
 }
 
-// opens tells whether a message may leave now. If not, next is the first moment at which it may, zero if there is none.
+// opens tells whether a message may leave now. If not, next is the first moment at which it may, or zero if there is none.
 func opens(step puntuale.StepContent, now time.Time) (next time.Time, inside bool) {
 	if step.Window == nil {
 		return now, true
 	}
 	zone, err := time.LoadLocation(step.Zone)
-	if err != nil { // which no run should have
+	if err != nil { // a run never has such a zone
 		zone = time.UTC
 	}
 	if step.Window.Contains(now, zone) {
@@ -185,7 +186,7 @@ func busyPhones(held []hold, now time.Time) map[string]bool {
 	return busy
 }
 
-// firstOfEach keeps the first message to each person, in the order of the queue. A campaign's message holds back no other.
+// firstOfEach keeps the first message to each person, in the order of the queue. A campaign's message holds back no other message.
 func firstOfEach(due []puntuale.DueMessage) []puntuale.DueMessage {
 	first := map[string]puntuale.DueMessage{}
 	for _, m := range due {
@@ -266,7 +267,7 @@ type takeTransaction struct {
 	k     puntuale.DeviceTake
 	found []puntuale.HeldMessage
 
-	before []hold // the call was made before
+	before []hold // the holds of an earlier call under the same id
 	taken  []puntuale.HeldMessage
 }
 
@@ -314,7 +315,7 @@ func (b *takeTransaction) run(ctx context.Context, a engine.Querier) error {
 	return nil
 }
 
-// paced is how many messages the device may take now, by the pace.
+// paced returns how many messages the device may take now, by the pace.
 func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntuale.Pace) (int, error) {
 	most := puntuale.MaxTaken
 	if p.PerMinute == 0 && p.PerDay == 0 && p.Jitter == 0 {
@@ -336,7 +337,7 @@ func (b *takeTransaction) paced(ctx context.Context, a engine.Querier, p puntual
 	if p.PerMinute > 0 {
 		interval = time.Minute / time.Duration(p.PerMinute)
 	}
-	if p.Jitter > 0 { // the same for each that asks
+	if p.Jitter > 0 { // every take must get the same delay
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(last.String()))
 		interval += time.Duration(h.Sum64() % uint64(time.Duration(p.Jitter)*time.Second))
@@ -352,10 +353,10 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	again := slices.DeleteFunc(slices.Clone(held), func(h hold) bool {
 		return !slices.ContainsFunc(free, func(f puntuale.HeldMessage) bool { return f.ID == h.ID && f.Intent == h.Intent })
 	})
-	if err := b.moveMessages(ctx, a, again, b.k.Now); err != nil { // a claim wants them due
+	if err := b.moveMessages(ctx, a, again, b.k.Now); err != nil { // a claim takes only due messages
 		return err
 	}
-	token := puntuale.DeviceToken | rand.Int64N(puntuale.DeviceToken) //nolint:gosec // a device reports what it took itself, whatever it guesses
+	token := puntuale.DeviceToken | rand.Int64N(puntuale.DeviceToken) //nolint:gosec // a device can report only what it took, even if it guesses a token
 	claim := &queue.ClaimBatch{A: a, Done: b.k.Now, Claim: puntuale.Claim{Token: token, Now: b.k.Now, Messages: make([]puntuale.ClaimItem, len(free))}}
 	for i, h := range free {
 		claim.Messages[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: h.Client, ID: h.ID}, Session: b.k.Session, Campaign: h.Campaign, Phone: h.Phone, Mark: b.k.Mark(h.Phone), Intent: h.Intent}
@@ -375,10 +376,10 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 		return nil
 	}
 	end := b.k.Until
-	if dedupes && b.k.GiveUp.After(end) { // it is offered again to the device, and nobody decides otherwise before that
+	if dedupes && b.k.GiveUp.After(end) { // the device is offered the message again, and until then the node must not decide
 		end = b.k.GiveUp
 	}
-	// Without a detail, the row shows that nothing was reported of the attempt.
+	// Without a detail, the row shows that the device reported nothing about the attempt.
 	if _, err := a.Exec(ctx, `update message set next_at = $1::bigint, detail = '' from $u(c bigint, i bigint, x bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = u.x`, engine.Micros(end), holdColumns(mine)); err != nil {
 		return fmt.Errorf("begin holds: %w", err)
@@ -392,7 +393,7 @@ func (b *takeTransaction) claim(ctx context.Context, a engine.Querier, free []pu
 	return nil
 }
 
-// dealtWith refuses after a failover until a node has done the quarantine. This database may have lost holds, so their messages must become
+// dealtWith refuses after a failover until a node has done the quarantine. This database may have lost holds. Their messages must become
 // uncertain first.
 func (s *Store) dealtWith(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {

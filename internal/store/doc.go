@@ -14,14 +14,14 @@
 //
 // # Moves of a message
 //
-// Every statement that moves a message compares its intent with what the caller saw. So only one of two movers finds the message. These are
-// all the moves; the table's checks know the same shapes, and a test compares them:
+// Every statement that moves a message compares its intent with the intent that the caller saw. So if two callers move a message, only one
+// succeeds. These are all the moves. The table's checks allow the same shapes, and a test compares them:
 //
 //	PENDING, intent 0   ──Claim──▶ PENDING, intent t      ──Claim──▶ BLACKLISTED     ──Stop, cancel──▶ CANCELLED
-//	PENDING, intent 0   ──Settle──▶ FAILED, or later      ──late evidence of delivery──▶ COMPLETED
+//	PENDING, intent 0   ──Settle──▶ FAILED, or later      ───late receipt of delivery──▶ COMPLETED
 //	PENDING, intent t   ──Record──▶ COMPLETED | FAILED | PENDING, intent 0 (retry) | PENDING, intent t, later (uncertain)
 //	PENDING, intent t   ──Claim──▶ PENDING, intent t' (the answer was lost; repeated under the same connector id)
-//	PENDING, intent t   ──Settle──▶ FAILED (given up)     ──late evidence of delivery──▶ COMPLETED
-//	FAILED, given up    ──late evidence of delivery──▶ COMPLETED
+//	PENDING, intent t   ──Settle──▶ FAILED (given up)     ───late receipt of delivery──▶ COMPLETED
+//	FAILED, given up    ───late receipt of delivery──▶ COMPLETED
 //	PENDING, intent 0; FAILED; CANCELLED; BLACKLISTED     ──Resend──▶ RESCHEDULED, its outcome as it was
 package store

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// PostgreSQL without room refuses each call once, knowing that nothing of it was done, and holds up nobody else: what needs
-// no room goes on.
+// PostgreSQL has no disk or memory left. The store refuses each call once, and knows that nothing of it was done. Calls that need no disk
+// or memory continue.
 func TestPostgresWithoutRoom(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -57,7 +57,7 @@ end $$`)
 	}
 }
 
-// Only PostgreSQL's own word that it rolled back says so.
+// Only an answer of PostgreSQL shows that it rolled back.
 func TestCommitUnsure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -11,7 +11,9 @@ import (
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/retention"
 )
@@ -19,7 +21,7 @@ import (
 // PlainRow is a message of the benchmarks.
 type PlainRow struct{ Client, Session, ID, Due int64 }
 
-// PlainInsert is what the benchmarks compare with: message rows, many a statement, through a writer and nothing else.
+// PlainInsert is the baseline of the benchmarks: it writes message rows, many with each statement, through a writer and nothing else.
 func PlainInsert(s *Store, rows []PlainRow) error {
 	const hour = 3_600_000_000
 	column := func(f func(r *PlainRow) int64) []int64 { return engine.Column(rows, f) }
@@ -36,13 +38,13 @@ func PlainInsert(s *Store, rows []PlainRow) error {
 	}), false)
 }
 
-// Statement is a hot statement and arguments to plan it with.
+// Statement is a statement of the hot path, with arguments for its plan.
 type Statement struct {
 	Text string
 	Args []any
 }
 
-// Statements are those whose plan must not change with the size of the tables.
+// Statements are statements whose plan must not change with the size of the tables.
 var Statements = map[string]Statement{
 	"done":      {endedMessages, []any{int64(1), int64(1), int64(9), 10}},
 	"failed":    {failedMessages, []any{int64(1), int64(1), int64(9), 10}},
@@ -109,6 +111,20 @@ var Statements = map[string]Statement{
 	"list a phone":     listed(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
 	"list a sequence":  listed(puntuale.MessageFilter{Sequence: 1, State: new(puntuale.Failed)}),
 	"list a campaign":  listed(puntuale.MessageFilter{Campaign: 1, State: new(puntuale.Failed), Standing: true}),
+	"uncertain once":   {queue.UncertainBefore, []any{engine.Columns{one1, one1}}},
+	"emit":             {outbox.EmitFacts, []any{int64(1), engine.Columns{one1, one1, one1, oneText}}},
+	"facts":            {event.FactsOf, []any{int64(1), 10}},
+	"number targets":   {event.ActiveWebhooks, []any{engine.Columns{one1}}},
+	"feed events":      {event.FeedEvents, []any{int64(1), int64(1), int64(9), 10, int64(2), 10}},
+	"waiting hooks":    {event.WaitingWebhooks, nil},
+	"due of webhook":   {event.DueOfWebhook, []any{int64(1), int64(9), int64(1), int64(1), int64(1), 10}},
+	"due webhooks":     {event.DueWebhooks, []any{int64(9), engine.Columns{one1, one1}}},
+	"attempts":         {event.LockAttempts, []any{engine.Columns{one1, one1, one1, one1}}},
+	"deliveries":       {event.DeliveriesBefore, []any{int64(1), int64(9), int64(9), int64(9), int64(1), int64(1), int64(1), int64(-1), 10}},
+	"replay":           {event.ReplayRange, []any{int64(1), int64(1), int64(1), int64(1), int64(9), 10}},
+	"old deliveries":   {event.OldDeliveries, []any{int64(1), int64(9), 10}},
+	"old events":       {event.OldEvents, []any{int64(1), int64(9), 10}},
+	"answers":          {outbox.AnswersAbout, []any{engine.Columns{one1, one1}}},
 	"list pending":     listed(puntuale.MessageFilter{State: new(puntuale.Pending), Sequence: 1}),
 }
 
@@ -120,7 +136,7 @@ func (l listStatement) explained(f puntuale.MessageFilter) Statement {
 	return Statement{text, l.args}
 }
 
-// ForPostgres are the statements that PostgreSQL has in words of its own.
+// ForPostgres are the statements that have a separate text for PostgreSQL.
 var ForPostgres = map[string]Statement{
 	"due":              {queue.DueOfSessions, []any{int64(1), 10, engine.Columns{one1, one1, one1, one1}}},
 	"retrying":         {queue.RetryingOfSessions, []any{int64(1), int64(2), 10, engine.Columns{one1}}},
@@ -140,8 +156,8 @@ var (
 	oneText = []string{"x"}
 )
 
-// Explain returns the database's plan for a statement, made on a writer's connection, or on a reader's where the
-// statement only reads.
+// Explain returns the database's plan for a statement. It asks on a writer's connection. If reads is true, it asks on a reader's
+// connection.
 func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan string, err error) {
 	explain := func(ctx context.Context, a engine.Querier) error {
 		plan = ""
@@ -165,7 +181,7 @@ func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan str
 	return plan, err
 }
 
-// ForeignTables are those of the database that neither move nor are left on purpose.
+// ForeignTables returns the tables of the database that are in neither list: those that move and those that stay.
 func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 	_, foreign, err := archive.Catalogue(ctx, s.Dialect, s.CallReads)
 	return foreign, err
@@ -174,13 +190,13 @@ func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 // OnMachine gives a store that was just opened the clock of another machine.
 func OnMachine(s *Store, c clock.Clock) { s.LocalClock = c }
 
-// ListWithoutEnd lists what has no end.
+// ListWithoutEnd runs a list that never ends.
 func ListWithoutEnd(ctx context.Context, s *Store) error {
 	_, err := engine.QueryAll(ctx, s.ListReads, `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
 	return engine.PublicError(err)
 }
 
-// ListOwnWithoutEnd does so for one client.
+// ListOwnWithoutEnd runs a list of one client that never ends.
 func ListOwnWithoutEnd(ctx context.Context, s *Store, client puntuale.ClientID) error {
 	_, err := engine.QueryAll(ctx, tenant{s: s, id: client}.lists(), `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
 	return engine.PublicError(err)
@@ -192,13 +208,13 @@ func ListsRead(s *Store) int {
 	return now
 }
 
-// Listing reports whether lists take all the connections that they may.
+// Listing reports whether lists use all the connections that they may use.
 func Listing(s *Store) bool {
 	now, most := s.ListReads.InUse()
 	return now == most
 }
 
-// SetAside does what joining does after a failover of which the server says what it had replayed last.
+// SetAside does the quarantine of a failover. since is the last moment that the server had replayed.
 func SetAside(ctx context.Context, s *Store, since time.Time) error {
 	var f *fleet.Failover
 	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -225,14 +241,14 @@ func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	return func() { close(free) }
 }
 
-// Claiming has claims at the writer of the client's calls until end: while one is done, two wait.
+// Claiming keeps claims at the writer of the client's calls until end: one is being done, and two wait.
 func Claiming(s *Store, client puntuale.ClientID) (end func()) {
 	k := engine.NewSingle("claim", engine.PrioritySend)
 	k.Class = engine.ClassClaim
 	return busy(s, client, k)
 }
 
-// Calling has calls there.
+// Calling keeps calls there, as Claiming keeps claims.
 func Calling(s *Store, client puntuale.ClientID) (end func()) { return busy(s, client, s.kinds.stop) }
 
 func busy(s *Store, client puntuale.ClientID, k *engine.Kind) (end func()) {
@@ -270,7 +286,7 @@ func busy(s *Store, client puntuale.ClientID, k *engine.Kind) (end func()) {
 	}
 }
 
-// Queued is how many tasks wait at the writer of the client's calls.
+// Queued returns how many tasks wait at the writer of the client's calls.
 func Queued(s *Store, client puntuale.ClientID) int { return s.TenantWriter(int64(client)).Waiting() }
 
 // Write queues a transaction of an owner at the writer of the client's calls.
@@ -281,7 +297,7 @@ func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64,
 	}).Of(owner), false)
 }
 
-// Feeding does something as a chunk of a campaign does.
+// Feeding runs do as a chunk of a campaign.
 func Feeding(s *Store, do func()) error {
 	return s.FeedWriter.Do(context.Background(), engine.Single(s.kinds.feed, func(context.Context, engine.Querier) error {
 		do()
@@ -289,7 +305,7 @@ func Feeding(s *Store, do func()) error {
 	}), false)
 }
 
-// OccupyReaders takes all connections for single things until release.
+// OccupyReaders takes all connections for reads of single things until release.
 func OccupyReaders(s *Store) (release func()) {
 	_, n := s.CallReads.InUse()
 	for range n {
@@ -304,10 +320,10 @@ func OccupyReaders(s *Store) (release func()) {
 	}
 }
 
-// Unsure is what decides whether a COMMIT that failed is in doubt.
+// Unsure decides whether a COMMIT that failed is in doubt.
 func Unsure(err error) bool { return engine.Unsure(err) }
 
-// What decides when SQLite's log is copied.
+// These decide when SQLite's log is copied.
 const (
 	CheckpointFrom = engine.CheckpointFrom
 	CheckpointLast = engine.CheckpointLast

@@ -7,37 +7,39 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
-// inbound is one message on its way through a batch. cancelled counts what earlier transactions cancelled; what stands
-// after it is of the last run of the batch.
+// inbound is one message on its way through a batch. cancelled counts the messages that earlier transactions cancelled. The fields after
+// rest belong to the last run of the batch.
 type inbound struct {
 	puntuale.TakenMessage
+	told      string    // the name that the network told, where the others are looked for; "": all are known
 	at        time.Time // when it was written, never in the future
 	media     string    // JSON
 	cancelled int
-	rest      []puntuale.MessageRef // of very many messages that it stops, those that no earlier transaction cancelled; nil: look for them
+	rest      []puntuale.MessageRef // set if the message stops very many others: those that no earlier transaction cancelled; nil: look for them
 
 	id      int64 // of the reply
 	fresh   bool  // it was not taken before
 	refs    []puntuale.MessageRef
 	stopped int // of refs
 	effect  puntuale.ReplyEffect
-	run     puntuale.RunID // the latest that wrote to the person; 0: none
+	run     puntuale.RunID // the latest run that wrote to the person; 0: none
 	known   bool           // the person is a contact, or was written to, or the message had an effect
 }
 
-// inboundCall is what one call tells. It is taken as a whole or not at all.
+// inboundCall has the messages of one call. All of them are taken, or none.
 type inboundCall struct {
 	now  time.Time
 	all  []*inbound
 	many bool // it stops more than one transaction may
+	asks bool // it may change consent, which comes first
 }
 
 // inboundWeight bounds the messages of one batch.
@@ -46,6 +48,7 @@ const inboundWeight = 200
 func newInboundKind() *engine.Kind {
 	return &engine.Kind{
 		Name: "inbound", Priority: engine.PriorityPrevent, Limit: inboundWeight, Background: true, // what networks report comes as fast as messages leave
+		Gather:  collectFor,
 		Check:   engine.RunAgain, // what was told before changes nothing
 		Prepare: prepareInbound,
 		Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
@@ -60,6 +63,9 @@ func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.T
 		x := &inbound{TakenMessage: m, at: m.At}
 		if x.at.After(now) {
 			x.at = now
+		}
+		if x.Names == nil {
+			x.told = m.Phone
 		}
 		if x.Media != nil {
 			text, err := json.Marshal(x.Media)
@@ -84,43 +90,23 @@ func (s *Store) KeepInbound(ctx context.Context, now time.Time, all []puntuale.T
 	return cancelled, err
 }
 
-// gatherFor is how long what networks tell may wait for more of it. Under load ten milliseconds hold several replies. One transaction for
-// each of them would cost calls more than all the rest.
-const gatherFor = 10 * time.Millisecond
-
-// gatherTimer lets what comes within a short time be written together. What comes alone does not wait.
-type gatherTimer struct {
-	mu   sync.Mutex
-	next time.Time // when those who wait go on, or the last went on
-}
-
-// wait returns how long to wait from now.
-func (g *gatherTimer) wait(now time.Time) time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch late := now.Sub(g.next); {
-	case late >= gatherFor || late < -gatherFor: // nobody came for a while, or the clock was set
-		g.next = now
-	case late >= 0:
-		g.next = g.next.Add(gatherFor)
-	}
-	return g.next.Sub(now)
-}
+// collectFor is how long a network's messages may wait for others. Under load, several replies come within ten milliseconds. One transaction
+// for each of them would delay calls more than everything else.
+const collectFor = 10 * time.Millisecond
 
 // takeInbound takes messages of one client, with what networks answer: there, replies of many clients share a transaction, and no call
 // waits for it. Messages that stop very much are taken one by one, and what they stop is
 // cancelled before, a chunk a transaction. One that is told again after a failure finds its effects still to be done.
 func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound) error {
 	for {
-		if err := s.LocalClock.Sleep(ctx, s.gather.wait(s.LocalClock.Now())); err != nil {
-			return engine.PublicError(err)
-		}
 		call := &inboundCall{now: now, all: rows}
 		client := int64(rows[0].Client)
 		if err := s.RecordWriter.Do(ctx, engine.Joined(s.kinds.inbound, len(rows), call).Of(client), false); err != nil {
 			return err
 		}
 		switch {
+		case call.asks:
+			return puntuale.ErrConsentFirst
 		case !call.many:
 			for _, x := range rows {
 				x.cancelled += x.stopped
@@ -147,8 +133,8 @@ func (s *Store) takeInbound(ctx context.Context, now time.Time, rows []*inbound)
 	}
 }
 
-// replyCandidates are the messages that replies stop. Their sequences stop on a reply. Their runs began for this person in
-// this session before the person wrote.
+// replyCandidates are the messages that replies stop. Their sequences stop on a reply. Their runs began before the person wrote, for this
+// person and this session.
 const replyCandidates = `
 select u.n, m.client_id, m.id from $u(n bigint, c bigint, s bigint, t bigint, p text) cross join run r
  join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1 cross join message m
@@ -163,7 +149,7 @@ where r.client_id = u.c and r.phone = u.p and r.session_id = u.s and r.received_
 // candidatesOf returns what each of the messages stops, in order.
 func candidatesOf(ctx context.Context, a engine.Querier, rows []*inbound) ([][]puntuale.MessageRef, error) {
 	names := namesOf(rows, func(x *inbound) bool {
-		return !x.Own && x.Kind != puntuale.ReplyReaction && x.rest == nil // a sign under a message answers nothing
+		return !x.Own && x.Kind != puntuale.ReplyReaction && x.rest == nil // a reaction to a message answers nothing
 	})
 	refs := make([][]puntuale.MessageRef, len(rows))
 	if len(names) == 0 {
@@ -222,25 +208,34 @@ func prepareInbound(ctx context.Context, w *engine.Writer, tasks []*engine.Task)
 	}
 	for _, t := range tasks {
 		call := t.Body.(*inboundCall)
-		call.many = false
+		call.many, call.asks = false, false
 		first := w.IDs.Take(len(call.all))
 		for i, x := range call.all {
 			x.id, x.fresh, x.refs, x.stopped, x.effect, x.run, x.known = first+int64(i), x.Mark == "" || forgetsInbound, nil, 0, x.Effect, 0, false
+			if x.told != "" {
+				x.Names, x.Phone = nil, x.told
+			}
 		}
 	}
 	return nil
 }
 
-// inboundBatch is the work of one batch. The marks come first: a twin in another transaction waits there.
+// inboundBatch is the work of one batch. It writes the marks first, so that another transaction with the same message waits there.
 type inboundBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
 	rows  []*inbound // fresh ones
+	set   map[puntuale.ClientID]puntuale.ClientSettings
 }
 
 func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) error {
 	b := &inboundBatch{a: a, tasks: tasks}
-	for _, step := range []func(context.Context) error{b.note, b.stop, b.openWindows, b.classify, b.store, b.converse} {
+	for _, step := range []func(context.Context) error{b.note, b.look} { // in one round trip
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	for _, step := range []func(context.Context) error{b.ask, b.stop, b.openWindows, b.classify, b.store, b.converse} {
 		if err := step(ctx); err != nil || len(b.rows) == 0 {
 			return err
 		}
@@ -248,7 +243,7 @@ func runInbound(ctx context.Context, a engine.Querier, tasks []*engine.Task) err
 	return nil
 }
 
-// note notes that the network told the messages, and finds those that it did not tell before.
+// note notes that the network told the messages, and finds those that it did not tell before. The answer comes with look's.
 func (b *inboundBatch) note(ctx context.Context) error {
 	marked := map[seenKey]*inbound{}
 	for _, t := range b.tasks {
@@ -260,7 +255,7 @@ func (b *inboundBatch) note(ctx context.Context) error {
 	}
 	if len(marked) > 0 {
 		keys := slices.SortedFunc(maps.Keys(marked), seenKey.compare)
-		if err := b.a.Query(ctx, `insert into inbound_seen (client_id, mark, at) select u.c, u.m, u.a from $u(c bigint, m text, a bigint) where true
+		if err := b.a.Queue(ctx, `insert into inbound_seen (client_id, mark, at) select u.c, u.m, u.a from $u(c bigint, m text, a bigint) where true
  on conflict (client_id, mark) do nothing returning client_id, mark`, []any{engine.Columns{
 			engine.Column(keys, func(k *seenKey) int64 { return k.client }),
 			engine.Column(keys, func(k *seenKey) string { return k.mark }),
@@ -276,7 +271,95 @@ func (b *inboundBatch) note(ctx context.Context) error {
 			return fmt.Errorf("note what the network told: %w", err)
 		}
 	}
+	return nil
+}
+
+// look finds the clients' settings, and all names of those who wrote.
+func (b *inboundBatch) look(ctx context.Context) error {
+	b.set = map[puntuale.ClientID]puntuale.ClientSettings{}
+	var people []*namedPerson
+	var rows []*inbound
+	for _, t := range b.tasks {
+		for _, x := range t.Body.(*inboundCall).all {
+			if x.told == "" {
+				continue
+			}
+			people = append(people, &namedPerson{client: int64(x.Client), session: int64(x.Session), names: []string{x.told}})
+			rows = append(rows, x)
+			b.set[x.Client] = puntuale.DefaultSettings()
+		}
+	}
+	read := b.a.Queue
+	if len(people) == 0 {
+		read = b.a.Query // else the marks are not known yet
+	}
+	if err := read(ctx, `select `+settingColumns+` from client_setting where client_id in (select u.c from $u(c bigint))`, []any{engine.Columns{
+		engine.Column(slices.Sorted(maps.Keys(b.set)), func(id *puntuale.ClientID) int64 { return int64(*id) }),
+	}}, func(r engine.Row) error {
+		var id puntuale.ClientID
+		c := puntuale.DefaultSettings()
+		err := scanSettings(r, &id, &c)
+		b.set[id] = c
+		return err
+	}); err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	if err := findNames(ctx, b.a, people); err != nil {
+		return err
+	}
+	for i, x := range rows {
+		if x.Names = people[i].names; x.Mark != "" {
+			x.Phone, x.Keep = puntuale.ShownName(x.Names), b.set[x.Client].KeepReplies
+		}
+	}
+	return nil
+}
+
+// ask leaves calls out that may change consent, and takes their marks back.
+func (b *inboundBatch) ask(ctx context.Context) error {
 	b.collect()
+	for _, t := range b.tasks {
+		call := t.Body.(*inboundCall)
+		call.asks = slices.ContainsFunc(call.all, func(x *inbound) bool {
+			return x.fresh && x.told != "" && x.Mark != "" && x.Asks != nil && x.Asks(b.set[x.Client])
+		})
+	}
+	return b.leaveOut(ctx)
+}
+
+// leaveOut takes the marks back that this batch made for calls that are left out. A call that told one of these messages, too, waits
+// for a later batch: its answer would say that the message is kept.
+func (b *inboundBatch) leaveOut(ctx context.Context) error {
+	var out []*inbound
+	gone := map[seenKey]bool{}
+	for more := true; more; {
+		more = false
+		for _, t := range b.tasks {
+			call := t.Body.(*inboundCall)
+			if !t.Later && !call.many && !call.asks {
+				t.Later = slices.ContainsFunc(call.all, func(x *inbound) bool { return !x.fresh && gone[seenKey{int64(x.Client), x.Mark}] })
+			}
+			if !t.Later && !call.many && !call.asks {
+				continue
+			}
+			for _, x := range call.all {
+				if x.fresh && x.Mark != "" {
+					x.fresh, more, gone[seenKey{int64(x.Client), x.Mark}] = false, true, true
+					out = append(out, x)
+				}
+			}
+		}
+	}
+	b.collect()
+	if len(out) == 0 {
+		return nil
+	}
+	if _, err := b.a.Exec(ctx, `delete from inbound_seen where (client_id, mark) in (select u.c, u.m from $u(c bigint, m text))`, engine.Columns{
+		engine.Column(out, func(x **inbound) int64 { return int64((*x).Client) }),
+		engine.Column(out, func(x **inbound) string { return (*x).Mark }),
+	}); err != nil {
+		return fmt.Errorf("leave messages for later: %w", err)
+	}
 	return nil
 }
 
@@ -285,7 +368,7 @@ func (b *inboundBatch) collect() {
 	b.rows = b.rows[:0]
 	for _, t := range b.tasks {
 		call := t.Body.(*inboundCall)
-		if t.Later || call.many {
+		if t.Later || call.many || call.asks {
 			continue
 		}
 		for _, x := range call.all {
@@ -296,7 +379,7 @@ func (b *inboundBatch) collect() {
 	}
 }
 
-// stop cancels what the messages stop. Calls that stop more than one transaction may are left for later ones.
+// stop cancels the messages that the batch stops. A call that stops more messages than one transaction may is left for later.
 func (b *inboundBatch) stop(ctx context.Context) error {
 	refs, err := candidatesOf(ctx, b.a, b.rows)
 	if err != nil {
@@ -331,12 +414,14 @@ func (b *inboundBatch) stop(ctx context.Context) error {
 	return nil
 }
 
-// bound leaves calls out that stop too much, and takes their marks back.
+// bound leaves out calls that stop too many messages, and removes their marks.
 func (b *inboundBatch) bound(ctx context.Context) error {
-	var out []*inbound
 	sum := 0
 	for _, t := range b.tasks {
 		call, n := t.Body.(*inboundCall), 0
+		if call.asks || t.Later {
+			continue
+		}
 		for _, x := range call.all {
 			n += len(x.refs)
 		}
@@ -345,31 +430,16 @@ func (b *inboundBatch) bound(ctx context.Context) error {
 			continue
 		}
 		t.Later, call.many = n <= engine.Chunk, n > engine.Chunk
-		for _, x := range call.all {
-			if x.fresh && x.Mark != "" {
-				out = append(out, x)
-			}
-		}
 	}
-	b.collect()
-	if len(out) == 0 {
-		return nil
-	}
-	if _, err := b.a.Exec(ctx, `delete from inbound_seen where (client_id, mark) in (select u.c, u.m from $u(c bigint, m text))`, engine.Columns{
-		engine.Column(out, func(x **inbound) int64 { return int64((*x).Client) }),
-		engine.Column(out, func(x **inbound) string { return (*x).Mark }),
-	}); err != nil {
-		return fmt.Errorf("leave messages for later: %w", err)
-	}
-	return nil
+	return b.leaveOut(ctx)
 }
 
-// openWindows lets free text reach those who wrote.
+// openWindows allows free text to the people who wrote.
 func (b *inboundBatch) openWindows(ctx context.Context) error {
 	return openWindows(ctx, b.a, b.rows)
 }
 
-// whoWrote finds the runs that wrote last to a name, from a moment to another, and 0 where the name is a contact's.
+// whoWrote finds the last run that wrote to a name, between two moments. It returns 0 if the name belongs to a contact.
 const whoWrote = `
 select u.n, max(r.id + 0) from $u(n bigint, c bigint, p text, f bigint, t bigint) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
@@ -383,7 +453,7 @@ group by u.n
 union all
 select u.n, 0 from $u(n bigint, c bigint, p text, f bigint, t bigint) join person c on c.client_id = u.c and c.phone = u.p`
 
-// classify finds the runs that the messages answer, and whether the client knows who wrote.
+// classify finds the runs that the messages answer, and whether the client knows the person who wrote.
 func (b *inboundBatch) classify(ctx context.Context) error {
 	names := namesOf(b.rows, func(x *inbound) bool { return x.Mark != "" })
 	if len(names) == 0 {
@@ -443,22 +513,28 @@ func (b *inboundBatch) store(ctx context.Context) error {
 		engine.Column(rows, func(x *X) string { return (*x).ID }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).run) }),
 		engine.Column(rows, func(x *X) int64 { return int64((*x).effect) }),
-		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // when it was read
+		engine.Column(rows, func(x *X) int64 { return engine.Bit((*x).Own) * now }), // when a person read it
 	}); err != nil {
 		return fmt.Errorf("keep replies: %w", err)
 	}
-	return nil
+	var facts []outbox.Fact
+	for _, x := range rows {
+		if !x.Own {
+			facts = append(facts, outbox.Fact{Client: x.Client, Type: puntuale.EventReplyReceived, Subject: x.id})
+		}
+	}
+	return outbox.Emit(ctx, b.a, b.tasks[0].Body.(*inboundCall).now, facts)
 }
 
-// conversationChange is what messages change of one conversation.
+// conversationChange is how messages change one conversation.
 type conversationChange struct {
 	client                 int64
 	phone                  string
 	last, unread, answered int64
 }
 
-// converse brings the people's conversations up to date. That the client's people answered somebody is noted also where the
-// client keeps no replies: automations ask for it.
+// converse updates the people's conversations. It also records that the client's people answered a person, even if the client keeps no
+// replies, because automations need that.
 func (b *inboundBatch) converse(ctx context.Context) error {
 	by := map[seenKey]*conversationChange{}
 	for _, x := range b.rows {
@@ -501,54 +577,6 @@ func (b *inboundBatch) converse(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) OpenWindows(ctx context.Context, now time.Time, m puntuale.TakenMessage) error {
-	x := &inbound{TakenMessage: m, at: m.At}
-	if x.at.After(now) {
-		x.at = now
-	}
-	return s.TenantWriter(int64(m.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
-		return openWindows(ctx, a, []*inbound{x})
-	}).Of(int64(m.Client)), false)
-}
-
-// window is what a session knows of somebody who wrote.
-type window struct {
-	client, session int64
-	phone           string
-	until           int64
-}
-
-// openWindows lets free text reach those who wrote, under each name.
-func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
-	until := map[window]int64{}
-	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {
-		k := window{client: int64(n.Client), session: int64(n.Session), phone: n.name}
-		until[k] = max(until[k], engine.Micros(n.at.Add(puntuale.ServiceWindow)))
-	}
-	if len(until) == 0 {
-		return nil
-	}
-	var all []window
-	for k, at := range until {
-		k.until = at
-		all = append(all, k)
-	}
-	slices.SortFunc(all, func(x, y window) int {
-		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone), cmp.Compare(x.session, y.session))
-	})
-	if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until)
- select u.c, u.s, u.p, u.w from $u(c bigint, s bigint, p text, w bigint) where true
- on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`, engine.Columns{
-		engine.Column(all, func(k *window) int64 { return k.client }),
-		engine.Column(all, func(k *window) int64 { return k.session }),
-		engine.Column(all, func(k *window) string { return k.phone }),
-		engine.Column(all, func(k *window) int64 { return k.until }),
-	}); err != nil {
-		return fmt.Errorf("open windows: %w", err)
-	}
-	return nil
-}
-
 func (s *Store) Seen(ctx context.Context, client puntuale.ClientID, mark string) (bool, error) {
 	var n int
 	seen, err := engine.QueryOne(ctx, s.CallReads, `select 1 from inbound_seen where client_id = $1 and mark = $2`, []any{client, mark}, &n)
@@ -556,18 +584,4 @@ func (s *Store) Seen(ctx context.Context, client puntuale.ClientID, mark string)
 		return false, engine.PublicError(fmt.Errorf("look whether the network told it before: %w", err))
 	}
 	return seen, nil
-}
-
-func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
-	var until time.Time
-	_, err := engine.QueryOne(ctx, s.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
-		[]any{client, phone, session}, engine.ScanTime(&until))
-	if err != nil {
-		return time.Time{}, engine.PublicError(fmt.Errorf("read a window: %w", err))
-	}
-	return until, nil
-}
-
-func (t tenant) WindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
-	return t.s.WindowUntil(ctx, t.id, session, phone)
 }

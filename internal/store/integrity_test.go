@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// large is the path of a SQLite file that is too large to be checked whole at each start, and is closed. Most of it is
-// what the simulated network received of a client.
+// large is the path of a SQLite file that is too large to be checked whole at each start. The file is closed. Most of it is a client's part
+// of the simulated network's ledger.
 func large(t *testing.T) (*storetest.Database, *storetest.Client, string) {
 	t.Helper()
 	d := storetest.SQLite(t)
@@ -66,8 +66,8 @@ func wantFailed(t *testing.T, s *store.Store) {
 	}
 }
 
-// TestSQLiteDamageIsMet: damage that a start does not look for ends the store once a statement, or the check of the
-// whole file, meets it. From then on no start takes the file, until another one is in its place.
+// TestSQLiteDamageIsMet: a start does not look for this damage. When a statement or the check of the whole file meets it, the store ends.
+// Later starts refuse the file until another file replaces it.
 func TestSQLiteDamageIsMet(t *testing.T) {
 	t.Parallel()
 	for name, meet := range map[string]func(s *store.Store, c *storetest.Client) error{
@@ -106,7 +106,7 @@ func TestSQLiteDamageIsMet(t *testing.T) {
 				}
 			}
 			write(t, path, whole)
-			for range 2 { // with the mark, and without
+			for range 2 { // once with the mark, and once without it
 				s := d.Open(t)
 				if err := errors.Join(s.Verify(context.Background()), s.Check(context.Background()), s.Close()); err != nil {
 					t.Fatal(err)
@@ -119,7 +119,7 @@ func TestSQLiteDamageIsMet(t *testing.T) {
 	}
 }
 
-// TestSQLiteUncleanEnd: a start after a process that did not close the file looks further.
+// TestSQLiteUncleanEnd: if the last process did not close the file, a start checks more.
 func TestSQLiteUncleanEnd(t *testing.T) {
 	t.Parallel()
 	d, c, path := large(t)
@@ -127,7 +127,7 @@ func TestSQLiteUncleanEnd(t *testing.T) {
 	if _, err := s.Tenant(c.ID).Start(context.Background(), c.Run("+393331234567", storetest.Begin, 1)); err != nil {
 		t.Fatal(err)
 	}
-	dead := engine.Config{Data: t.TempDir()} // as kill -9 leaves it
+	dead := engine.Config{Data: t.TempDir()} // a file as kill -9 leaves it
 	for _, rest := range []string{"", "-wal"} {
 		write(t, filepath.Join(dead.Data, "puntuale.db"+rest), read(t, path+rest))
 	}
@@ -138,11 +138,10 @@ func TestSQLiteUncleanEnd(t *testing.T) {
 		t.Errorf("a clean end leaves the log: %v", err)
 	}
 	overwrite(t, filepath.Join(dead.Data, "puntuale.db"))
-	wantUntrusted(t, dead, "", "is damaged") // SQLite itself copies its log into the file
+	wantUntrusted(t, dead, "", "is damaged") // SQLite itself copies its log into the file when it opens it
 }
 
-// TestPostgresDamageIsMet: PostgreSQL says of a page that it is damaged. The server is not ready from then on; what is
-// sound goes on.
+// TestPostgresDamageIsMet: PostgreSQL reports that a page is damaged. Then the server is not ready, and statements on other pages continue.
 func TestPostgresDamageIsMet(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

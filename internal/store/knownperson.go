@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,8 +42,8 @@ func (s *Store) MetSince(ctx context.Context, client puntuale.ClientID, session 
 	return all, nil
 }
 
-// Departed returns when the session's messages since a moment left, latest first, at most so many. It reads the client's
-// outcomes of the time by their index.
+// Departed returns the moments at which the session's messages left since a moment, latest first. It reads the client's outcomes by the
+// index of their moments.
 func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error) {
 	all, err := engine.QueryAll(ctx, s.ListReads, `select done_at from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 1
  order by done_at desc limit $4`, []any{client, session, engine.Micros(since), most}, scanMoment)
@@ -78,16 +79,16 @@ type contactKey struct {
 }
 
 const (
-	contactsLooked = 2000           // contacts that one call looks at; the next call goes on after them
-	keepWindow     = 48 * time.Hour // after its end
+	contactsLooked = 2000           // contacts that one call looks at; the next call continues after them
+	keepWindow     = 48 * time.Hour // after the end of the window
 )
 
 const contactsNext = `
 select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_at = 0 and g.met_at = 0 from contact g
 where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, g.phone, g.session_id limit $5`
 
-// purgeContacts removes contacts of which nothing is known any more but that they wrote long ago, as if they never had.
-// A linked number does not forget the people that it knows. It walks by the key, for there is no index by time.
+// purgeContacts removes contacts about which only one thing is known: the person wrote long ago. A linked number keeps the people that it
+// knows. It reads in the order of the key, because there is no index by time.
 func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	var last contactKey
 	if p := s.lastContact.Load(); p != nil {
@@ -126,4 +127,66 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	}
 	s.lastContact.Store(&last)
 	return nil
+}
+
+func (s *Store) OpenWindows(ctx context.Context, now time.Time, m puntuale.TakenMessage) error {
+	x := &inbound{TakenMessage: m, at: m.At}
+	if x.at.After(now) {
+		x.at = now
+	}
+	return s.TenantWriter(int64(m.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+		return openWindows(ctx, a, []*inbound{x})
+	}).Of(int64(m.Client)), false)
+}
+
+// window is what a session knows of somebody who wrote.
+type window struct {
+	client, session int64
+	phone           string
+	until           int64
+}
+
+// openWindows lets free text reach those who wrote, under each name.
+func openWindows(ctx context.Context, a engine.Querier, rows []*inbound) error {
+	until := map[window]int64{}
+	for _, n := range namesOf(rows, func(x *inbound) bool { return !x.Own }) {
+		k := window{client: int64(n.Client), session: int64(n.Session), phone: n.name}
+		until[k] = max(until[k], engine.Micros(n.at.Add(puntuale.ServiceWindow)))
+	}
+	if len(until) == 0 {
+		return nil
+	}
+	var all []window
+	for k, at := range until {
+		k.until = at
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(x, y window) int {
+		return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.phone, y.phone), cmp.Compare(x.session, y.session))
+	})
+	if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until)
+ select u.c, u.s, u.p, u.w from $u(c bigint, s bigint, p text, w bigint) where true
+ on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`, engine.Columns{
+		engine.Column(all, func(k *window) int64 { return k.client }),
+		engine.Column(all, func(k *window) int64 { return k.session }),
+		engine.Column(all, func(k *window) string { return k.phone }),
+		engine.Column(all, func(k *window) int64 { return k.until }),
+	}); err != nil {
+		return fmt.Errorf("open windows: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
+	var until time.Time
+	_, err := engine.QueryOne(ctx, s.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
+		[]any{client, phone, session}, engine.ScanTime(&until))
+	if err != nil {
+		return time.Time{}, engine.PublicError(fmt.Errorf("read a window: %w", err))
+	}
+	return until, nil
+}
+
+func (t tenant) WindowOf(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
+	return t.s.WindowUntil(ctx, t.id, session, phone)
 }

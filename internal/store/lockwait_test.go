@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// A call that waits for a lock keeps no other call waiting until it is given up, of its batch or behind it. One that
-// waits for its twin is told that the twin is under way.
+// A call waits for a lock. After a short time the writer does the other calls first, those of its batch and those behind it. If a call
+// waits for an equal call, its error says that the equal call is under way.
 func TestPostgresLockWait(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -62,7 +62,7 @@ func TestPostgresLockWait(t *testing.T) {
 	}
 }
 
-// A caller's deadline is not mistaken for a store that cannot be reached.
+// A caller's own deadline does not look like a store that cannot be reached.
 func TestCallersDeadline(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {

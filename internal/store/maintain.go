@@ -12,16 +12,16 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// How long the store keeps data that are not needed any more.
+// How long the store keeps data that it needs no more.
 const (
-	keepKeys   = 48 * time.Hour    // idempotency records: twice what callers are promised
-	keepDays   = 400               // calls counted by day
-	keepIntent = 48 * time.Hour    // attempts of a deleted session, whose outcome nobody looks for
+	keepKeys   = 48 * time.Hour    // idempotency records: twice as long as callers are promised
+	keepDays   = 400               // daily counts of calls
+	keepIntent = 48 * time.Hour    // attempts of a deleted session, whose outcomes are not needed any more
 	sweepBound = 10 * engine.Chunk // messages of one call
 )
 
-// Open messages of deleted sessions: they remain after a deletion that failed half way, or belong to attempts without an outcome. Each
-// session is looked up, in the index of open messages.
+// These find the open messages of deleted sessions. Such messages remain after a deletion that failed half way, or belong to attempts
+// without an outcome. Each session is looked up in the index of open messages.
 const (
 	strayMessages = `
 select m.client_id, m.id, m.intent from session s cross join message m
@@ -31,7 +31,7 @@ select m.client_id, m.id, m.intent from session s cross join lateral (
  select * from message o where o.session_id = s.id and o.state = 0 and o.client_id + 0 = s.client_id and (o.intent = 0 or o.intent_at < $1) limit $2) m
 where s.deleted_at <> 0 limit $2`
 
-	// There is no index by day, but each client's oldest days are the first of its rows.
+	// There is no index by day, but a client's oldest days are the first of its rows.
 	oldDays = `
 select g.client_id, g.day from client c cross join api_usage g where g.client_id = c.id and g.day < $1 limit $2`
 	oldDaysLateral = `
@@ -41,10 +41,10 @@ select g.client_id, g.day from client c cross join lateral (
 
 func (s *Store) Maintain(ctx context.Context, now, blank time.Time) error {
 	return errors.Join(s.sweep(ctx, now), s.purgeKeys(ctx, now), s.purgeDays(ctx, now), s.PurgeCommands(ctx, now), s.purgeUploads(ctx, now), s.purgeNetworkIDs(ctx, now), s.purgeHolds(ctx, now),
-		s.purgeContacts(ctx, now), s.purgeAliases(ctx), s.PurgeDoor(ctx, now), s.Tally(ctx, now), s.Blank(ctx, now, blank), s.blankRecipients(ctx, blank), s.blankReplies(ctx, now, blank), s.purgeSeen(ctx, now), s.forgetLists(ctx, now), s.ForgetContacts(ctx))
+		s.purgeContacts(ctx, now), s.purgeAliases(ctx), s.PurgeSignIns(ctx, now), s.Tally(ctx, now), s.Blank(ctx, now, blank), s.blankRecipients(ctx, blank), s.blankReplies(ctx, now, blank), s.purgeSeen(ctx, now), s.forgetLists(ctx, now), s.ForgetContacts(ctx), s.Events.Maintain(ctx, now))
 }
 
-// sweep ends the open messages that deletions left.
+// sweep ends the open messages that deletions left behind.
 func (s *Store) sweep(ctx context.Context, now time.Time) error {
 	text := strayMessages
 	if s.Dialect.Postgres {
@@ -97,7 +97,7 @@ func (s *Store) purgeKeys(ctx context.Context, now time.Time) error {
  on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{columns}, engine.ScanOne[int64]); err != nil {
 				return err
 			}
-			// A key that was taken again meanwhile belongs to another call.
+			// If a key was taken again meanwhile, it belongs to another call.
 			_, err := a.Exec(ctx, `delete from idempotency where at < $1 and (client_id, scope, key) in
  (select u.c, u.s, u.k from $u(c bigint, s text, k text))`, before, columns)
 			return err

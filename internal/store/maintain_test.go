@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// The remains of a deletion that failed half way end by themselves. Messages in flight are cancelled when they come
-// back for a retry.
+// After a deletion that failed half way, the remaining messages end by themselves. Messages in flight are cancelled when they come back for
+// a retry.
 func TestMaintainEndsWhatDeletionsLeave(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -41,7 +41,7 @@ func TestMaintainEndsWhatDeletionsLeave(t *testing.T) {
 		if err := w.Maintain(t.Context(), storetest.Begin.Add(time.Minute), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		states(puntuale.Cancelled, puntuale.Pending, puntuale.Pending, puntuale.Cancelled) // what is being sent may finish
+		states(puntuale.Cancelled, puntuale.Pending, puntuale.Pending, puntuale.Cancelled) // messages in flight may finish
 		w.MustRecord(storetest.Begin, items[1], token, puntuale.Outcome{Verdict: puntuale.Sent})
 		if err := w.Maintain(t.Context(), storetest.Begin.Add(49*time.Hour), time.Time{}); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestMaintainRemovesWhatIsOld(t *testing.T) {
 	})
 }
 
-// People who wrote long ago are forgotten, unless they said what they want.
+// People who wrote long ago are forgotten, unless they set a preference.
 func TestMaintainForgetsContacts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// answerBytes bounds the requests and contents of one answer, and counts the request of each message, because an answer repeats it. Each
-// message of an answer may have a different request of up to a mebibyte.
+// answerBytes bounds the requests and contents of one answer. It counts the request once for each message, because an answer repeats it.
+// Each message of an answer may have a different request of up to a mebibyte.
 const answerBytes = 2 * engine.PageBytes
 
 // The long columns of a run are read separately, once for all its messages. A negative valid_until marks messages that were stopped in
@@ -54,8 +54,8 @@ func (d *details) scan(rows engine.Row) error {
 	return err
 }
 
-// fit is how many of the messages, from the first on, one answer may hold; at least one. It also returns the length of
-// their requests and contents in bytes.
+// fit returns how many of the messages, from the first on, one answer may hold. It is at least one. It also returns the length of their
+// requests and contents in bytes.
 func (d *details) fit() (n, bytes int) {
 	seen := map[puntuale.RunID]bool{}
 	for i := range d.all {
@@ -84,7 +84,7 @@ func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntua
 		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.message_ids",
 			Code: faultMessageRequestsTooLong, Args: []string{strconv.Itoa(n)}})
 	}
-	if err := engine.TakeRoom(ctx, n, bytes); err != nil {
+	if err := engine.TakeMemory(ctx, n, bytes); err != nil {
 		return nil, err
 	}
 	all := inOrder(d.all, ids)
@@ -97,7 +97,7 @@ func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntu
 		return nil, err
 	}
 	all := inOrder(d.all, ids)
-	// One run at a time: only the windows are kept.
+	// The runs are read one at a time, and only the windows are kept.
 	return all, t.eachRun(ctx, all, `select r.id, r.content, null`+runContents+` and r.content like '%"window":%'`, func(content string, _ []byte, of []*puntuale.MessageDetail) error {
 		var steps []struct {
 			Window *puntuale.Window `json:"window"`
@@ -125,7 +125,7 @@ func (t tenant) details(ctx context.Context, ids []puntuale.MessageID) (*details
 	return d, nil
 }
 
-// inOrder returns the messages found in the order asked, each once.
+// inOrder returns the messages that were found, each once, in the order of ids.
 func inOrder(all []puntuale.MessageDetail, ids []puntuale.MessageID) []puntuale.MessageDetail {
 	found := make(map[puntuale.MessageID]*puntuale.MessageDetail, len(all))
 	for i := range all {
@@ -150,7 +150,7 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 				return fmt.Errorf("read the steps of a run: %w", err)
 			}
 			for _, m := range of {
-				if m.Blanked = m.Blanked || len(steps) == 0; m.Blanked { // perhaps only since the message was read
+				if m.Blanked = m.Blanked || len(steps) == 0; m.Blanked { // perhaps it was blanked after the message was read
 					continue
 				}
 				if m.Step < 0 || m.Step >= len(steps) {

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// However long the requests are, no answer holds more than a bounded number of them.
+// An answer holds only a bounded number of requests, even if they are long.
 func TestLongRequests(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

@@ -29,7 +29,7 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 		return nil, "", engine.PublicError(fmt.Errorf("list messages: %w", err))
 	}
 	fit, bytes := d.fit()
-	if err := engine.TakeRoom(ctx, min(limit, fit), bytes); err != nil {
+	if err := engine.TakeMemory(ctx, min(limit, fit), bytes); err != nil {
 		return nil, "", err
 	}
 	all, next := engine.CutPage(d.all, min(limit, fit), "message", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
@@ -39,8 +39,8 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	return all, next, t.fill(ctx, all)
 }
 
-// listed finds the messages of a filter below last and from floor on, newest first, at most limit. A search by text may stop earlier, and
-// returns the floor that it reached.
+// listed finds the messages of a filter with ids below last and from floor on, newest first, at most limit. A search by text may stop
+// earlier, and returns the floor that it reached.
 func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (*details, int64, error) {
 	if f.Text == "" {
 		d, l := &details{}, t.listing(last, floor, limit)
@@ -59,20 +59,20 @@ func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floo
 }
 
 const (
-	// lookedAt returns the last of so many calls, backwards from a cursor.
+	// lookedAt returns the last call of a number of calls, backwards from a cursor.
 	lookedAt = `select r.id from run r where r.client_id = $1 and r.id < $2 order by r.id desc limit 1 offset $3`
-	// runFrom is the first call with an id from one on.
+	// runFrom is the first call whose id is at least $2.
 	runFrom  = `select r.id, r.received_at from run r where r.client_id = $1 and r.id >= $2 order by r.id limit 1`
 	openUpTo = `select count(*) from (select m.id` + openIn + ` limit $2) as o`
 	runEnds  = `select coalesce((select min(r.id) from run r where r.client_id = $1), 0), coalesce((select max(r.id) from run r where r.client_id = $1), 0)`
 )
 
-// runsApart is how much later a call may have been received than one with a higher id.
+// runsApart: a call may have been received up to this much later than a call with a higher id.
 const runsApart = time.Hour
 
 // span returns the ids that a bounded list reads: below one id, and from another id on (0: no lower bound). Ids grow with the moments of
-// calls, except for the blocks of ids that servers hold. So a binary search finds the end of a period. Waiting messages are all read,
-// unless they are more than the bound.
+// calls, except for the blocks of ids that servers hold. So a binary search finds the end of a period. All waiting messages are read,
+// unless there are more than the bound.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
 	if f.Look <= 0 || f.Phone != "" || f.Reference != "" || f.Campaign != 0 {
 		return last, 0, nil
@@ -92,8 +92,8 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 	return last, floor, err
 }
 
-// before is the id of the first call that was received at a moment or later; last if that is lower. All messages of the
-// calls before have lower ids, planned and re-sent ones.
+// before is the id of the first call that was received at a moment or later, or last if that is lower. All messages of earlier calls have
+// lower ids, planned and re-sent ones.
 func (t tenant) before(ctx context.Context, moment, last int64) (int64, error) {
 	var low, newest int64
 	if err := t.lists().Query(ctx, runEnds, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&low, &newest) }); err != nil {
@@ -120,12 +120,12 @@ type listStatement struct {
 	postgres  bool
 	args      []any
 	ofRun     string
-	ofPlanned string // of runs, where their messages as planned are looked for
+	ofPlanned string // conditions on runs, in the part that looks for planned messages
 	ofMessage string
 	bounded   bool
 }
 
-// listing is the statement for ids below last and from floor on.
+// listing returns the statement for ids below last and from floor on.
 func (t tenant) listing(last, floor int64, limit int) *listStatement {
 	l := &listStatement{postgres: t.s.Dialect.Postgres, args: []any{t.id, last, limit}}
 	if floor > 0 {
@@ -136,8 +136,8 @@ func (t tenant) listing(last, floor int64, limit int) *listStatement {
 	return l
 }
 
-// pending looks among the open messages of the client's sessions, which belong to the client. Without another filter, the index alone gives
-// the newest ones, however many there are.
+// pending looks among the open messages of the client's sessions. Without another filter, the index alone gives the newest ones, even if
+// there are many.
 func (l *listStatement) pending() string {
 	runs := l.runs()
 	return `select m.id as i from session s cross join message m` + runs + `
@@ -157,7 +157,7 @@ func (l *listStatement) runs() string {
 // campaign looks among the messages that a campaign fed. The campaign's row names the client.
 func (l *listStatement) campaign(f puntuale.MessageFilter) string {
 	state := ""
-	if f.State != nil { // the index of a campaign's messages has it
+	if f.State != nil { // the state is in the index of a campaign's messages
 		state = " and m.state = " + l.bind(int64(*f.State))
 	}
 	runs := l.runs()
@@ -167,13 +167,13 @@ func (l *listStatement) campaign(f puntuale.MessageFilter) string {
  order by m.id desc limit $3`
 }
 
-// byRun goes by way of the client's runs. Runs of a phone or a reference have an index. Other runs are read from the newest on, up to the limit. A run's
-// planned messages are numbered from it, so they have the order of runs. Re-sent ones have other numbers and come by their own index.
-// PostgreSQL guesses that a range of numbers has a ninth of all rows, so a lateral join leaves it no choice. SQLite has no lateral join,
-// and keeps the order of tables as written.
+// byRun finds messages by the client's runs. Runs of a phone have an index. Other runs are read from the newest on, up to the limit. A
+// run's planned messages are numbered from it, so they have the order of runs. Re-sent ones have other numbers and a separate index.
+// PostgreSQL guesses that a range of numbers has a ninth of all rows, so a lateral join forces the plan. SQLite has no lateral join, and
+// keeps the order of tables as written.
 func (l *listStatement) byRun(ofFewRuns bool) string {
 	resent, ofRuns, order := "message m cross join run r", "r.id < $2", "r.id"
-	if ofFewRuns { // SQLite takes the index that has the order, unless it has none
+	if ofFewRuns { // "+ 0" keeps SQLite from an index that only has the order
 		resent, ofRuns, order = "run r cross join message m", "r.id + 0 < $2", "r.id + 0"
 	}
 	ofThisRun := "m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.id < $2" + l.ofMessage
@@ -190,7 +190,7 @@ select i from (select m.id as i from ` + resent + `
 order by i desc limit $3`
 }
 
-// plannedAt is puntuale.Message.Planned.
+// plannedAt is the SQL form of puntuale.Message.Planned.
 const plannedAt = "case when m.intent > 0 and m.next_at > m.intent_at then m.intent_at else m.next_at end"
 
 func (l *listStatement) statement(f puntuale.MessageFilter) string {
@@ -218,7 +218,7 @@ func (l *listStatement) found(f puntuale.MessageFilter) string {
 		l.ofMessage += " and m.state + 0 <> 5"
 	}
 	if f.Origin != "" {
-		l.ofRun += " and r.origin + 0 = " + l.bind(queue.OriginNumber(f.Origin)) // its messages have it, too
+		l.ofRun += " and r.origin + 0 = " + l.bind(queue.OriginNumber(f.Origin)) // a run's messages have the same origin
 	}
 	if !f.From.IsZero() {
 		l.ofMessage += " and " + plannedAt + " >= " + l.bind(engine.Micros(f.From))

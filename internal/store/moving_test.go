@@ -21,12 +21,12 @@ import (
 
 const patient = "+393331234567"
 
-// installation is a world with something in every table that moves.
+// installation is a world with rows in every table that moves.
 type installation struct {
 	*storetest.World
 	client  *storetest.Client
 	limited *storetest.Client // has 100 credits
-	replay  puntuale.StartRun // a call under an idempotency key, and what it answered
+	replay  puntuale.StartRun // a call under an idempotency key, with its answer
 	ids     []puntuale.MessageID
 	open    []puntuale.MessageID // attempts without an answer
 }
@@ -79,12 +79,17 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	}}}))
 	must(in.EnterConsent(ctx, puntuale.ConsentEntry{Client: limited.ID, Consent: puntuale.Consent{Phone: patient, Change: puntuale.ConsentGrant, At: storetest.Begin, Entered: storetest.Begin}}))
 	must(in.Tenant(c.ID).MergeContacts(ctx, puntuale.ContactBatch{All: []puntuale.Contact{{Phone: patient, Name: "Anna", Tags: []string{"cliente"}}}, Now: storetest.Begin}))
-	must(in.KeepEvidence(ctx, storetest.Begin, []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
+	must(in.KeepReceipts(ctx, storetest.Begin, []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
 		Kind: puntuale.ReceiptRead, At: storetest.Begin}}))
 	limited.MustKnow(patient)
 	must(nil, in.Store.Partner(in.Partner).AddAudit(ctx, puntuale.AuditEntry{Client: c.ID, User: 1, Who: "a@b", Action: "client.enter", At: storetest.Begin}))
 	must(nil, in.Store.Partner(in.Partner).SetBrand(ctx, puntuale.Brand{Name: "Marca", Colour: "#123456", Logo: []byte{0, 255, 'x'}, LogoKind: "image/png"}))
 	c.MustCampaign(2)
+	in.Exec("insert into event_stream (client_id, wanted, feed_until, last_seq) values ($1, 2, 3, 4)", c.ID)
+	in.Exec("insert into outbox_fact (client_id, type, subject, detail, at) values ($1, 2, $2, '{}', 4)", c.ID, sent[0])
+	in.Exec("insert into outbox_event (client_id, seq, type, subject, detail, at) values ($1, 4, 2, $2, '{}', 4)", c.ID, sent[0])
+	must(c.CreateWebhook(ctx, puntuale.Webhook{URL: "https://example.com/x", Session: c.Session, Description: "CRM"}, []byte("s\x00\xff"), storetest.Begin, nil))
+	in.Exec("insert into delivery (webhook_id, at, client_id, seq, type, state, attempts, next_at, status, answer) values (1, 4, $1, 4, 2, 1, 2, 9, 200, 'ok')", c.ID)
 	in.Exec("insert into day_total (client_id, day, sent, failed) values ($1, 20261120, 2, 1)", c.ID)
 	in.Exec("insert into total_mark (client_id, at) values ($1, 5)", c.ID)
 	in.Exec("insert into charge (client_id, campaign_id, country, category, billable, messages) values ($1, 1, 'IT', 'marketing', 1, 7)", c.ID)
@@ -100,7 +105,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	return in
 }
 
-// tables are those that move, with their columns, as a file's header names them.
+// tables returns the tables that move, with their columns, as a file's header names them.
 func tables(t testing.TB, d *storetest.Database) []archive.Table {
 	t.Helper()
 	r, err := archive.NewReader(bytes.NewReader(exported(t, d, transfer.ExportConfig{})))
@@ -159,7 +164,7 @@ func dump(t testing.TB, d *storetest.Database, table archive.Table) []string {
 	return all
 }
 
-// same compares a database with a copy of it, which begins an archive of its own.
+// same compares a database with a copy of it. The copy begins a new archive.
 func same(t testing.TB, a, b *storetest.Database) {
 	t.Helper()
 	for _, table := range tables(t, a) {
@@ -192,7 +197,7 @@ func eachDirection(t *testing.T, test func(t *testing.T, from, to *storetest.Dat
 	}
 }
 
-// A rich installation comes out as it went in, but for what is of the servers that ran.
+// An installation with every kind of row is the same after a move. Only the data about running servers differ.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	eachDirection(t, func(t *testing.T, from, to *storetest.Database) {
@@ -244,12 +249,12 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	if err != nil || int64(started.IDs[0]) <= newest {
 		t.Errorf("a new message has the id %v, the last of the old ones %d: %v", started.IDs, newest, err)
 	}
-	oldNode := count(t, d, "select max(intent) from message where intent < $1", 1<<62) >> 32 // above are those of devices
+	oldNode := count(t, d, "select max(intent) from message where intent < $1", 1<<62) >> 32 // greater intents belong to devices
 	node, err := s.Join(ctx, time.Minute)
 	if err != nil || int64(node) <= oldNode {
 		t.Errorf("node %d, after %d: %v", node, oldNode, err)
 	}
-	// A claim that takes credits writes the ledger, and a late evidence the events: both are numbered on.
+	// A claim that takes credits writes the ledger, and a late receipt writes an event. The numbers of both continue.
 	fresh, err := s.Tenant(in.limited.ID).Start(ctx, in.limited.Run(patient, storetest.Begin, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +274,7 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
  and k.credits <> (select coalesce(sum(e.amount), 0) from credit_entry e where e.client_id = k.id)`); n != 0 {
 		t.Errorf("the ledger of %d clients does not add up", n)
 	}
-	// Attempts of the old installation are open still, and nobody's.
+	// Attempts of the old installation are still open, and no node owns them.
 	due, err := s.Due(ctx, []puntuale.QueueCursor{{Session: in.limited.Session}}, storetest.Begin.Add(time.Minute), 100)
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +287,7 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 	}
 }
 
-// What does not belong to an installation's file, or to its database, is refused, and leaves nothing.
+// An import refuses a wrong file and a wrong database, and leaves nothing behind.
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
@@ -311,7 +316,7 @@ func TestImportRefuses(t *testing.T) {
 			refuse("a missing table", empty, rewritten(t, file, func(h *archive.Header) {
 				h.Tables = h.Tables[:len(h.Tables)-1]
 			}), everything, as(archive.ErrDamaged))
-			imported(t, empty, file) // and what was refused left it empty
+			imported(t, empty, file) // the refused imports left it empty
 			conflict := func(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeConflict }
 			refuse("full", empty, file, everything, conflict)
 
@@ -332,7 +337,7 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// rewritten is a file with another header and sums that fit.
+// rewritten makes a file with another header and the right checksums.
 func rewritten(t testing.TB, file []byte, change func(*archive.Header)) []byte {
 	t.Helper()
 	r, err := archive.NewReader(bytes.NewReader(file))
@@ -373,7 +378,7 @@ func rewritten(t testing.TB, file []byte, change func(*archive.Header)) []byte {
 	return out.Bytes()
 }
 
-// interrupted ends a context after so many bytes were read.
+// interrupted ends a context after a number of bytes was read.
 type interrupted struct {
 	from *bytes.Reader
 	left int
@@ -388,7 +393,7 @@ func (i *interrupted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An import that is interrupted anywhere leaves an empty database, into which it can be done again.
+// An import that is interrupted anywhere leaves an empty database, and can be repeated there.
 func TestInterruptedImport(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, storetest.SQLite(t)).DB
@@ -447,7 +452,7 @@ func TestImportCutOff(t *testing.T) {
 	imported(t, d, file)
 }
 
-// What went in comes out, or the import is undone: here a trigger changes what is written.
+// An import compares what was stored with the file. Here a trigger changes the rows, so the import is undone.
 func TestImportChecks(t *testing.T) {
 	t.Parallel()
 	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
@@ -478,7 +483,7 @@ func TestImportChecks(t *testing.T) {
 	}
 }
 
-// A final export keeps servers from starting, until the way back is taken.
+// After a final export, servers do not start until Reopen is called.
 func TestFinalExport(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -510,7 +515,7 @@ func TestFinalExport(t *testing.T) {
 			if _, err := final(transfer.ExportConfig{Finish: func() error { return full }}); !errors.Is(err, full) {
 				t.Errorf("a disk that is full: %v", err)
 			}
-			s, err := store.Open(ctx, d.Config) // unmarked
+			s, err := store.Open(ctx, d.Config) // the mark was removed
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -518,7 +523,7 @@ func TestFinalExport(t *testing.T) {
 				t.Fatal(err)
 			}
 			var file []byte
-			for range 2 { // it may be repeated
+			for range 2 { // the export may be repeated
 				if file, err = final(transfer.ExportConfig{}); err != nil {
 					t.Fatal(err)
 				}
@@ -541,7 +546,7 @@ func TestFinalExport(t *testing.T) {
 	}
 }
 
-// An export beside writers is of one moment.
+// An export sees the database at one moment, even while others write.
 func TestExportIsOneMoment(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -578,7 +583,7 @@ func TestExportIsOneMoment(t *testing.T) {
 	}
 }
 
-// A column or a table that a migration adds must be among those that move or those that stay.
+// A column or table that a migration adds must be in one of the two lists: those that move and those that stay.
 func TestEveryColumnIsKnown(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -589,7 +594,7 @@ func TestEveryColumnIsKnown(t *testing.T) {
 				t.Errorf("%v are neither in movedTables nor in leftTables: %v", foreign, err)
 			}
 			tables(t, d)
-			if _, err := d.SQL.Exec("create view mine as select id from partner"); err != nil { // an operator's own does no harm
+			if _, err := d.SQL.Exec("create view mine as select id from partner"); err != nil { // an operator's own view does no harm
 				t.Fatal(err)
 			}
 			tables(t, d)

@@ -2,5 +2,5 @@
 
 package store
 
-// This mutation takes a message again that the network repeats. It exists to show that tests notice it.
+// This mutation accepts an inbound message again when the network repeats it. It exists to show that tests notice it.
 const forgetsInbound = true

@@ -12,7 +12,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// uncertainAttempts reads at most openWithin rows, because attempts have no index, which keeps claims cheap. Its first row has their count.
+// uncertainAttempts reads at most openWithin rows. There is no index of attempts, because it would make claims expensive. The first row has
+// their count.
 const uncertainAttempts = `with f as (select m.id as i` + openIn + ` and m.next_at > $2 limit ` + openWithin + `)
  select count(*), 0, 0 from f
  union all select m.id, m.intent_at, m.next_at from f cross join message m

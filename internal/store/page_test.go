@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// A cursor that is taken is one that was given: it names a row of this list, and writes itself again.
+// If a cursor is accepted, it was made for this list: it names a row, and writing it gives the same text.
 func FuzzCursor(f *testing.F) {
 	rows := []int64{7, 8}
 	_, cursor := engine.CutPage(rows, 1, "message", func(n *int64) int64 { return *n })

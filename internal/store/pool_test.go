@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Lists that read without end are given up, and while they do all else is answered: keys, starts, the dispatcher.
+// Lists that never end are given up. Meanwhile all other calls are answered: keys, starts, the dispatcher's.
 func TestSlowLists(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {

@@ -10,12 +10,12 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// pushMargin is how long a message must be due before its devices get a push. So the push does not miss messages that are stored a little
+// pushMargin is how long a message must be due before its devices get a push. So the push also covers messages that are stored a little
 // late.
 const pushMargin = 2 * time.Second
 
-// claimPushes reads the devices that may get a push, and whether an open message of their session came due since the last push. A second
-// node waits for the rows of the first, and then finds that these devices may not get a push yet.
+// claimPushes reads the devices that may get a push. It also reads whether an open message of their session came due since the last push. A
+// second node waits for the rows of the first, and then finds that these devices may not get a push yet.
 const claimPushes = `
 update device set pushed_at = $2::bigint, push_after = $3::bigint
 where push_after <= $1 and (client_id, id) in (
@@ -47,7 +47,7 @@ func (s *Store) ClaimPushes(ctx context.Context, now time.Time, most int) ([]pun
 		if err != nil {
 			return able, err
 		}
-		if len(held) > 0 { // else it is another's turn, or outside of its window, and due again when that opens
+		if len(held) > 0 { // otherwise another device holds them, or they wait for their window
 			able = append(able, p)
 		}
 	}
@@ -61,7 +61,7 @@ func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushO
 		if p.Failures == 0 {
 			return nil
 		}
-	case puntuale.PushGone:
+	case puntuale.PushUnsubscribed:
 		text = `update device set push = null, push_failures = 0 where client_id = $1 and id = $2 and push = $3`
 	case puntuale.PushFailed:
 		text = `update device set pushed_at = 0, push_after = $4, push_failures = push_failures + 1 where client_id = $1 and id = $2 and push = $3`

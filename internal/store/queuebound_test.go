@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestWriterQueueIsBounded: so many calls wait at a writer, and one more is turned away at once. A call that prevents sends still
-// waits, before all of them.
+// TestWriterQueueIsBounded: a bounded number of calls waits at a writer, and the next call is refused at once. A call that prevents sending
+// may still wait, before all others.
 func TestWriterQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -26,7 +26,7 @@ func TestWriterQueueIsBounded(t *testing.T) {
 		if _, err := c.Start(t.Context(), c.Run("+393331234567", storetest.Begin, 1)); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 			t.Errorf("one more: %v", err)
 		}
-		prevents, _ := withPatience(t, true)
+		prevents, _ := withAdmissionDeadline(t, true)
 		stopped := make(chan error, 1)
 		go func() { stopped <- store.Write(prevents, w.Store, c.ID, int64(c.ID), func() {}) }()
 		storetest.Until(t, "what prevents sends waits, too", func() bool { return store.Queued(w.Store, c.ID) > bound })

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// A new list is written beside the current one. One change of the campaign's row makes it the current one. So no list is ever incomplete,
-// and the rest of a broken upload is removed later (forgetLists).
+// A new list is written beside the current one. One change of the campaign's row makes it the current one. So every current list is
+// complete. forgetLists later removes the rest of an upload that broke off.
 
 func (t tenant) NewList(ctx context.Context, l puntuale.RecipientList, now time.Time) (id puntuale.ListID, err error) {
 	columns, err := engine.ToJSON(l.Columns)
@@ -97,7 +97,7 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 	}).Of(int64(t.id)), false)
 }
 
-// lockList locks the list's campaign, which must be editable if the list is its current one.
+// lockList locks the list's campaign. If the list is its current one, the campaign must be editable.
 func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.ListID) (l puntuale.RecipientList, current bool, err error) {
 	found, err := engine.QueryOne(ctx, a, `select id, campaign_id, size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.ID, &l.Campaign, &l.Size)
 	if err := engine.ThereOr(found, err, puntuale.NoList); err != nil {
@@ -110,7 +110,7 @@ func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.List
 	if current = c.List == id; current && !c.State.Editable() {
 		return l, false, puntuale.Conflict(puntuale.FaultCampaignWrongState, c.State.String())
 	}
-	// While the campaign is locked, nobody else adds to the list.
+	// While the campaign is locked, no other call adds to the list.
 	_, err = engine.QueryOne(ctx, a, `select size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.Size)
 	return l, current, err
 }
@@ -131,7 +131,7 @@ func (t tenant) UseList(ctx context.Context, id puntuale.CampaignID, list puntua
 	})
 }
 
-// useList makes a list the current one of its campaign, whose row is locked. An earlier check is void.
+// useList makes a list the current one of its campaign, whose row is locked. An earlier check does not count any more.
 func (t tenant) useList(ctx context.Context, a engine.Querier, l puntuale.RecipientList) error {
 	if _, err := a.Exec(ctx, `update campaign set list_id = $3, state = 0, checked = '' where client_id = $1 and id = $2`, t.id, l.Campaign, l.ID); err != nil {
 		return fmt.Errorf("use a list of recipients: %w", err)
@@ -139,7 +139,7 @@ func (t tenant) useList(ctx context.Context, a engine.Querier, l puntuale.Recipi
 	return t.countRecipients(ctx, a, l.Campaign, l.ID)
 }
 
-// countRecipients begins the counts of a campaign that was not fed yet.
+// countRecipients starts the counts of a campaign that was not fed yet.
 func (t tenant) countRecipients(ctx context.Context, a engine.Querier, id puntuale.CampaignID, list puntuale.ListID) error {
 	_, err := a.Exec(ctx, `update campaign_feed set place = 0, next_at = 0, fed = 0,
  waiting = (select l.size from campaign_list l where l.client_id = $1 and l.id = $3)
@@ -218,8 +218,8 @@ func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntu
 	}).Of(int64(t.id)), false)
 }
 
-// ofList names rows of a list by their places, as the first columns of a batch. The batch has the whole key, because otherwise SQLite would
-// read the whole list for each row.
+// ofList is a batch of rows of a list, by their places. The batch has the whole key, because otherwise SQLite would read the whole list for
+// each row.
 func ofList(client puntuale.ClientID, list puntuale.ListID, places []int64) engine.Columns {
 	clients, lists := make([]int64, len(places)), make([]int64, len(places))
 	for i := range places {
@@ -228,7 +228,7 @@ func ofList(client puntuale.ClientID, list puntuale.ListID, places []int64) engi
 	return engine.Columns{clients, lists, places}
 }
 
-// changeRecipients writes what a check found. A recipient that an erasure refused stays refused.
+// changeRecipients writes the results of a check. A recipient that an erasure refused stays refused.
 func (t tenant) changeRecipients(ctx context.Context, a engine.Querier, id puntuale.ListID, changed []puntuale.Recipient) error {
 	if len(changed) == 0 {
 		return nil
@@ -276,13 +276,13 @@ func (t tenant) Running(ctx context.Context, sequence puntuale.SequenceID, phone
 	return busy, nil
 }
 
-// blankRecipients removes all but the numbers from some recipients' rows. It takes campaigns that ended before a moment, and drafts that
-// nobody changed since.
+// blankRecipients removes everything but the numbers from the rows of some recipients. It does so for campaigns that ended before a moment,
+// and for drafts that were not changed since.
 func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 	if before.IsZero() {
 		return nil
 	}
-	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID
 		var list, campaign int64
 		found, err := engine.QueryOne(ctx, a, `select l.client_id, l.id, l.campaign_id from campaign_list l join campaign c on c.client_id = l.client_id and c.id = l.campaign_id
@@ -306,9 +306,9 @@ func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 // listKept is how long an unused list is kept, because its upload may still be under way.
 const listKept = time.Hour
 
-// forgetLists removes some rows of unused lists, and the lists once they are empty.
+// forgetLists removes some rows of unused lists. When a list is empty, it removes the list.
 func (s *Store) forgetLists(ctx context.Context, now time.Time) error {
-	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID
 		var id int64
 		found, err := engine.QueryOne(ctx, a, `select l.client_id, l.id from campaign_list l where l.written_at < $1 and not exists (

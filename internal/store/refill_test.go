@@ -21,7 +21,7 @@ func both(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	}
 }
 
-// A client that cannot be refilled holds up nobody.
+// A client that cannot be refilled does not stop the refills of others.
 func TestRefillGoesOn(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

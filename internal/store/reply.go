@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
@@ -39,7 +40,7 @@ func (m scanMedia) Scan(value any) error {
 
 func scanReply(rows engine.Row, y *puntuale.Reply) error { return rows.Scan(replyFields(y)...) }
 
-// repliesOf are the replies of one phone. Written as one table, SQLite would read all of the client's.
+// repliesOf are the replies of one phone. With all conditions on one table, SQLite would read all replies of the client.
 const repliesOf = ` from (select x.id from reply x where x.client_id = $1 and x.phone = $4 and x.id < $2) k cross join reply y
 where y.client_id = $1 and y.id = k.id`
 
@@ -53,7 +54,7 @@ func (t tenant) Replies(ctx context.Context, f puntuale.ReplyFilter, p puntuale.
 	}
 	text, from, args := ` from reply y where y.client_id = $1 and y.id < $2`, ` and y.id >= $3`, []any{t.id, last, limit + 1}
 	if f.Phone != "" {
-		text, from, args = repliesOf, ` and y.id + 0 >= $3`, append(args, f.Phone) // else SQLite would begin with all of the client's
+		text, from, args = repliesOf, ` and y.id + 0 >= $3`, append(args, f.Phone) // otherwise SQLite would begin with all replies of the client
 	}
 	switch {
 	case f.Unread:
@@ -167,10 +168,10 @@ func (t tenant) Answered(ctx context.Context, phone string, at time.Time) error 
 	})
 }
 
-// keepSeen is how long a message of a network is known again.
+// keepSeen is how long a network's repeat of a message is recognised.
 const keepSeen = 30 * 24 * time.Hour
 
-// seenKey is the key of what the network told.
+// seenKey is the key of a message that a network sent.
 type seenKey struct {
 	client int64
 	mark   string
@@ -194,15 +195,17 @@ func (s *Store) purgeSeen(ctx context.Context, now time.Time) error {
 		})
 }
 
-// blankReplies removes the texts of replies that are older than the moment; zero: none.
+// blankReplies removes the texts of replies that are older than a moment. A zero moment removes nothing.
 func (s *Store) blankReplies(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil
 	}
 	return engine.Purge(ctx, s.DB, "texts of replies", `select client_id, id from reply where at < $1 and blanked_at = 0 order by at limit $2`, engine.Micros(before),
 		queue.ScanRef, queue.CompareRefs, func(ctx context.Context, a engine.Querier, part []puntuale.MessageRef) error {
-			_, err := a.Exec(ctx, `update reply set text = '', media = '', network_id = '', blanked_at = $1::bigint from $u(c bigint, i bigint)
- where reply.client_id = u.c and reply.id = u.i and reply.blanked_at = 0`, engine.Micros(now), queue.RefColumns(part))
-			return err
+			if _, err := a.Exec(ctx, `update reply set text = '', media = '', network_id = '', blanked_at = $1::bigint from $u(c bigint, i bigint)
+ where reply.client_id = u.c and reply.id = u.i and reply.blanked_at = 0`, engine.Micros(now), queue.RefColumns(part)); err != nil {
+				return err
+			}
+			return outbox.ForgetAnswers(ctx, a, outbox.MessageSubjects(part))
 		})
 }

@@ -13,11 +13,11 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// figureReplies are of 100,000 people of one client, a tenth of the replies unread. A tenth as many changes of consent are
-// in the ledger.
+// figureReplies is how many replies one client has. They come from 100,000 people, and a tenth of them is unread. The ledger has a tenth as
+// many changes of consent.
 const figureReplies = 1_000_000
 
-// TestReplyFigures reads the lists of replies, conversations and consent. Each is there within 50 ms at the median, on either
+// TestReplyFigures reads the lists of replies, conversations and consent. Reading each list takes at most 50 ms at the median, on either
 // database.
 func TestReplyFigures(t *testing.T) {
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -124,6 +124,6 @@ func fillReplies(t *testing.T, w *storetest.World, c *storetest.Client) {
 		exec(t, w.DB.SQL, text)
 	}
 	if w.DB.Postgres {
-		exec(t, w.DB.SQL, "vacuum analyze") // as it does by itself within minutes; SQLite is never told
+		exec(t, w.DB.SQL, "vacuum analyze") // PostgreSQL does this by itself within minutes; SQLite's statistics are never updated
 	}
 }

@@ -20,11 +20,11 @@ type resend struct {
 	first int64 // identifier of the first new message
 
 	found  map[puntuale.MessageID]lockedMessage
-	listed []unknownRow            // with Unknown: those that a person has still to decide about
-	said   map[puntuale.RunID]bool // runs whose contents are still there
+	listed []unknownRow            // with Unknown: messages that a person must still decide about
+	said   map[puntuale.RunID]bool // runs whose contents are not blanked
 }
 
-// lockedMessage is a message whose row a re-send has locked.
+// lockedMessage is a message whose row a resend has locked.
 type lockedMessage struct {
 	run     puntuale.RunID
 	session puntuale.SessionID // for the new message
@@ -47,7 +47,7 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.ResendR
 	return answer, nil
 }
 
-// run refuses in the order of the API: not_found, conflict, cap_reached. But it locks the usage row first.
+// run refuses for these reasons, in the order of the API: not_found, conflict, cap_reached. But it locks the usage row first.
 func (b *resend) run(ctx context.Context) (puntuale.ResendResult, error) {
 	day := queue.UsageDay{Client: b.t.id, Day: b.Day}
 	usage, over, err := b.count(ctx, day)
@@ -95,7 +95,7 @@ func sortedRefs(client puntuale.ClientID, ids []puntuale.MessageID) []puntuale.M
 	return slices.Compact(refs)
 }
 
-// The messages stay unchanged after they are read, and with the client's usage row locked no session is deleted meanwhile.
+// The messages stay unchanged after they are read. The client's usage row is locked, so no session is deleted meanwhile.
 const readResendable = `
 select message.id, message.run_id, message.intent, message.state, coalesce(
  (select s.id from session s where s.client_id = message.client_id and s.id = message.session_id and s.deleted_at = 0),
@@ -120,7 +120,7 @@ func (b *resend) read(ctx context.Context) error {
 	return nil
 }
 
-// Blanking locks runs before it decides about them, so contents stay until we have committed.
+// Blanking locks runs before it decides about them. So contents stay until we have committed.
 const lockResendable = `
 select r.id, r.blanked_at = 0 from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
 order by r.client_id, r.id for share of r`
@@ -228,7 +228,7 @@ select u.i, m.id from $u(c bigint, i bigint, r bigint) join message m
 	return next, nil
 }
 
-// A message that had an outcome keeps it, with its moment and its reason. Until now, the reason may have followed from the state.
+// A message that had an outcome keeps it, with its moment and its reason. If the reason followed only from the state, it is written now.
 const rescheduleMessages = `
 update message set intent = -1, state = 5,
  done_at = case when message.outcome = 0 then $1::bigint else message.done_at end,

@@ -2,7 +2,7 @@ package store
 
 import "puntuale"
 
-// What a store owes.
+// These are the roles that a store must fulfil.
 var (
 	_ puntuale.Operator      = (*Store)(nil)
 	_ puntuale.Queue         = (*Store)(nil)
@@ -16,6 +16,7 @@ var (
 	_ puntuale.MailStore     = (*Store)(nil)
 	_ puntuale.IntakeStore   = (*Store)(nil)
 	_ puntuale.KnownPersons  = (*Store)(nil)
+	_ puntuale.OutboxStore   = (*Store)(nil)
 
 	_ puntuale.NetworkTemplateStore = (*Store)(nil)
 	_ puntuale.SignInStores         = (*Store)(nil)

@@ -14,10 +14,10 @@ import (
 type runningMessage struct {
 	puntuale.MessageRef
 	intent  int64
-	stopped bool // while it was in flight: nothing more of it will be sent
+	stopped bool // it was stopped in flight, so it is never sent again
 }
 
-// "intent >= 0" means open.
+// runningMessages finds them; "intent >= 0" means open.
 const runningMessages = `
 select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint, e text) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' or r.reference = u.e)
@@ -29,8 +29,8 @@ where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q and (u.e = '' 
 
 const faultSequenceRunning puntuale.ReasonCode = "sequence.running"
 
-// decideRunning finds the running messages for calls that need it, and does what if_running says. The client's usage row is locked since
-// count, so nobody else can start for the same recipient until we have committed.
+// decideRunning finds the running messages for calls that need them, and does what if_running says. count locked the client's usage row. So
+// no other call can start for the same recipient until we have committed.
 func (b *startBatch) decideRunning(ctx context.Context) error {
 	asking := b.asking()
 	if len(asking) == 0 {

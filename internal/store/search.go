@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Searches compare texts here and not in the databases. Each database treats case and accents differently, and PostgreSQL does so in each
-// collation.
+// Searches compare texts in this package, not in the databases. Each database treats case and accents differently, and PostgreSQL treats
+// them differently in each collation.
 
 // searchWords are the words of a search.
 type searchWords []string
@@ -24,7 +24,7 @@ type searchWords []string
 // needleOf reads the words of a search.
 func needleOf(text string) searchWords { return strings.Fields(folded(text)) }
 
-// in reports whether a text holds all the words, each perhaps as part of a longer one.
+// in reports whether a text holds all the words. Each may be a part of a longer word.
 func (n searchWords) in(text string) bool {
 	text = folded(text)
 	return !slices.ContainsFunc(n, func(word string) bool { return !strings.Contains(text, word) })
@@ -40,11 +40,11 @@ func folded(text string) string {
 	}, norm.NFKD.String(text))
 }
 
-// The most that one page of a search by text reads. A page ends after slightly more than so many bytes.
+// Bounds of what one page of a search by text reads. A page ends when it has read slightly more than these bytes.
 const (
 	searchedMessages = 10_000
 	searchedBytes    = 16 << 20
-	searchedAtOnce   = 500 // messages that are read with one statement: what is found among the latest comes at once
+	searchedAtOnce   = 500 // messages that one statement reads; matches among the latest messages come at once
 )
 
 // candidate is a message that may hold the words of a search.
@@ -54,8 +54,8 @@ type candidate struct {
 	found   bool
 }
 
-// searched finds messages that hold the words of a filter among those below last and from floor on, newest first, at most
-// limit. It returns the floor that it reached: 0 where it looked through all.
+// searched finds messages that hold the words of a filter. It looks at ids below last and from floor on, newest first, and returns at most
+// limit. It also returns the floor that it reached, or 0 if it looked at all messages.
 func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (found []puntuale.MessageID, reached int64, err error) {
 	of, read := needleOf(f.Text), 0
 	for looked := 0; looked < searchedMessages && read < searchedBytes; looked += searchedAtOnce {
@@ -96,7 +96,7 @@ func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, 
 }
 
 // match marks the messages that hold the words, and returns how many bytes it read. Blanked messages match nothing. It reads one run at a
-// time and keeps nothing of it.
+// time and does not keep it.
 func (t tenant) match(ctx context.Context, of searchWords, all []candidate) (bytes int, err error) {
 	ofRun := map[int64][]*candidate{}
 	var runs []int64

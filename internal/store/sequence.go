@@ -30,7 +30,7 @@ func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *punt
 		if err := t.namedThere(ctx, a, q); err != nil {
 			return nil, err
 		}
-		if err := t.roomFor(ctx, a, puntuale.QuotaSequences); err != nil {
+		if err := t.checkQuota(ctx, a, puntuale.QuotaSequences); err != nil {
 			return nil, err
 		}
 		if id, err = engine.NextNumber(ctx, a, "sequence"); err != nil {
@@ -66,7 +66,7 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 	})
 }
 
-// sameSequence refuses a change if the sequence's version is not among the known ones. If the caller gives versions, the row stays locked.
+// sameSequence refuses a change unless the sequence's version is one of the known ones. If the caller gives versions, the row stays locked.
 func (t tenant) sameSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, known []puntuale.Version) error {
 	if len(known) == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (t tenant) Sequence(ctx context.Context, id puntuale.SequenceID) (puntuale.
 	if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
 		return q, err
 	}
-	return q, engine.TakeRoom(ctx, 0, lengthOf(q.Steps))
+	return q, engine.TakeMemory(ctx, 0, lengthOf(q.Steps))
 }
 
 // lengthOf is the approximate length of steps, in bytes.
@@ -116,7 +116,7 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 	}
 	text, args := `select q.id, octet_length(q.steps), q.name from sequence q
  where q.client_id = $1 and `+from+` and q.deleted_at = 0 order by `+order, []any{t.id, last}
-	if f.Text == "" { // else all names are read, of which a quota bounds the number
+	if f.Text == "" { // with a text, all names are read; a quota bounds their number
 		text, args = text+` limit $3`, append(args, limit+1)
 	}
 	var found []engine.SizedRow
@@ -146,7 +146,7 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 	return all, page.Next, nil
 }
 
-// lastStarted reads the client's last calls only: there is no index by sequence.
+// lastStarted reads only the client's last calls, because there is no index by sequence.
 const lastStarted = `select x.sequence_id from (select r.id, r.sequence_id from run r where r.client_id = $1 order by r.id desc limit 2000) as x
  join sequence q on q.client_id = $1 and q.id = x.sequence_id and q.deleted_at = 0
  group by x.sequence_id order by max(x.id) desc limit $2`
@@ -170,10 +170,10 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
 	if err := engine.FoundOr(found, err, puntuale.NoSequence); err != nil {
 		return q, s, err
 	}
-	return q, s, engine.TakeRoom(ctx, 0, lengthOf(q.Steps))
+	return q, s, engine.TakeMemory(ctx, 0, lengthOf(q.Steps))
 }
 
-// DeleteSequence cancels pending messages, a chunk a transaction, and deletes the sequence with the last chunk.
+// DeleteSequence cancels pending messages, a chunk in each transaction, and deletes the sequence with the last chunk.
 func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep, cancel bool, now time.Time) error {
 	for done := false; !done; {
 		if err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -191,7 +191,7 @@ func (t tenant) deleteSequence(ctx context.Context, a engine.Querier, id puntual
 	if err := t.lockDays(ctx, a, now); err != nil {
 		return false, err
 	}
-	if err := t.lockAllSessions(ctx, a); err != nil { // some may name it
+	if err := t.lockAllSessions(ctx, a); err != nil { // some sessions may name the sequence
 		return false, err
 	}
 	var n int64
@@ -215,7 +215,7 @@ func (t tenant) deleteSequence(ctx context.Context, a engine.Querier, id puntual
 	return true, account.Changed(ctx, a, t.id)
 }
 
-// RestoreSequence takes back a deletion.
+// RestoreSequence undoes a deletion.
 func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, since time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var q puntuale.Sequence
@@ -227,7 +227,7 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 		if err := t.namedThere(ctx, a, q); err != nil {
 			return err
 		}
-		if err := t.roomFor(ctx, a, puntuale.QuotaSequences); err != nil {
+		if err := t.checkQuota(ctx, a, puntuale.QuotaSequences); err != nil {
 			return err
 		}
 		if _, err := a.Exec(ctx, `update sequence set deleted_at = 0 where client_id = $1 and id = $2`, t.id, id); err != nil {
@@ -237,7 +237,7 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 	})
 }
 
-// These are among the client's open messages, as in openCandidates.
+// sequencePending looks among the client's open messages, as openCandidates does.
 const sequencePending = `
 select m.client_id, m.id, m.intent from session s cross join message m cross join run r
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1
@@ -245,8 +245,8 @@ where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id +
 
 const faultSequenceHasCampaign puntuale.ReasonCode = "sequence.has_campaign"
 
-// endSequence cancels a chunk of a sequence's pending messages, and reports whether there may be more. Or it refuses because messages are
-// pending.
+// endSequence cancels a chunk of a sequence's pending messages, and reports whether there may be more. If the caller does not want to
+// cancel, it refuses while messages are pending.
 func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, cancel bool, now time.Time) (more bool, err error) {
 	if !cancel {
 		var n int
@@ -292,8 +292,8 @@ func (t tenant) namedThere(ctx context.Context, a engine.Querier, q puntuale.Seq
 	return t.templatesThere(ctx, a, q.Steps)
 }
 
-// lockDays locks the client's usage rows of every day that it may be now anywhere on earth. So a start either has committed before, and
-// this transaction sees its messages. Or it comes after, and sees the changes of this transaction.
+// lockDays locks the client's usage rows of each day that it may be now anywhere on earth. If a start has committed before, this
+// transaction sees its messages. If it comes later, it sees the changes of this transaction.
 func (t tenant) lockDays(ctx context.Context, a engine.Querier, now time.Time) error {
 	for d := -1; d <= 1; d++ {
 		if _, err := queue.CountAlways(ctx, a, queue.UsageDay{Client: t.id, Day: puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {

@@ -30,7 +30,7 @@ func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func
 
 // insertSession is createSession inside a transaction.
 func (t tenant) insertSession(ctx context.Context, a engine.Querier, s puntuale.Session, seal func(puntuale.SessionID) []byte) (puntuale.SessionID, error) {
-	if err := t.roomFor(ctx, a, puntuale.QuotaSessions); err != nil {
+	if err := t.checkQuota(ctx, a, puntuale.QuotaSessions); err != nil {
 		return 0, err
 	}
 	id, err := fleet.InsertSession(ctx, a, t.id, s)
@@ -64,7 +64,7 @@ func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Sessi
 	return all, next, nil
 }
 
-// SetDefaultPair locks the session and the sequences, so that none of them is deleted before the session names it.
+// SetDefaultPair locks the session and the sequences, so that none of them is deleted before the session's row names them.
 func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start, stop puntuale.SequenceID, known ...puntuale.Version) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, id)
@@ -97,7 +97,7 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 	})
 }
 
-// UpdateSession locks the session, so that nobody else changes it between the comparison and the change.
+// UpdateSession locks the session, so that no other call changes it between the comparison and the change.
 func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p puntuale.SessionPatch, known ...puntuale.Version) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, id)
@@ -118,7 +118,7 @@ func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p punt
 	})
 }
 
-// lockedSession reads a session once its row is locked: the row stays unchanged until this transaction has committed.
+// lockedSession reads a session after it locked the row. So the row stays unchanged until this transaction has committed.
 func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale.SessionID) (s puntuale.Session, err error) {
 	if locked, err := t.lockSessions(ctx, a, id); err != nil || len(locked) == 0 {
 		return s, engine.ThereOr(false, err, puntuale.NoSession)
@@ -127,8 +127,8 @@ func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale
 	return s, engine.ThereOr(found, err, puntuale.NoSession)
 }
 
-// sessionThere refuses a session that is not the client's. 0, the default session, always passes. The session is not deleted before this
-// transaction has committed.
+// sessionThere refuses a session that is not the client's. 0, the default session, always passes. The session stays until this transaction
+// has committed.
 func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.SessionID) error {
 	if id == 0 {
 		return nil
@@ -138,7 +138,7 @@ func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.
 	return engine.ThereOr(found, err, puntuale.NoSession)
 }
 
-// lockSessions locks those of the sessions that exist, in order, and returns them.
+// lockSessions locks the sessions that exist, in order, and returns them.
 func (t tenant) lockSessions(ctx context.Context, a engine.Querier, ids ...puntuale.SessionID) ([]lockedSession, error) {
 	slices.Sort(ids)
 	all, err := engine.QueryAll(ctx, a, `select s.id, s.is_default from $u(i bigint) join session s on s.client_id = $1 and s.id = u.i

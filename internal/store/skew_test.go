@@ -11,7 +11,7 @@ import (
 //go:embed testdata/statements-1.sql
 var statementsBefore string
 
-// What nodes of the version before ask, while one node has brought the tables up to date, is still understood.
+// One node has brought the tables up to date. The statements of nodes of the version before still work.
 func TestStatementsOfVersionBefore(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// A full disk refuses calls and loses none that was answered; with room again they go on.
+// If the disk is full, calls are refused, and no answered call is lost. When there is room again, calls work again.
 func TestSQLiteFull(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)
@@ -52,7 +52,7 @@ func TestSQLiteFull(t *testing.T) {
 	}
 }
 
-// Another process may write for a while; one that does not stop makes the store unavailable, not wrong.
+// Another process may write for a while. If it does not stop, the store is unavailable, but no data are wrong.
 func TestSQLiteBusy(t *testing.T) {
 	t.Parallel()
 	d := storetest.SQLite(t)

@@ -17,14 +17,14 @@ type start struct {
 	puntuale.StartRun
 	client puntuale.ClientID
 	steps  string // JSON of the frozen steps
-	first  int64  // the run's id and its first message's
+	first  int64  // the number of the run and of its first message
 
-	passed  bool  // counted and not refused: to be stored
-	gone    error // what it was planned from is not so any more
+	passed  bool  // counted and not refused, so it is to be stored
+	gone    error // the run was planned from data that have changed
 	answer  puntuale.StartedRun
 	kept    []byte // the answer of an earlier call under its key
 	day     queue.UsageDay
-	running []runningMessage // with if_running other than allow
+	running []runningMessage // if if_running is not allow
 }
 
 func (s *start) ref(i int) puntuale.MessageID { return puntuale.MessageID(s.first + int64(i)) }
@@ -100,18 +100,18 @@ func runStarts(ctx context.Context, w *engine.Writer, b *startBatch) error {
 	return nil
 }
 
-// startBatch is the work of one batch of starts. Each step is a method.
+// startBatch is the work of one batch of starts. Its steps are methods.
 type startBatch struct {
 	a     engine.Querier
 	tasks []*engine.Task
-	free  bool // nothing is counted; the days are locked all the same
+	free  bool // calls are not counted, but the days are locked all the same
 
-	keyed      []*engine.Task // hold an idempotency key of this batch
+	keyed      []*engine.Task // they hold an idempotency key of this batch
 	days       []queue.UsageDay
 	counts     map[queue.UsageDay]queue.UsageCount
-	calls      map[queue.UsageDay][]*engine.Task // in order
-	waiting    map[queue.UsageDay][]*engine.Task // counted
-	over       map[queue.UsageDay][]*engine.Task // beyond the cap, if nothing before them is taken back
+	calls      map[queue.UsageDay][]*engine.Task // in their order
+	waiting    map[queue.UsageDay][]*engine.Task // they were counted
+	over       map[queue.UsageDay][]*engine.Task // beyond the cap, unless calls before them are taken back
 	capRefused int
 }
 
@@ -147,7 +147,7 @@ func (b *startBatch) count(ctx context.Context) (err error) {
 }
 
 // The client may have changed since the caller read it, and a sequence or session may have been deleted. A deletion locks the client's
-// usage rows first, and so do we. So rows that exist now stay until we have committed.
+// usage rows first, and so does this batch. So rows that exist now stay until we have committed.
 const staleStarts = `
 select x.n, x.r, x.q, x.s from (
  select u.n, u.v = 0 or exists (select 1 from client c where c.id = u.c and c.revision = u.v) as r,
@@ -180,7 +180,7 @@ func (b *startBatch) findStale(ctx context.Context) error {
 		engine.Column(asked, func(s *S) int64 { return int64((*s).Run.Session) }),
 	}}, func(r engine.Row) error {
 		var i int
-		var current, sequence, session bool // is as it was; is there
+		var current, sequence, session bool // whether the client is unchanged, and whether sequence and session exist
 		if err := r.Scan(&i, &current, &sequence, &session); err != nil {
 			return err
 		}
@@ -200,8 +200,8 @@ func (b *startBatch) findStale(ctx context.Context) error {
 	return nil
 }
 
-// pass continues with the calls that their client's cap allows. A stale call planned from memory is refused first, even when its key was
-// used before or its client's cap is reached.
+// pass continues with the calls that their client's cap allows. A stale call that was planned from memory is refused first, even if its key
+// was used before or the client's cap is reached.
 func (b *startBatch) pass(context.Context) error {
 	b.waiting, b.over = map[queue.UsageDay][]*engine.Task{}, map[queue.UsageDay][]*engine.Task{}
 	for d, tasks := range b.calls {
@@ -259,10 +259,10 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 		}
 		for _, t := range b.over[d] {
 			if t.Refused != nil {
-				continue // stale
+				continue // the start is stale
 			}
 			if lost > 0 {
-				t.Later = true // there is room again
+				t.Later = true // the calls that were taken back leave room
 				continue
 			}
 			u := c.Usage(c.Used - c.Prev)
@@ -294,7 +294,7 @@ func (b *startBatch) insert(ctx context.Context) error {
 	}
 	var rows []row
 	for _, st := range b.live {
-		if !st.passed || st.answer.IDs != nil { // answered with what is running
+		if !st.passed || st.answer.IDs != nil { // the answer names messages that run already
 			continue
 		}
 		st.answer.Skipped = st.Skipped
@@ -354,9 +354,9 @@ func (b *startBatch) insert(ctx context.Context) error {
 	return nil
 }
 
-// checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk: one of its runs decides for all. A usage row
-// is written first. So it waits for a commit under way, even if that commit inserts the row. A lock would not be enough, because before a
-// client's first call of the day there is no row.
+// checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk. One of its runs decides for the whole batch.
+// Before it looks, it writes a usage row, so it waits for a COMMIT that is still under way. A lock would not be enough: before a client's
+// first call of the day, there is no row to lock.
 func checkStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	for _, t := range tasks {
 		st := t.Body.(*start)

@@ -14,7 +14,7 @@ func keysOf(tasks []*engine.Task) []engine.KeyRef {
 	return engine.Column(tasks, func(t **engine.Task) engine.KeyRef { return (*t).Body.(*start).key() })
 }
 
-// takeKeys writes the calls' idempotency keys, and answers the calls whose keys were there. If a batch has several calls with one key, the
+// takeKeys writes the calls' idempotency keys, and answers the calls whose keys existed. If several calls of a batch have one key, the
 // first goes on. The others run in a later batch and find its answer.
 func (b *startBatch) takeKeys(ctx context.Context) error {
 	twins := map[engine.KeyRef]*engine.Task{}
@@ -61,7 +61,7 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task) error {
 		st := t.Body.(*start)
 		kept, there := found[st.key()]
 		if !there {
-			t.Later = true // it was there and is gone again: its call was refused
+			t.Later = true // the key existed and was removed, because its call was refused
 			continue
 		}
 		answer, err := kept.For(st.Idempotency)

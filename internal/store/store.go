@@ -13,6 +13,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
@@ -29,12 +30,12 @@ type Store struct {
 	*retention.Retention
 	*account.Accounts
 	*person.Persons
+	*event.Events
 
-	lastContact atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
-	lastAlias   atomic.Pointer[aliasKey]   // likewise
+	lastContact atomic.Pointer[contactKey] // the contact that Maintain looked at last; nil: from the beginning
+	lastAlias   atomic.Pointer[aliasKey]   // the alias that Maintain looked at last; nil: from the beginning
 
 	kinds   kinds
-	gather  gatherTimer
 	closing sync.Once
 }
 
@@ -43,14 +44,14 @@ type kinds struct {
 	start, free, stop, cancel, resend, heard, inbound, consent, campaign, feed *engine.Kind
 }
 
-// Open opens the store, creating or migrating it where cfg allows. Errors: as [engine.Open], and [fleet.ErrMoved] if the installation was
-// moved.
+// Open opens the store, and creates or migrates it if cfg allows that. Errors: as [engine.Open], and [fleet.ErrMoved] if the installation
+// was moved.
 func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	db, err := engine.Open(ctx, cfg, engine.Options{Name: fleet.ServerName, Shared: true, Admit: fleet.RefuseGone})
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), kinds: newKinds()}
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -64,15 +65,15 @@ func newKinds() kinds {
 	heard := engine.NewSingle("heard", engine.PriorityPrevent)
 	consent := engine.NewEffect("consent")
 	consent.Priority = engine.PriorityPrevent
-	heard.Check = engine.RunAgain // what was told before changes nothing
-	heard.Background = true       // what networks report comes as fast as messages leave
+	heard.Check = engine.RunAgain // messages that were taken before change nothing
+	heard.Background = true       // networks send replies as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
 		heard: heard, inbound: newInboundKind(), consent: consent, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(),
 	}
 }
 
-// Migrate brings the database up to date, creating it if need be.
+// Migrate brings the database up to date, and creates it if necessary.
 func Migrate(ctx context.Context, cfg engine.Config) error {
 	cfg.NoMigrate = false
 	s, err := Open(ctx, cfg)
@@ -85,13 +86,13 @@ func Migrate(ctx context.Context, cfg engine.Config) error {
 // Close refuses new calls, waits until queued tasks are committed, and closes the database. It may be called twice.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.CloseWriters() // their callers tell other nodes of what was committed
+		s.CloseWriters() // the callers of these tasks still send wakeups to other nodes
 		s.Fleet.Close()
 	})
 	return s.DB.Close()
 }
 
-// Check reports whether the store answers, with a write that reaches the disk, and whether its installation was not moved.
+// Check writes to the disk. So it reports whether the store works, and also whether its installation was moved.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.Damage(); err != nil {
 		return puntuale.StoreDamaged(err)
@@ -105,15 +106,15 @@ func (s *Store) Check(ctx context.Context) error {
 	}), true)
 }
 
-// Verify reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. It reads table by table, so
-// that it does not block writers for long, and takes about a second for 100 MB. On SQLite, damage also stops the store, as if a statement
-// had found it. There it also checks the file of linked numbers. On PostgreSQL it reads every row, but not the indexes.
+// Verify reads the whole database and reports damage, as an error that wraps puntuale.ErrUntrusted. It reads table by table, so that it
+// does not block writers for long. It takes about a second for 100 MB. On SQLite, damage also stops the store, as if a statement had found
+// it. There, Verify also checks the file of linked numbers. On PostgreSQL it reads every row, but not the indexes.
 func (s *Store) Verify(ctx context.Context) error {
 	err := s.DB.Verify(ctx)
 	if err != nil || s.File == "" {
 		return err
 	}
-	path := transfer.WhatsAppFile(s.File) // messages do not depend on its keys
+	path := transfer.WhatsAppFile(s.File) // damage there does not stop the store, because messages do not depend on these keys
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil
@@ -121,7 +122,7 @@ func (s *Store) Verify(ctx context.Context) error {
 	return s.VerifyFile(ctx, path)
 }
 
-// LastBackup returns the moment of the last backup; zero: there is none.
+// LastBackup returns the moment of the last backup, or zero if there is none.
 func (s *Store) LastBackup(ctx context.Context) (at time.Time, err error) {
 	if _, err := engine.QueryOne(ctx, s.CallReads, `select at from backup where one = 1`, nil, engine.ScanTime(&at)); err != nil {
 		return at, engine.PublicError(fmt.Errorf("look for the last backup: %w", err))

@@ -19,13 +19,13 @@ import (
 //
 //	PUNTUALE_POSTGRES_FOLDER=/tmp scripts/with-postgres go test -run - -bench . ./internal/store
 //
-// (the folder on a disk, as in life). "messages/s" of PlainInsert is what the others are compared with.
+// (the folder should be on a disk, as on a server). The results are compared with "messages/s" of PlainInsert.
 
 func benchmarkOn(b *testing.B, run func(b *testing.B, w *storetest.World, clients []*storetest.Client)) {
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "Postgres": storetest.Postgres} {
 		b.Run(name, func(b *testing.B) {
 			d := driver(b)
-			d.Config.Clock = nil // the system's
+			d.Config.Clock = nil // the system's clock
 			w := storetest.NewWorld(b, d)
 			clients := make([]*storetest.Client, 200)
 			for i := range clients {
@@ -36,8 +36,8 @@ func benchmarkOn(b *testing.B, run func(b *testing.B, w *storetest.World, client
 	}
 }
 
-// row is the message of the benchmarks with this id, of any client. It is due in the order of starts, with three steps
-// eight hours apart, or scattered over a day.
+// row makes the message with this id, of any client, for the benchmarks. Messages are due in the order of starts, with three steps eight
+// hours apart. If scattered is true, their moments are random within a day.
 func row(r *rand.Rand, id int64, clients []*storetest.Client, scattered bool) store.PlainRow {
 	c := clients[r.IntN(len(clients))]
 	due := time.Duration(id)*time.Millisecond + time.Duration(id%3)*8*time.Hour
@@ -47,7 +47,7 @@ func row(r *rand.Rand, id int64, clients []*storetest.Client, scattered bool) st
 	return store.PlainRow{Client: int64(c.ID), Session: int64(c.Session), ID: id, Due: storetest.Begin.Add(due).UnixMicro()}
 }
 
-// BenchmarkPlainInsert inserts message rows, 1,000 a statement and a transaction.
+// BenchmarkPlainInsert inserts message rows, 1,000 with each statement and transaction.
 func BenchmarkPlainInsert(b *testing.B) {
 	benchmarkOn(b, func(b *testing.B, w *storetest.World, clients []*storetest.Client) {
 		const size = 1000
@@ -67,22 +67,22 @@ func BenchmarkPlainInsert(b *testing.B) {
 	})
 }
 
-// BenchmarkStart is calls of three messages from 64 callers for 200 clients.
+// BenchmarkStart starts runs of three messages, from 64 callers for 200 clients.
 func BenchmarkStart(b *testing.B) { benchmarkStart(b, func(puntuale.SessionID, time.Time) {}) }
 
-// BenchmarkStartHinted does the same while another node is told of each and listens.
+// BenchmarkStartHinted does the same, and wakes another node, which listens, for each run.
 func BenchmarkStartHinted(b *testing.B) { benchmarkStart(b, nil) }
 
-func benchmarkStart(b *testing.B, hint puntuale.Wakeup) {
+func benchmarkStart(b *testing.B, wakeup puntuale.Wakeup) {
 	benchmarkOn(b, func(b *testing.B, w *storetest.World, clients []*storetest.Client) {
 		ctx := context.Background()
-		hint := hint
-		if hint == nil {
-			hint = w.Hint
+		wakeup := wakeup
+		if wakeup == nil {
+			wakeup = w.Notify
 			w.DB.Open(b).Listen(func(puntuale.SessionID, time.Time) {})
 		}
 		var n atomic.Int64
-		b.SetParallelism(32) // times two processors
+		b.SetParallelism(32) // this is multiplied by the number of processors, here two
 		b.ResetTimer()
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
@@ -94,18 +94,18 @@ func benchmarkStart(b *testing.B, hint puntuale.Wakeup) {
 					b.Error(err)
 					return
 				}
-				hint(c.Session, storetest.Begin)
+				wakeup(c.Session, storetest.Begin)
 			}
 		})
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 	})
 }
 
-// BenchmarkDispatch claims due messages and records that they were sent, 1,000 at a time in the order of their moments,
-// two batches under way.
+// BenchmarkDispatch claims due messages and records that they were sent. It takes 1,000 at a time in the order of their moments, with two
+// batches under way.
 func BenchmarkDispatch(b *testing.B) { benchmarkDispatch(b, false) }
 
-// BenchmarkDispatchScattered does the same with messages whose neighbours on the disk are due at other moments.
+// BenchmarkDispatchScattered does the same with messages in another order: neighbours on the disk are due at different moments.
 func BenchmarkDispatchScattered(b *testing.B) { benchmarkDispatch(b, true) }
 
 func benchmarkDispatch(b *testing.B, scattered bool) {
@@ -150,7 +150,7 @@ func benchmarkDispatch(b *testing.B, scattered bool) {
 	})
 }
 
-// sendAll does with a batch what a dispatcher does, but for sending.
+// sendAll does with a batch what a dispatcher does, but sends nothing.
 func sendAll(w *storetest.World, node puntuale.NodeID, rows []store.PlainRow) error {
 	ctx, now := context.Background(), storetest.Begin.Add(30*time.Hour)
 	token := storetest.Token(node)

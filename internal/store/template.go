@@ -50,7 +50,7 @@ var errTemplateName = puntuale.Conflict(faultTemplateNameTaken)
 
 func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *puntuale.Idempotency) (id puntuale.TemplateID, err error) {
 	err = t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
-		if err := t.roomFor(ctx, a, puntuale.QuotaTemplates); err != nil {
+		if err := t.checkQuota(ctx, a, puntuale.QuotaTemplates); err != nil {
 			return nil, err
 		}
 		n, err := engine.NextNumber(ctx, a, "template")
@@ -198,7 +198,7 @@ func (t tenant) templatesThere(ctx context.Context, a engine.Querier, steps []pu
 	return nil
 }
 
-// unnamed refuses a change that would leave a sequence without a template that it names.
+// unnamed refuses the change while a sequence names the template.
 func (t tenant) unnamed(ctx context.Context, a engine.Querier, template string) error {
 	all, err := engine.QueryAll(ctx, a, `select q.steps from sequence q where q.client_id = $1 and q.deleted_at = 0 and q.steps like '%"template":%'`,
 		[]any{t.id}, engine.ScanOne[string])

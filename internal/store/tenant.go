@@ -6,32 +6,34 @@ import (
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/event"
 	"puntuale/internal/store/person"
 )
 
-// tenant is a client's handle: every statement of its methods carries the client's id.
+// tenant is a client's handle: every statement of its methods names the client's id.
 type tenant struct {
 	person.ContactStore
+	event.ClientEvents
 	s    *Store
 	id   puntuale.ClientID
 	free bool // its calls are not counted
 }
 
-// Tenant returns the handle that reaches what belongs to the client, and nothing else. It asks nothing of the database.
+// Tenant returns the handle that reaches one client's data, and no other data. It does not ask the database.
 func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant {
 	t := tenant{s: s, id: id}
-	t.ContactStore = s.Persons.Of(id, t.calls())
+	t.ContactStore, t.ClientEvents = s.Persons.Of(id, t.calls()), s.Events.OfClient(id)
 	return t
 }
 
 // Uncounted is Tenant without counting calls.
 func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 	t := tenant{s: s, id: id, free: true}
-	t.ContactStore = s.Persons.Of(id, t.calls())
+	t.ContactStore, t.ClientEvents = s.Persons.Of(id, t.calls()), s.Events.OfClient(id)
 	return t
 }
 
-// calls is how many calls one call counts as.
+// calls is how many calls a call of a method counts as.
 func (t tenant) calls() int64 {
 	if t.free {
 		return 0
@@ -42,13 +44,14 @@ func (t tenant) calls() int64 {
 // partnerTenant is a partner's handle. Deleting a client reaches messages and sessions, so it stays here.
 type partnerTenant struct {
 	account.Partner
+	event.Account
 	s  *Store
 	id puntuale.PartnerID
 }
 
-// Partner returns the handle that reaches the partner's clients, and nothing else.
+// Partner returns the handle that reaches the data of the partner's clients, and no other data.
 func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant {
-	return partnerTenant{s.Accounts.Partner(id), s, id}
+	return partnerTenant{s.Accounts.Partner(id), s.OfPartner(id), s, id}
 }
 
 // write runs a transaction for the client.
@@ -66,7 +69,7 @@ func (t tenant) once(ctx context.Context, o *puntuale.Idempotency, do func(ctx c
 	return t.s.Once(ctx, int64(t.id), o, do)
 }
 
-// lists is the pool for lists, as one client may use it.
+// lists is the pool for lists, with the list slot of this client.
 func (t tenant) lists() engine.Querier { return t.s.Lists(int64(t.id)) }
 
 func (t tenant) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, error) {
@@ -78,12 +81,12 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erasure
 	return t.s.Retention.Erase(ctx, t.id, t.calls(), e)
 }
 
-// roomFor locks the client's row, the last one that a transaction locks, and checks the quota.
-func (t tenant) roomFor(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
+// checkQuota locks the client's row, the last one that a transaction locks, and checks the quota.
+func (t tenant) checkQuota(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
 	if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
 		return err
 	}
-	return account.Room(ctx, a, t.id, q)
+	return account.CheckQuota(ctx, a, t.id, q)
 }

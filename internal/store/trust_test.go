@@ -26,7 +26,7 @@ func exec(t *testing.T, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// used is the path of a SQLite file that has served, and is closed.
+// used is the path of a SQLite file that a server has used and closed.
 func used(t *testing.T) (*storetest.Database, string) {
 	t.Helper()
 	d := storetest.SQLite(t)
@@ -41,7 +41,7 @@ func used(t *testing.T) (*storetest.Database, string) {
 	return d, filepath.Join(d.Config.Data, "puntuale.db")
 }
 
-// wantUntrusted opens what must not be opened, and checks that the refusal left it as it was.
+// wantUntrusted checks that Open refuses the file, and that the refusal left the file as it was.
 func wantUntrusted(t *testing.T, cfg engine.Config, path, says string) {
 	t.Helper()
 	before, _ := os.ReadFile(path)
@@ -129,7 +129,7 @@ func TestSQLiteUntrusted(t *testing.T) {
 			d, path := used(t)
 			test.damage(t, d, path)
 			if strings.HasPrefix(test.says, "journal_mode") {
-				path = "" // the setting itself is kept in the file
+				path = "" // the file itself keeps this setting
 			}
 			wantUntrusted(t, d.Config, path, test.says)
 		})
@@ -151,7 +151,7 @@ func TestSQLiteCreates(t *testing.T) {
 	write(t, path+".new", []byte("what a crash left"))
 	write(t, path+".lock", nil)
 	var wait sync.WaitGroup
-	for range 4 { // several at once: one creates it
+	for range 4 { // several servers at once; one of them creates the file
 		wait.Go(func() {
 			s, err := store.Open(ctx, engine.Config{Data: dir})
 			if err != nil {
@@ -223,7 +223,7 @@ func TestPostgresUntrusted(t *testing.T) {
 	wantUntrusted(t, d.Config, "", "newer program")
 }
 
-// Several nodes that find an empty database migrate it once.
+// If several nodes find an empty database, it is migrated once.
 func TestPostgresMigratesOnce(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -44,7 +44,7 @@ func testListsOfOneClient(t *testing.T, w *storetest.World) {
 	if answered == 0 {
 		t.Error("nothing was answered while lists were read")
 	}
-	go func() { ended <- store.ListWithoutEnd(ctx, w.Store) }() // the rest of the connections
+	go func() { ended <- store.ListWithoutEnd(ctx, w.Store) }() // these take the other connections
 	storetest.Until(t, "lists take all connections", func() bool { return store.Listing(w.Store) })
 	if err := w.Maintain(t.Context(), storetest.Begin, storetest.Begin.Add(-time.Hour)); err != nil {
 		t.Errorf("maintain: %v", err)

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// What tells whether a claim is on disk is a message that it granted, not one whose intent it took back.
+// A message that a claim granted shows whether the claim is on disk. A message whose intent the claim undid does not show it.
 func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -21,7 +21,7 @@ func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
 	now := storetest.Begin.Add(time.Hour)
 	for i, cut := range []int32{cutBefore, cutAfter} {
 		number := fmt.Sprintf("+39333000000%d", i)
-		// The credit goes to the message that is due first, which is not the one with the lowest id.
+		// The credit goes to the message that is due first. That message does not have the lowest id.
 		late := c.MustStart(number, storetest.Begin.Add(time.Minute), 1)[0]
 		early := c.MustStart(number, storetest.Begin, 1)[0]
 		w.Exec("update client set credits = 1 where id = $1", c.ID)
@@ -39,14 +39,15 @@ func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
 	}
 }
 
-// A COMMIT that is still under way when its connection breaks is waited for, the first of a client's day too.
+// A connection breaks while its COMMIT is still under way. The store waits for the end of that COMMIT, also for the first call of a
+// client's day.
 func TestPostgresCommitStillUnderWay(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
 	p := behindProxy(t, d)
 	w := storetest.NewWorld(t, d)
 	c := w.Client(puntuale.AccountFull)
-	c.MustStart("+393331234567", storetest.Begin, 1) // from now on there are identifiers in stock
+	c.MustStart("+393331234567", storetest.Begin, 1) // after this call, identifiers are in stock
 	w.Exec("delete from api_usage")
 	for _, s := range []string{
 		`create function hold() returns trigger language plpgsql set lock_timeout = 0
@@ -55,7 +56,7 @@ func TestPostgresCommitStillUnderWay(t *testing.T) {
 	} {
 		w.Exec(s)
 	}
-	for call := range 2 { // the second finds the day's row
+	for call := range 2 { // only the second call finds a row for the day
 		holder, err := d.SQL.Begin()
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +74,7 @@ func TestPostgresCommitStillUnderWay(t *testing.T) {
 			answered <- err
 		}()
 		deadline := time.Now().Add(10 * time.Second)
-		// The question what became of it waits for the one that is still under way.
+		// The check whether the batch is on disk waits for the COMMIT that is still under way.
 		for w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%api_usage%'") == 0 {
 			if time.Now().After(deadline) {
 				t.Fatal("nobody waits for the COMMIT")

@@ -10,11 +10,11 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// amongUncertain finds rows with an uncertain outcome by their reason, also those that an earlier version wrote.
+// amongUncertain finds rows with an uncertain outcome by their reason. It also finds rows that an earlier version wrote.
 const amongUncertain = `in ('` + puntuale.StoredUncertain + `', '` + puntuale.FormerUncertain + `')`
 
-// unknownStill are the messages about which a person must still decide. A receipt also decides, and messages that an erasure blanked cannot
-// be sent again.
+// unknownStill are the messages about which a person must still decide. A receipt also decides. Messages that an erasure blanked cannot be
+// sent again, so they are not among them.
 const unknownStill = ` and (m.state = 0 and m.intent > 0 or m.state = 2 and m.reason ` + amongUncertain + `) and m.phone <> ''`
 
 func (t tenant) Restored(ctx context.Context) (puntuale.RestoreResult, error) {
@@ -40,14 +40,14 @@ func (t tenant) UnknownMessages(ctx context.Context, p puntuale.Page) ([]puntual
 		return nil, "", engine.PublicError(fmt.Errorf("list unknown messages: %w", err))
 	}
 	fit, bytes := d.fit()
-	if err := engine.TakeRoom(ctx, min(limit, fit), bytes); err != nil {
+	if err := engine.TakeMemory(ctx, min(limit, fit), bytes); err != nil {
 		return nil, "", err
 	}
 	all, next := engine.CutPage(d.all, min(limit, fit), "unknown", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
 	return all, next, t.fill(ctx, all)
 }
 
-// unknownRow is a message of the list, its row locked.
+// unknownRow is a message of the list. Its row is locked.
 type unknownRow struct {
 	puntuale.MessageRef
 	intent int64
@@ -67,7 +67,7 @@ func lockUnknown(ctx context.Context, a engine.Querier, refs []puntuale.MessageR
 	return rows, nil
 }
 
-// decide makes unknown messages FAILED if they are not yet, and takes them out of the list.
+// decide makes unknown messages FAILED if they are not yet, and removes them from the list.
 func decide(ctx context.Context, a engine.Querier, now time.Time, rows []unknownRow) error {
 	var open []puntuale.Settlement
 	for _, m := range rows {

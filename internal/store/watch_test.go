@@ -14,11 +14,11 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// prompt is far more than a refusal takes, and less than the limits that a call would run into by itself.
+// prompt is much more time than a refusal takes, and less than the limits of a call.
 const prompt = 8 * time.Second
 
-// A PostgreSQL falls silent: it is stopped, or its network swallows everything. All calls are refused soon, and no
-// stored call is told as not stored. All goes on when it speaks again.
+// PostgreSQL becomes silent: it is stopped, or its network drops everything. All calls are refused soon. No call that was stored gets an
+// error that says it was not stored. Everything works again when PostgreSQL answers again.
 func TestPostgresHangs(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -29,7 +29,7 @@ func TestPostgresHangs(t *testing.T) {
 	node := w.MustJoin()
 	held := c.MustStart("+393339999999", storetest.Begin, 1)
 
-	// Calls under way from before until after, each for a recipient of its own.
+	// Calls run before, during and after the silence, each for a different recipient.
 	const callers = 8
 	answers := make([][]error, callers)
 	start := func(i, j int) error {
@@ -70,7 +70,7 @@ func TestPostgresHangs(t *testing.T) {
 		},
 		"receive": func() error { return w.Receive(ctx, puntuale.SandboxMessage{Client: c.ID, ConnectorID: "x"}) },
 	}
-	for round := range 2 { // the second finds the store known as away
+	for round := range 2 { // in the second round the store knows that the database is away
 		var all sync.WaitGroup
 		for name, call := range calls {
 			all.Go(func() {
@@ -104,7 +104,7 @@ func TestPostgresHangs(t *testing.T) {
 			if err == nil && stored != 1 || err != nil && !doubtful && stored != 0 {
 				t.Errorf("%s: %v, and %d are stored", number, err, stored)
 			}
-			if err := start(i, j); err != nil { // the key tells
+			if err := start(i, j); err != nil { // the call's key finds out whether it was stored
 				t.Errorf("%s again: %v", number, err)
 			}
 			total++
@@ -118,7 +118,7 @@ func TestPostgresHangs(t *testing.T) {
 	}
 }
 
-// A call that waits for somebody else's lock is not mistaken for a database that hangs.
+// A call that waits for another transaction's lock does not look like a database that hangs.
 func TestPostgresIsSlow(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -151,7 +151,7 @@ func TestPostgresIsSlow(t *testing.T) {
 	}
 }
 
-// A server that takes longer to connect than to answer comes back like any other.
+// If connecting to a server takes longer than a query, the store comes back all the same.
 func TestPostgresConnectsSlowly(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/web/page"
 )
 
-// TestPagesKeepToTheLimit: pages count among the calls that a server works on at once (--calls). One too many, a whole page or a
-// part, is told when to come again. It is 429 where the caller's own calls are too many, else 503.
+// TestPagesKeepToTheLimit: pages count among the calls that a server works on at once (--calls). The next one, a whole
+// page or a part, gets a time to retry. The status is 429 if the caller's own calls are too many, else 503.
 func TestPagesKeepToTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,11 +42,11 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 	} {
 		var held []*admission.Permit
 		for _, who := range try.holds {
-			lane := admission.PriorityPrevent // which has places of its own, so that all of them are taken
+			priority := admission.PriorityPrevent // the gate has seats of its own, so the test can take all of them
 			if len(held) == 0 {
-				lane = admission.PriorityRead
+				priority = admission.PriorityRead
 			}
-			pass, _, err := gate.Enter(context.Background(), who, lane)
+			pass, _, err := gate.Enter(context.Background(), who, priority)
 			w.must(err)
 			held = append(held, pass)
 		}
@@ -63,9 +63,9 @@ func TestPagesKeepToTheLimit(t *testing.T) {
 	}
 }
 
-// TestPagesForStrangers: who has not signed in may ask for so many pages a second from one address (--anonymous-rate), and is told
-// when to come again. Signed in, nobody is counted, nor is what a sign-in page loads.
-func TestPagesForStrangers(t *testing.T) {
+// TestPagesForUnknownCallers: without a sign-in, one address gets a limited number of pages a second (--anonymous-rate).
+// Beyond it, the answer says when to retry. Signed-in users do not count, and neither do the files of a sign-in page.
+func TestPagesForUnknownCallers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	user := w.visitor(w.clients[puntuale.Staff])
@@ -96,8 +96,8 @@ func TestPagesForStrangers(t *testing.T) {
 	}
 }
 
-// TestImportOfEmptySteps: a file of a great many empty steps is refused before anything is made of each. It runs alone, for it
-// reads how much memory the process takes.
+// TestImportOfEmptySteps: a file with very many empty steps is refused before the server makes objects of them. The
+// test runs alone, because it reads how much memory the process takes.
 func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // see above
 	w := newWorld(t)
 	v := w.visitor(w.clients[puntuale.Staff])
@@ -105,7 +105,7 @@ func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // see above
 		steps, status int
 		says          string
 	}{
-		{2, http.StatusOK, ""}, // what the first page of all takes is not of the steps
+		{2, http.StatusOK, ""}, // memory that the very first page takes does not come from the steps
 		{300_000, http.StatusUnprocessableEntity, "non è una sequenza"},
 		{5_000, http.StatusOK, "5000, al massimo 50"}, // the editor, with the first ones
 	} {

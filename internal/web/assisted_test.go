@@ -30,12 +30,12 @@ import (
 	"puntuale/internal/httpapi"
 )
 
-// desk is a session whose messages phones take, and what a test knows of it.
+// desk is a session whose messages are sent by phones, with the data that a test needs.
 type desk struct {
 	w       *world
 	session control.Session
 	page    string
-	deaf    atomic.Pointer[string] // the path of calls that are done and whose answers are lost; nil: none
+	deaf    atomic.Pointer[string] // the path of calls that the server carries out, but whose answers are lost; nil: none
 	unheard chan string            // the path of each answer that was lost
 }
 
@@ -43,7 +43,7 @@ type desk struct {
 func (w *world) newDesk() *desk {
 	w.t.Helper()
 	ctx := context.Background()
-	_, err := w.store.Join(ctx, 24*time.Hour) // takes ask for a server that is in charge
+	_, err := w.store.Join(ctx, 24*time.Hour) // a take needs a server that holds the lease
 	w.must(err)
 	d := &desk{w: w, unheard: make(chan string, 100)}
 	simulated := false
@@ -63,7 +63,7 @@ func (w *world) newDesk() *desk {
 	return d
 }
 
-// discard is a caller who hears nothing.
+// discard is a caller that gets no answer.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
@@ -78,7 +78,7 @@ func (d *desk) code() string {
 	return s.Code.Text
 }
 
-// due has a message that is due now.
+// due makes a message that is due now.
 func (d *desk) due(phone, text string) string {
 	d.w.t.Helper()
 	words, err := json.Marshal(text)
@@ -88,7 +88,7 @@ func (d *desk) due(phone, text string) string {
 	return started.IDs[0].String()
 }
 
-// stands is the state of a message, and what is said of it.
+// stands returns a message's state and its detail.
 func (d *desk) stands(id string) string {
 	d.w.t.Helper()
 	found, err := d.w.Client().Details(context.Background(), []string{id})
@@ -99,7 +99,8 @@ func (d *desk) stands(id string) string {
 	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", catalogue.Italian.Say(found[0].Detail)))
 }
 
-// becomes waits until what is said of a message begins with words: the app shows an answer before the server has its report.
+// becomes waits until a message's detail begins with these words. It must wait, because the app shows an answer before
+// the server has its report.
 func (d *desk) becomes(id, words string) {
 	d.w.t.Helper()
 	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)
@@ -112,7 +113,7 @@ func (d *desk) becomes(id, words string) {
 	}
 }
 
-// windows returns what gives the address of each window that the page opens. None of them can be reached.
+// windows returns a function that gives the address of each window that the page opens. No such address can be reached.
 func (b *browser) windows() func() string {
 	b.t.Helper()
 	opened := make(chan string, 10)
@@ -145,7 +146,7 @@ func (b *browser) offline(away bool) {
 // reached asks whether the page reaches its server. The browser's network service learns of the change a little later than the page.
 const reached = `(fetch("/ready?" + Math.random(), {cache: "no-store"}).then(() => { window.reached = true }, () => { window.reached = false }), window.reached === %t)`
 
-// links makes the browser one of the session's phones.
+// links links the browser to the session as one of its phones.
 func (b *browser) links(d *desk) {
 	b.t.Helper()
 	b.open("/phone#code=" + d.code())
@@ -169,21 +170,22 @@ func (b *browser) onCard(phone, selector string) {
 		e.scrollIntoView({block: "center"});
 		return true;
 	})(`+onCard(phone, selector)+`)`)
-	b.do(chromedp.Click(chromedp.CSS("[data-tapped]"))) // a real one: else the browser opens no window for it
+	b.do(chromedp.Click(chromedp.CSS("[data-tapped]"))) // a real click: otherwise the browser opens no window
 }
 
-// What a person answers, by the place of its button.
+// The answers of a person, by the position of the button.
 const (
 	saysSent    = ".assisted-answers .btn:nth-child(1)"
 	saysSkipped = ".assisted-answers .btn:nth-child(2)"
 	saysLater   = ".assisted-answers .btn:nth-child(4)"
 )
 
-// oddText holds what an address gives a meaning to.
+// oddText holds characters that have a meaning in an address.
 const oddText = "Ciao Anna 👋🏽,\nsconto del 20% & caffè + dolce?\n#1 = “tu”/io"
 
-// TestAssisted: the code of an address links a phone. Of four due messages one is sent, one skipped, one cancelled before it
-// was tapped, and one put back. A report without a connection arrives once, also after the page was opened anew.
+// TestAssisted: the code of an address links a phone. Of four due messages one is sent, one skipped, one cancelled
+// before it was tapped, and one put back. A report that was made without a connection arrives once, even if the page
+// was opened again.
 func TestAssisted(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		d := w.newDesk()
@@ -247,8 +249,9 @@ func TestAssisted(t *testing.T) {
 	})
 }
 
-// TestAssistedOnce: where an answer is lost, the message is taken once and its report counts once. A group is refused with its
-// reason. A phone that was unlinked says so, and keeps what it could not say until the person lets it go.
+// TestAssistedOnce: if an answer is lost, the message is still taken once and its report counts once. A group is
+// refused with its reason. A phone that was unlinked says so, and keeps its unsent reports until the person deletes
+// them.
 func TestAssistedOnce(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -296,7 +299,7 @@ func TestAssistedOnce(t *testing.T) {
 	}
 }
 
-// deafTo has the answers of calls be lost while something is done and until the page has noticed it; then the network is back.
+// deafTo loses the answers of calls while it runs do and until the page notices. Then it restores the network.
 func (b *browser) deafTo(d *desk, path string, do func()) {
 	b.t.Helper()
 	d.deaf.Store(&path)
@@ -311,8 +314,8 @@ func (b *browser) deafTo(d *desk, path string, do func()) {
 	evaluate[bool](b, `dispatchEvent(new Event("online"))`)
 }
 
-// TestAssistedPush: the browser would install the app. A phone asks to be told, and to be told no more. A push has an open
-// page look again. Where no page is open it is a notice without number and text.
+// TestAssistedPush: the browser would install the app. A phone subscribes to notices, and unsubscribes. A push makes an
+// open page look again. If no page is open, it shows a notice without number and text.
 func TestAssistedPush(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -360,7 +363,7 @@ func TestAssistedPush(t *testing.T) {
 	}
 	const told = `navigator.serviceWorker.getRegistration("/phone").then(r => r.getNotifications()).then(all => all.map(n => n.title + ": " + n.body))`
 	var got []string
-	for deadline := time.Now().Add(within); len(got) == 0 && time.Now().Before(deadline); { // at first the page that was left is open still
+	for deadline := time.Now().Add(within); len(got) == 0 && time.Now().Before(deadline); { // at first the previous page is still open
 		b.push(registered())
 		got = evaluate[[]string](b, told)
 	}
@@ -369,8 +372,8 @@ func TestAssistedPush(t *testing.T) {
 	}
 }
 
-// notInstallable are the browser's reasons not to install a page as an app. A tab of a test keeps nothing: that reason does
-// not count. Chromium's headless shell knows only faults of the manifest.
+// notInstallable are the browser's reasons not to install a page as an app. A test's tab is private, so that reason
+// does not count. Chromium's headless shell knows only faults of the manifest.
 func (b *browser) notInstallable() (faults []string) {
 	b.t.Helper()
 	manifest, err := chromedp.Call(b.ctx, page.GetAppManifest, page.GetAppManifestParams{})
@@ -391,7 +394,7 @@ func (b *browser) notInstallable() (faults []string) {
 	return faults
 }
 
-// registrations returns what gives the id of the app's worker, once there is one.
+// registrations returns a function that gives the id of the app's worker when it exists.
 func (b *browser) registrations() func() string {
 	b.t.Helper()
 	ids := make(chan string, 100)
@@ -426,8 +429,8 @@ func (b *browser) push(registration string) {
 	command(b, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: b.w.base, RegistrationID: serviceworker.RegistrationID(registration), Data: "{}"})
 }
 
-// TestAssistedParts: the app can be installed under its partner's name, in the reader's language. Its worker keeps no more
-// than the page's files. Another page has another worker.
+// TestAssistedParts: the app can be installed under its partner's name, in the reader's language. Its worker keeps only
+// the page's files. A changed page gets a new worker.
 func TestAssistedParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

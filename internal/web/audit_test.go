@@ -13,8 +13,8 @@ import (
 	"puntuale"
 )
 
-// TestAuditNames: the log names who did what to which thing, with the names of now, and keeps the identifiers. A deleted
-// thing has its identifier, or the name it had then.
+// TestAuditNames: the log says who changed which thing, with present names, and keeps the identifiers. A deleted thing
+// has its identifier, or the name it had then.
 func TestAuditNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,10 +86,10 @@ func TestAuditNames(t *testing.T) {
 	c, err := person.Client(context.Background(), id)
 	w.must(err)
 	w.must(c.DeleteTemplate(context.Background(), has["templates"]))
-	theirs := w.everything(w.stranger)
+	theirs := w.everything(w.foreignClient)
 	note(staff, w.client, "sequence.update", theirs["sequences"])
 	client = w.visitor(w.clients[puntuale.Owner]).get(w.pages + "/audit").body
-	if strings.Contains(client, "Promemoria visita "+w.stranger.String()) {
+	if strings.Contains(client, "Promemoria visita "+w.foreignClient.String()) {
 		t.Error("the log names another client's sequence")
 	}
 	if strings.Contains(client, ">conferma<") || !strings.Contains(client, has["templates"]) {
@@ -97,7 +97,7 @@ func TestAuditNames(t *testing.T) {
 	}
 }
 
-// TestAuditOfDeleted: what a dashboard deletes keeps its name in the log.
+// TestAuditOfDeleted: a thing that was deleted in a dashboard keeps its name in the log.
 func TestAuditOfDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,8 +116,8 @@ func mailOf(w *world, user puntuale.LoginID) string {
 	return p.User().Email
 }
 
-// TestFailedSignIns: the log tells of failed attempts, and from which address, to the owners of that dashboard and to their
-// partner only. However many there are, they make a bounded number of entries.
+// TestFailedSignIns: the log shows failed attempts with their address, only to the dashboard's owners and their
+// partner. Any number of attempts makes a bounded number of entries.
 func TestFailedSignIns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -143,8 +143,8 @@ func TestFailedSignIns(t *testing.T) {
 			t.Errorf("%s sees %d entries of failures, want 2", who, n)
 		}
 	}
-	strange := w.visitor(w.strangers)
-	for _, path := range []string{"/c/" + w.stranger.String() + "/audit", "/c/" + w.other.String() + "/audit"} {
+	strange := w.visitor(w.foreignOwner)
+	for _, path := range []string{"/c/" + w.foreignClient.String() + "/audit", "/c/" + w.other.String() + "/audit"} {
 		if r := strange.get(path); strings.Contains(r.body, "203.0.113.7") || strings.Contains(r.body, "non riuscito") {
 			t.Errorf("a stranger reads it at %s", path)
 		}

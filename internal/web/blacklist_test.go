@@ -52,7 +52,8 @@ func (v *visitor) upload(path, field string, content []byte) answer {
 	return answer{response.StatusCode, text.String(), response.Header}
 }
 
-// TestBlacklist adds a number and takes that back, imports a list after a wrong line was mended, finds and removes one.
+// TestBlacklist adds a number and undoes that. It imports a list after correcting a wrong line, and finds and removes a
+// number.
 func TestBlacklist(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.must(w.prefers("+393339999999"))
@@ -90,7 +91,7 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
-// prefers puts a number on the blacklist as an earlier version did for the network.
+// prefers puts a number on the blacklist as an earlier version did for a preference at the network.
 func (w *world) prefers(phone string) error {
 	return w.store.Uncounted(w.client).AddBlacklisted(context.Background(), puntuale.BlacklistEntry{
 		Phone: phone, Reason: puntuale.PreferenceReason + "codice Meta 131050, 2026-11-20T09:00:00Z", Added: w.clock.Now(),
@@ -161,7 +162,7 @@ func TestBlacklistFiles(t *testing.T) {
 	})
 }
 
-// TestBlacklistExport: what a list holds is no formula, and comes back as it was.
+// TestBlacklistExport: no cell of the list is a formula, and an import restores the list.
 func TestBlacklistExport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -195,8 +196,8 @@ func TestBlacklistExport(t *testing.T) {
 	}
 }
 
-// TestBlacklistPages: a person can take off a number that the network put on the list, once they know what that means. A
-// reader sees the list and nothing to press.
+// TestBlacklistPages: a person can remove a number that the network put on the list, after the page has explained what
+// that means. A reader sees the list without buttons.
 func TestBlacklistPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

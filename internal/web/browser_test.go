@@ -26,7 +26,7 @@ import (
 	"puntuale/internal/auth"
 )
 
-// screen is how somebody looks at a page.
+// screen is the size, colours and language with which a person sees a page.
 type screen struct {
 	width, height int64
 	scheme        string // light, dark
@@ -109,7 +109,7 @@ func startChromium(t testing.TB) context.Context {
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		// A page lives for a second: optimising compilers cost more than they give.
 		chromedp.Flag("js-flags", "--no-turbofan --no-maglev"),
-		// Whatever a page may want from elsewhere, it cannot be had.
+		// A page can load nothing from other hosts.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
@@ -164,7 +164,7 @@ func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper
 	return b
 }
 
-// listen hears of everything that the tab tells.
+// listen receives all events of the tab.
 func (b *browser) listen(hear func(event any)) {
 	b.t.Helper()
 	if err := chromedp.Listen(b.ctx, hear); err != nil {
@@ -180,7 +180,7 @@ func command[P, R any](b *browser, c cdp.Command[P, R], params P) {
 	}
 }
 
-// turn makes the tab another screen, and sets the language of readers who have none stored.
+// turn changes the tab's screen, and sets the language for readers without a stored one.
 func (b *browser) turn(look screen) {
 	b.t.Helper()
 	b.look = look
@@ -211,7 +211,7 @@ func (b *browser) note(event any) {
 	}
 }
 
-// within bounds a step. It is generous: the machine may be busy.
+// within bounds the time of a step. It is long, because the machine may be busy.
 const within = time.Minute
 
 // do takes steps, none of which may fail.
@@ -228,7 +228,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// evaluate returns what a script in the page gives; a promise is waited for.
+// evaluate returns the result of a script in the page. It waits for a promise.
 func evaluate[T any](b *browser, script string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, within)
@@ -255,14 +255,14 @@ func (b *browser) signIn(user puntuale.LoginID) {
 	b.until(`location.pathname !== "/ticket" && document.readyState === "complete"`)
 }
 
-// holds looks once whether a script gives true. It is an error where a page is just being replaced by another.
+// holds checks once whether a script returns true. It fails while the browser replaces the page by another.
 func (b *browser) holds(script string) (bool, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, within)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
 }
 
-// until waits for a script to give true.
+// until waits until a script returns true.
 func (b *browser) until(script string) {
 	b.t.Helper()
 	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)
@@ -285,7 +285,7 @@ func (b *browser) click(selector string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector(%q)`, selector))
 	b.taps++
-	// Into the middle: a phone's bar lies over what is at the bottom.
+	// It scrolls the element to the middle, because a phone's bar covers the bottom.
 	evaluate[bool](b, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: "center"}), true)`, selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
@@ -315,7 +315,7 @@ func quote(text string) string {
 	return string(content)
 }
 
-// text is what one reads in an element, "" where there is none.
+// text is the visible text of an element, "" if there is no such element.
 func (b *browser) text(selector string) string {
 	b.t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector)))
@@ -325,13 +325,13 @@ func (b *browser) text(selector string) string {
 	return value
 }
 
-// reads waits until the page shows words.
+// reads waits until the page shows these words.
 func (b *browser) reads(words string) {
 	b.t.Helper()
 	b.until(`document.body?.innerText.replace(/\s+/g, " ").includes(` + quote(words) + `)`)
 }
 
-// picture keeps what one sees as TEST-SCREEN-NAME.png, where PUNTUALE_SCREENSHOTS names a folder.
+// picture stores a screenshot as TEST-SCREEN-NAME.png, if PUNTUALE_SCREENSHOTS names a folder.
 func (b *browser) picture(name string) {
 	b.t.Helper()
 	folder := os.Getenv("PUNTUALE_SCREENSHOTS")
@@ -360,7 +360,7 @@ var axe = sync.OnceValues(func() (string, error) {
 // no text is missing. It keeps a picture.
 func (b *browser) check(name string) {
 	b.t.Helper()
-	b.until(`document.readyState === "complete"`) // a page that is still coming lacks parts
+	b.until(`document.readyState === "complete"`) // a page that is still loading lacks parts
 	b.picture(name)
 	found := evaluate[[]string](b, `loadAxe(), axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.flatMap(v =>
 		v.nodes.map(n => v.id + " (" + v.impact + "): " + n.html.slice(0, 160) + " — " + n.failureSummary.replace(/\s+/g, " ").slice(0, 240))))`)
@@ -378,7 +378,7 @@ func (b *browser) check(name string) {
 	}
 }
 
-// beyond lists what reaches beyond the page's right edge and makes it wider.
+// beyond lists elements that reach beyond the page's right edge and make it wider.
 const beyond = `(() => {
 	const page = document.documentElement;
 	if (page.scrollWidth <= page.clientWidth) return [];

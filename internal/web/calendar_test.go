@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestCalendarStory drags a message to another day, takes that back, and moves one by its form.
+// TestCalendarStory drags a message to another day, undoes that, and moves one by its form.
 func TestCalendarStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -58,7 +58,7 @@ func TestCalendarStory(t *testing.T) {
 	})
 }
 
-// refusesPast drops a message on what is past: it stays, and the page says why.
+// refusesPast drops a message on a past moment: the message stays, and the page says why.
 func (b *browser) refusesPast(message, past string) {
 	b.t.Helper()
 	was := evaluate[string](b, `location.href`)
@@ -73,7 +73,7 @@ func (b *browser) refusesPast(message, past string) {
 	}
 }
 
-// drag lets the page see what a mouse would do.
+// drag sends the page the events of a mouse.
 func drag(b *browser, from, to string) {
 	b.t.Helper()
 	b.until(`document.querySelector(` + quote(from) + `)`)
@@ -98,7 +98,7 @@ func TestCalendarPages(t *testing.T) {
 			t.Errorf("day %q: %d", day, r.status)
 		}
 	}
-	// What is dragged comes back to the calendar, also where it cannot be moved; and nowhere else.
+	// After a drag the page is the calendar again, also if the message cannot be moved. No other address is accepted.
 	next := w.pages + "/calendar?day=2026-11-20"
 	form := url.Values{"date": {"2026-11-22"}, "time": {"10:47"}, "dragged": {"yes"}, "next": {next}}
 	if r := v.post(w.pages+"/messages/"+pending.String()+"/move", form); r.status != http.StatusSeeOther || r.to() != next {
@@ -119,8 +119,8 @@ func TestCalendarPages(t *testing.T) {
 	}
 }
 
-// TestCalendarWeek: a week is seven days from the one asked for, also on a Sunday; without a day it begins today. Its past
-// days take nothing, and today is marked.
+// TestCalendarWeek: a week has seven days from the requested one, also on a Sunday. Without a day it begins today. A
+// message cannot be dropped on past days, and today is marked.
 func TestCalendarWeek(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

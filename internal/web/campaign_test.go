@@ -21,7 +21,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// list is what somebody exports from Excel, with two rows that cannot be sent.
+// list is a typical export from Excel, with two rows that the check refuses.
 const list = "Nome;Cellulare\r\nAnna;333 1234567\r\nUgo;333 7654321\r\nAnna;333 1234567\r\nZoe;123\r\n"
 
 // TestCampaignWizard: somebody who never saw the pages makes a campaign, reloads at each step, starts, pauses and cancels it. From the
@@ -335,7 +335,7 @@ func TestCampaignFile(t *testing.T) {
 	}
 }
 
-// TestCampaignListRenewsItself: what the list says of a recipient follows the numbers above it without a reload, also when the
+// TestCampaignListRenewsItself: the list of recipients renews itself together with the numbers above it, also when the
 // campaign ends meanwhile.
 func TestCampaignListRenewsItself(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {

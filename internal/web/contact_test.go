@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestContactsStory: somebody adds a contact by hand and mends it. They import a list after a look at what would happen. They
-// find people by name, number and tag, and remove one.
+// TestContactsStory: somebody adds a contact by hand and corrects it. They check an import, and then import the list.
+// They find people by name, number and tag, and remove one.
 func TestContactsStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		file := filepath.Join(t.TempDir(), "clienti.csv")
@@ -92,7 +92,7 @@ func TestContactsStory(t *testing.T) {
 	})
 }
 
-// TestContactForm: what a person did not touch of a contact stays, and a number stays a number.
+// TestContactForm: fields that a person did not change stay as they are, and a number stays a number.
 func TestContactForm(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
@@ -138,7 +138,7 @@ func TestContactForm(t *testing.T) {
 	}
 }
 
-// TestHostileContacts: what stands in the list of contacts is shown as text.
+// TestHostileContacts: pages show all values of contacts as text.
 func TestHostileContacts(t *testing.T) {
 	t.Parallel()
 	startChromium(t)

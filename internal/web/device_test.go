@@ -10,25 +10,25 @@ import (
 	"testing"
 )
 
-// TestDevice: a device that signed in before has a count of its own, which attempts from elsewhere do not use up. A changed
-// password ends that.
+// TestDevice: a device that signed in before has its own count of attempts, which attempts from elsewhere do not use
+// up. A new password ends this.
 func TestDevice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const door, email, next = "/p/agenzia-aurora", "studio@example.com", "tramonto sul lago" // at its own page only one partner's logins are compared
+	const signInPage, email, next = "/p/agenzia-aurora", "studio@example.com", "tramonto sul lago" // at its own page only one partner's logins are compared
 	known, other := w.visitor(0), w.visitor(0)
-	r := known.post(door, login(email, password))
+	r := known.post(signInPage, login(email, password))
 	cookie := cookieOf(r, "device")
 	for _, want := range []string{"HttpOnly", "SameSite=Strict", "Path=/", "Max-Age="} {
 		if !strings.Contains(cookie, want) {
 			t.Errorf("the cookie lacks %s: %q", want, cookie)
 		}
 	}
-	secure := w.visitor(0).do(http.MethodPost, door, login(email, password), http.Header{"X-Forwarded-Proto": {"https"}, "Sec-Fetch-Site": {"same-origin"}})
+	secure := w.visitor(0).do(http.MethodPost, signInPage, login(email, password), http.Header{"X-Forwarded-Proto": {"https"}, "Sec-Fetch-Site": {"same-origin"}})
 	if c := cookieOf(secure, "__Host-device"); !strings.Contains(c, "Secure") {
 		t.Errorf("by https: %q", c)
 	}
-	other.post(door, login(email, password))
+	other.post(signInPage, login(email, password))
 	for _, v := range []*visitor{known, other} {
 		if r := v.post("/logout", nil); r.status != http.StatusSeeOther {
 			t.Fatal(r.status)
@@ -38,29 +38,29 @@ func TestDevice(t *testing.T) {
 	for i := range 51 {
 		v := w.visitor(0)
 		v.forwarded = fmt.Sprint("203.0.113.", i)
-		last = v.post(door, login(email, "sbagliata")).status
+		last = v.post(signInPage, login(email, "sbagliata")).status
 	}
-	if r := w.visitor(0).post(door, login(email, password)); last != http.StatusTooManyRequests || r.status != last || r.header.Get("Retry-After") == "" {
+	if r := w.visitor(0).post(signInPage, login(email, password)); last != http.StatusTooManyRequests || r.status != last || r.header.Get("Retry-After") == "" {
 		t.Errorf("after 50 attempts: %d; the right one from another device: %d, Retry-After %q", last, r.status, r.header.Get("Retry-After"))
 	}
-	if r := known.post(door, login(email, password)); r.to() != w.pages {
+	if r := known.post(signInPage, login(email, password)); r.to() != w.pages {
 		t.Fatalf("the owner's device: %d", r.status)
 	}
 
-	// The one who changes the password stays known, other devices do not.
+	// The device that changes the password stays known; other devices do not.
 	if r := known.post("/me/password", url.Values{"present": {password}, "password": {next}}); r.status != http.StatusSeeOther {
 		t.Fatal(r.status)
 	}
 	known.post("/logout", nil)
-	if r := other.post(door, login(email, next)); r.status != http.StatusTooManyRequests {
+	if r := other.post(signInPage, login(email, next)); r.status != http.StatusTooManyRequests {
 		t.Errorf("a device of before: %d", r.status)
 	}
-	if r := known.post(door, login(email, next)); r.to() != w.pages {
+	if r := known.post(signInPage, login(email, next)); r.to() != w.pages {
 		t.Errorf("where the password was changed: %d", r.status)
 	}
 	known.post("/logout", nil)
 	for range 6 {
-		last = known.post(door, login(email, "sbagliata")).status
+		last = known.post(signInPage, login(email, "sbagliata")).status
 	}
 	if last != http.StatusTooManyRequests {
 		t.Errorf("guessing at a known device: %d", last)
@@ -68,13 +68,14 @@ func TestDevice(t *testing.T) {
 	forged := w.visitor(0)
 	at, _ := url.Parse(w.base)
 	forged.http.Jar.SetCookies(at, []*http.Cookie{{Name: "device", Value: "eyJ1IjoxfQ"}})
-	if r := forged.post(door, login("verdi@example.com", password)); r.status != http.StatusSeeOther {
+	if r := forged.post(signInPage, login("verdi@example.com", password)); r.status != http.StatusSeeOther {
 		t.Errorf("with a cookie that is not ours: %d", r.status)
 	}
 }
 
-// TestSignInFlood: while strangers keep all hashing busy, a known device is served within a few turns. A request that finds
-// no room is refused with a time to wait. The test runs alone: the queue is the process's.
+// TestSignInFlood: while unknown callers keep the password queue full, a known device still signs in soon. A request
+// without room in the queue is refused, with a time to wait. The test runs alone, because the whole process has one
+// queue.
 func TestSignInFlood(t *testing.T) {
 	w := newWorld(t)
 	good := w.visitor(0)

@@ -13,8 +13,9 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// TestDevicePage: a number by phone is created, and its code is there at once, as a picture and as a text. The page follows
-// until a phone is linked, and lists it. It unlinks it after it has said what becomes of the phone's messages.
+// TestDevicePage: somebody creates a session by phone, and the page shows its code at once, as a picture and as text.
+// The page renews itself until a phone is linked, and lists the phone. Before it unlinks the phone, it says what
+// happens to the phone's messages.
 func TestDevicePage(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		d := w.newDesk()
@@ -62,8 +63,8 @@ func TestDevicePage(t *testing.T) {
 	})
 }
 
-// TestFirstMinute: an invited person sets a password, adds a number by phone, prepares a message and declares it sent. One
-// phone and touch are enough.
+// TestFirstMinute: an invited person sets a password, adds a number by phone, prepares a message and declares it sent.
+// All of it works on one phone with touch.
 func TestFirstMinute(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -112,7 +113,7 @@ func TestFirstMinute(t *testing.T) {
 	d.becomes(all[0].ID.String(), "COMPLETED")
 }
 
-// drawn is how a page draws a text to be scanned.
+// drawn is a text as the QR code that a page draws.
 func drawn(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSignIn walks in by the front door, on every screen, after a wrong password.
+// TestSignIn signs in on every screen, after a wrong password.
 func TestSignIn(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.open("/")

@@ -12,7 +12,8 @@ import (
 	"puntuale"
 )
 
-// TestDraftSurvivesTheSession: after the session has ended, the page offers the unsaved text again, where the person was.
+// TestDraftSurvivesTheSession: after the visit has ended and a new sign-in, the same page offers the unsaved text
+// again.
 func TestDraftSurvivesTheSession(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		command(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Pacific/Auckland"})
@@ -62,7 +63,8 @@ func TestDraftSurvivesTheSession(t *testing.T) {
 	})
 }
 
-// TestSignInLeadsBack: to the page of ours on which something was done, and nowhere else.
+// TestSignInLeadsBack: after a sign-in, the browser returns to the page of ours where the person was, and never to
+// another site.
 func TestSignInLeadsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

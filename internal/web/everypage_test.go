@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/web"
 )
 
-// noPages are the routes for a GET that answer something else than a page, with what that is.
+// noPages are the GET routes that do not answer with a page, each with the kind of its answer.
 var noPages = map[string]string{
 	"/{$}":                                 "leads to where one belongs",
 	"/ticket":                              "is left at once",
@@ -33,17 +33,16 @@ var noPages = map[string]string{
 	"/c/{client}/sessions/{id}/link/live":  "a stream",
 }
 
-// asks are the queries of pages that show nothing without one.
+// asks are the queries of pages that need a query.
 var asks = map[string]string{
-	"/c/{client}/messages/all":      "?state=PENDING", // of everything it leads back to the list
+	"/c/{client}/messages/all":      "?state=PENDING", // with everything done, it leads back to the list
 	"/c/{client}/person":            "?phone=%2B393337654321",
 	"/c/{client}/person/live":       "?phone=%2B393337654321",
 	"/c/{client}/person/erase":      "?phone=%2B393337654321",
 	"/c/{client}/person/everything": "?phone=%2B393337654321",
 }
 
-// TestEveryPage opens each page that there is, with something in it, and checks it: a page that is added is among them by
-// itself.
+// TestEveryPage opens each page of the table of routes, with data in it, and checks it. So it also covers new pages.
 func TestEveryPage(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		someClients(w)
@@ -83,7 +82,7 @@ func TestEveryPage(t *testing.T) {
 	})
 }
 
-// isPage checks the page of a route, once the browser is there.
+// isPage checks a route's page after the browser has opened it.
 func (b *browser) isPage(route, path string) {
 	b.t.Helper()
 	b.until(`location.pathname === ` + quote(path) + ` && document.readyState === "complete"`)
@@ -96,7 +95,7 @@ func (b *browser) isPage(route, path string) {
 	b.check(strings.Trim(strings.NewReplacer("{$}", "", "{", "", "}", "", "/", "_").Replace(route), "_"))
 }
 
-// TestNoPages: what is said not to be a page is none, and there is.
+// TestNoPages: each route in noPages exists, and its answer is not a page.
 func TestNoPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

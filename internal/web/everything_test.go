@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// things are what paths name by their ids, of one client: one of each noun. They are named by the part of a path before the id.
+// things are the ids that paths can name, one of each noun of one client. The key is the part of a path before the id.
 type things map[string]string
 
 // everything gives a client one of each noun.
@@ -84,13 +84,13 @@ func (w *world) everything(client puntuale.ClientID) things {
 	return has
 }
 
-// ownerOf is who may do everything with a client.
+// ownerOf is the user who may do everything with a client.
 func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
 	switch client {
 	case w.client:
 		return w.clients[puntuale.Owner]
-	case w.stranger:
-		return w.strangers
+	case w.foreignClient:
+		return w.foreignOwner
 	}
 	return w.partners[puntuale.Owner]
 }
@@ -124,7 +124,7 @@ func (has things) of(t testing.TB, path string) string {
 	return strings.TrimSuffix(strings.Join(parts, "/"), "{$}")
 }
 
-// halfway are pages that one sees between the password and the dashboard.
+// halfway are the pages between the password and the dashboard.
 func halfway(w *world) map[string]func(*browser) {
 	ctx := context.Background()
 	signIn := func(b *browser, email string) {
@@ -141,7 +141,7 @@ func halfway(w *world) map[string]func(*browser) {
 			signIn(b, "doppio@example.com")
 		},
 		"/login/code": func(b *browser) {
-			v := w.visitor(w.strangers)
+			v := w.visitor(w.foreignOwner)
 			secret := decode(b.t, strings.ReplaceAll(between(v.get("/me/second").body, `class="secret-text">`, "<"), " ", ""))
 			v.post("/me/second", map[string][]string{"code": {auth.Code(secret, w.clock.Now())}})
 			signIn(b, "estraneo@example.com")

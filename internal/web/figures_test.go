@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/web"
 )
 
-// How often each page is opened, after twice for practice, and what half of the times must not exceed.
+// How often each page is opened, after two unmeasured times, and the bound for the median.
 const (
 	figureRounds = 20
 	figurePage   = 50 * time.Millisecond
@@ -27,9 +27,9 @@ const (
 	figureSearch = 500 * time.Millisecond // of a text, which reads what messages say
 )
 
-// TestFigurePages opens every page of both dashboards through HTTP, on both databases, and prints what it took. One client
-// has 100,000 and then 1,000,000 messages stored. PUNTUALE_MESSAGES names one other number, PUNTUALE_PAGES a part of the
-// wanted addresses.
+// TestFigurePages opens every page of both dashboards through HTTP, on both databases, and prints what it took. One
+// client has 100,000 and then 1,000,000 messages stored. PUNTUALE_MESSAGES sets another number, and PUNTUALE_PAGES
+// selects addresses by a part of them.
 //
 //	make figures-pages
 func TestFigurePages(t *testing.T) {

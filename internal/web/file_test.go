@@ -39,7 +39,7 @@ func filesOf(t testing.TB, c clock.Clock, at *string) *media.Fetcher {
 	return f
 }
 
-// TestFilesAreTried: while it is typed, an address says what is there, and why what cannot be sent cannot.
+// TestFilesAreTried: while a person types an address, the page says what file is there, or why it cannot be sent.
 func TestFilesAreTried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -86,7 +86,7 @@ func has(n *html.Node, name string) bool {
 	return false
 }
 
-// live returns what of a page was made by a hostile text: an element or an attribute that speaks of it; "" nothing.
+// live returns an element or an attribute that a hostile text made in a page; "" if there is none.
 func live(page string) string {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -113,7 +113,7 @@ func live(page string) string {
 	return ""
 }
 
-// mainOf is what is a page's own, without the navigation around it.
+// mainOf returns a page's own content, without the navigation around it.
 func mainOf(page string) string {
 	_, page, _ = strings.Cut(page, "<main")
 	page, _, _ = strings.Cut(page, "</main>")

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// What is another in each run of a page's test.
+// Values that differ in each run of a page's test.
 var passing = []struct {
 	what *regexp.Regexp
 	as   string
@@ -19,7 +19,7 @@ var passing = []struct {
 	{regexp.MustCompile(`value="[a-z2-7]{16}"`), `value="PASSWORD"`},
 }
 
-// TestPages compares what the server writes, for each kind of page at least one, with everything a client may have in it.
+// TestPages compares at least one page of each kind with a golden file. The client has data of every kind.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

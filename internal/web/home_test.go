@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// TestHomePages looks at an empty day and at a busy one.
+// TestHomePages compares the page of an empty day and of a busy one.
 func TestHomePages(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
@@ -39,7 +39,7 @@ func TestHomeGolden(t *testing.T) {
 	golden(t, "home", numbered(r.body))
 }
 
-// TestHomeShowsEverySession: one that is down is said to be, however many there are.
+// TestHomeShowsEverySession: the page names every session that is down, also among many sessions.
 func TestHomeShowsEverySession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,7 +53,7 @@ func TestHomeShowsEverySession(t *testing.T) {
 	}
 }
 
-// TestHomeSaysWhatToDo: what is to be done about a session that is down is said in the reader's language.
+// TestHomeSaysWhatToDo: the page says in the reader's language what to do about a session that is down.
 func TestHomeSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control/account"
 )
 
-// dns is a DNS that has the records that a test gives it.
+// dns is a DNS with the test's records.
 type dns struct {
 	mu    sync.Mutex
 	texts map[string][]string
@@ -44,7 +44,7 @@ func (w *world) at(host string) string {
 	return w.visitor(0).do(http.MethodGet, "/login", nil, http.Header{"Host": {host}}).body
 }
 
-// TestOwnHost: the service's own address is no partner's, however it is written and whatever is stored.
+// TestOwnHost: the service's own address never belongs to a partner, in any spelling and with any stored data.
 func TestOwnHost(t *testing.T) {
 	t.Parallel()
 	w := newWorldAt(t, "https://app.example")
@@ -56,7 +56,7 @@ func TestOwnHost(t *testing.T) {
 			t.Errorf("%q: %d", host, r.status)
 		}
 	}
-	p := w.store.Partner(w.partner) // as it was before names had to be proven
+	p := w.store.Partner(w.partner) // as in versions where names needed no proof
 	w.must(p.SetBrand(context.Background(), puntuale.Brand{Name: "Messaggi Aurora", Host: "app.example"}))
 	w.must(p.ConfirmHost(context.Background(), "app.example"))
 	for _, host := range []string{"app.example", "APP.example.", "app.example:443"} {
@@ -70,7 +70,8 @@ func TestOwnHost(t *testing.T) {
 	}
 }
 
-// TestHostProof: a host name is a partner's once DNS, or the operator, says so; any partner may ask for it until then.
+// TestHostProof: a host name belongs to a partner after DNS or the operator confirms it. Until then any partner may ask
+// for it.
 func TestHostProof(t *testing.T) {
 	t.Parallel()
 	w := newWorldAt(t, "https://app.example")
@@ -125,7 +126,7 @@ func TestHostProof(t *testing.T) {
 	}
 }
 
-// TestLargeLogo: a logo that is too large is a fault at its field, and what else was typed stays.
+// TestLargeLogo: a logo that is too large is a fault at its field, and the other typed values stay.
 func TestLargeLogo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// hostileTexts are 200 texts that would do something, were they not shown as texts: "hacked" in the page's global scope says
-// that one did. They are at most 190 characters long, so that they are names, too.
+// hostileTexts are 200 texts that would run code if a page did not escape them. Such code sets "hacked" in the page's
+// global scope. They have at most 190 characters, so they can also be names.
 func hostileTexts() []string {
 	const run = "globalThis.hacked=1"
 	bare := []string{
@@ -35,7 +35,7 @@ func hostileTexts() []string {
 	return all
 }
 
-// inert checks that nothing in the page did anything, and that each text can be read there as it is.
+// inert checks that no text ran code in the page, and that the page shows each text unchanged.
 func (b *browser) inert(selector string, texts []string) {
 	b.t.Helper()
 	if evaluate[bool](b, `"hacked" in globalThis`) {
@@ -52,7 +52,7 @@ func (b *browser) inert(selector string, texts []string) {
 	}
 }
 
-// TestHostileNames shows 200 clients whose names would do something.
+// TestHostileNames shows 200 clients with names that would run code.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	startChromium(t)

@@ -16,7 +16,7 @@ import (
 
 var linked = regexp.MustCompile(`/invitation\?t=([A-Z2-7]{52})`)
 
-// linkIn is the secret of the link on a page; "" where there is none.
+// linkIn is the secret of the link on a page; "" if the page has none.
 func linkIn(page string) string {
 	found := linked.FindStringSubmatch(page)
 	if found == nil {
@@ -117,7 +117,7 @@ func TestClientInvitation(t *testing.T) {
 	}
 }
 
-// TestFaultsTogether: a client's form shows every fault at once, whatever finds it.
+// TestFaultsTogether: a client's form shows all faults at once, those of the page and those of the service.
 func TestFaultsTogether(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -137,7 +137,7 @@ func TestFaultsTogether(t *testing.T) {
 	}
 }
 
-// TestQuotaForm sets limits, which hold for what people make in dashboards, too.
+// TestQuotaForm sets limits. They also hold for the dashboards.
 func TestQuotaForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,13 +13,13 @@ import (
 
 var clientKey = regexp.MustCompile(`ck_[A-Za-z0-9_-]+`)
 
-// works reports whether a key is taken.
+// works reports whether the API accepts a key.
 func (w *world) works(key string) bool {
 	_, err := w.control.Authenticate(context.Background(), key)
 	return err == nil
 }
 
-// TestOwnKeys: a key is shown once, works, is rotated and revoked; nobody but an owner comes near.
+// TestOwnKeys: a key is shown once, works, is rotated and revoked. Only an owner has these pages.
 func TestOwnKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,7 +17,7 @@ import (
 
 var messageNumbers = regexp.MustCompile(`/messages/\d+|<dd>\d{9,}</dd>`)
 
-// numbered is what a page is about, without the navigation, and without identifiers, which follow the clock.
+// numbered returns a page's content without the navigation, and without identifiers, because those depend on the clock.
 func numbered(html string) string {
 	if from, to := strings.Index(html, "<main"), strings.Index(html, "</main>"); from >= 0 && to > from {
 		html = html[from:to]
@@ -27,8 +27,8 @@ func numbered(html string) string {
 
 var versions = regexp.MustCompile(`version=[0-9a-f.]+`)
 
-// TestMessagesStory is the work with messages. A person finds a failed one and sends it again, moves a pending one and takes
-// it back. They cancel it and take that back, too, and send all failed ones again.
+// TestMessagesStory is the work with messages. A person finds a failed message and sends it again. They move a pending
+// one and undo that, then cancel it and undo that. At last they send all failed ones again.
 func TestMessagesStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -204,7 +204,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// TestExport: what a spreadsheet would take for a formula is text.
+// TestExport: cells that a spreadsheet would take for formulas are text.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,7 +231,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestLiveMessages: who looks at the list is sent it again once it has changed, and not before.
+// TestLiveMessages: an open list is sent again after a change, and not before.
 func TestLiveMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -279,7 +279,7 @@ func TestLiveMessages(t *testing.T) {
 	}
 }
 
-// TestHostileMessages shows texts that want to be more than text.
+// TestHostileMessages shows texts that would run code if they were not escaped.
 func TestHostileMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

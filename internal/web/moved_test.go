@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestMovedTwiceIsOneRow: a moved message is one row of the list. Its story tells where from, and nothing says that it was
-// sent.
+// TestMovedTwiceIsOneRow: a moved message is one row of the list. Its story shows the earlier moment, and no page says
+// that it was sent.
 func TestMovedTwiceIsOneRow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestMovedTwiceIsOneRow(t *testing.T) {
 	}
 }
 
-// TestSuspendedIsToldSo: the owner of a suspended client reads that it is suspended and who can help, and can go.
+// TestSuspendedIsToldSo: the owner of a suspended client reads that it is suspended and who can help, and can sign out.
 func TestSuspendedIsToldSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -83,11 +83,11 @@ func TestSuspendedIsToldSo(t *testing.T) {
 	}
 }
 
-// TestDoorIsThePartners: who came in at a partner's sign-in page is led back to it.
+// TestDoorIsThePartners: a person who signed in on a partner's sign-in page is led back to that page.
 func TestDoorIsThePartners(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const door = "/p/agenzia-aurora"
+	const signInPage = "/p/agenzia-aurora"
 	v := w.visitor(0)
 	enter := func(at string) {
 		t.Helper()
@@ -95,16 +95,16 @@ func TestDoorIsThePartners(t *testing.T) {
 			t.Fatalf("sign in: %d %s", r.status, inMain(r.body))
 		}
 	}
-	enter(door)
-	if r := v.post("/logout", url.Values{}); r.to() != door {
+	enter(signInPage)
+	if r := v.post("/logout", url.Values{}); r.to() != signInPage {
 		t.Errorf("signing out leads to %q", r.to())
 	}
-	if r := v.get("/"); r.to() != door {
+	if r := v.get("/"); r.to() != signInPage {
 		t.Errorf("the front leads to %q", r.to())
 	}
-	enter(door)
+	enter(signInPage)
 	w.clock.Advance(25 * time.Hour) // the visit is over
-	if r := v.get(w.pages + "/messages"); !strings.HasPrefix(r.to(), door+"?next=") {
+	if r := v.get(w.pages + "/messages"); !strings.HasPrefix(r.to(), signInPage+"?next=") {
 		t.Errorf("a visit that is over leads to %q", r.to())
 	}
 	enter("/login")
@@ -113,7 +113,8 @@ func TestDoorIsThePartners(t *testing.T) {
 	}
 }
 
-// TestTicketAgain: a link that let somebody in leads them on when it is opened again; elsewhere it leads to the sign-in.
+// TestTicketAgain: a person opens a used sign-in link again. In the same browser it leads on; in another one it leads
+// to the sign-in.
 func TestTicketAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

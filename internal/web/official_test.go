@@ -45,7 +45,7 @@ func TestWebhookAddress(t *testing.T) {
 				header = http.Header{}
 			}
 			signedIn := v.do(http.MethodPost, "/ticket", url.Values{"t": {w.ticket(w.clients[puntuale.Owner])}}, header)
-			var cookies []string // whatever a jar thinks of the host
+			var cookies []string // set directly, because a cookie jar may refuse the host
 			for _, set := range signedIn.header.Values("Set-Cookie") {
 				cookies = append(cookies, strings.Split(set, ";")[0])
 			}
@@ -146,10 +146,11 @@ func manyTemplates() (all []graphtest.ListedTemplate) {
 	return all
 }
 
-// cut lists what reaches out of the card that it is in.
+// cut lists elements that reach beyond their card.
 const cut = `[...document.querySelectorAll(".card-list tbody *")].filter(e => e.checkVisibility() && e.getBoundingClientRect().right > e.closest(".card-list").getBoundingClientRect().right + 1).map(e => e.tagName + " " + e.innerText)`
 
-// TestApprovedTemplates shows what Meta has of a business: its states, what each looks like, and what fills it.
+// TestApprovedTemplates shows the templates that Meta has for a business: their states, how each looks, and which
+// fields fill it.
 func TestApprovedTemplates(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o := w.own(t)

@@ -17,7 +17,7 @@ import (
 
 var tags = regexp.MustCompile(`(?s)<[^>]*>`)
 
-// words is the text of a page or of a part, in one line.
+// words returns the text of a page, or of a part of it, in one line.
 func words(page string) string {
 	if strings.Contains(page, "<main") {
 		page = mainOf(page)
@@ -25,8 +25,8 @@ func words(page string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
 }
 
-// TestUncertainIsShown: an uncertain message stands at the moment of its attempt, on Today, in the calendar, in the list and
-// in its story. Nothing shows it as planned for the moment at which it is looked at again.
+// TestUncertainIsShown: Today, the calendar, the list and the message's story show an uncertain message at the moment
+// of its attempt. No page shows it as planned for the server's next look.
 func TestUncertainIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestUncertainIsShown(t *testing.T) {
 	}
 }
 
-// TestUnwantedIsShown: what waits for a number in the blacklist says on every page that it will not leave.
+// TestUnwantedIsShown: every page says of a pending message to a blacklisted number that it will not leave.
 func TestUnwantedIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,7 +74,7 @@ func TestUnwantedIsShown(t *testing.T) {
 	}
 }
 
-// TestExportSpeaks: the file has the name that a call gave, and no Italian in English.
+// TestExportSpeaks: the file has the name from the call. The English file has no Italian words.
 func TestExportSpeaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -102,7 +102,7 @@ func TestExportSpeaks(t *testing.T) {
 	}
 }
 
-// TestErrorsKeepNavigation: a page that is not there, and one that the reader may not have, keep the way to all others.
+// TestErrorsKeepNavigation: the pages "not found" and "forbidden" keep the navigation to all other pages.
 func TestErrorsKeepNavigation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -136,7 +136,7 @@ func TestErrorsKeepNavigation(t *testing.T) {
 	}
 }
 
-// TestPhoneListsNames: chats go by the name that a call gave. The list ends; its search finds other chats by their number.
+// TestPhoneListsNames: chats show the name from the call. The list is bounded; its search finds other chats by number.
 func TestPhoneListsNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -161,7 +161,7 @@ func TestPhoneListsNames(t *testing.T) {
 	}
 }
 
-// TestPreviewTellsWhatIsMissing: a step that is not in the preview because its file has no address yet says so.
+// TestPreviewTellsWhatIsMissing: if a step's file has no address yet, the preview says that the step is missing.
 func TestPreviewTellsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +174,7 @@ func TestPreviewTellsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestExamplesStay: the examples can be had when there is a sequence already.
+// TestExamplesStay: the examples are offered even if the client already has a sequence.
 func TestExamplesStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -188,7 +188,7 @@ func TestExamplesStay(t *testing.T) {
 	}
 }
 
-// TestPagesTurnBack: a list leads to the page before, too.
+// TestPagesTurnBack: a list also links to its previous page.
 func TestPagesTurnBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,8 +17,9 @@ import (
 	"puntuale/internal/session"
 )
 
-// owner stands for the node that owns sessions, and takes those that somebody hints at. The simulated network links
-// sandboxes, and a peer that stands for Meta links Official numbers. Gateways are linked wherever their keys say.
+// owner stands for the node that owns sessions, and takes the sessions that a wakeup names. The simulated network links
+// sandboxes, and a test server in place of Meta links Official numbers. Gateways are linked at the address of their
+// keys.
 type owner struct {
 	w       *world
 	manager *session.Manager
@@ -33,7 +34,7 @@ type owner struct {
 	owned map[puntuale.SessionID]bool
 }
 
-// own has somebody look after the world's sessions.
+// own starts an owner for the world's sessions.
 func (w *world) own(t *testing.T) *owner {
 	t.Helper()
 	o := &owner{w: w, owned: map[puntuale.SessionID]bool{}, number: graphtest.NewNumber("101")}
@@ -77,8 +78,8 @@ func (w *world) own(t *testing.T) *owner {
 	return o
 }
 
-// hint is told of what control hints at.
-func (w *world) hint(id puntuale.SessionID, due time.Time) {
+// wake receives control's wakeups.
+func (w *world) wake(id puntuale.SessionID, due time.Time) {
 	o := w.owner.Load()
 	if o == nil || !due.IsZero() {
 		return
@@ -88,7 +89,7 @@ func (w *world) hint(id puntuale.SessionID, due time.Time) {
 	if err := o.take(id); err != nil {
 		w.t.Errorf("own session %d: %v", id, err)
 	}
-	o.manager.Hint(id)
+	o.manager.Wake(id)
 }
 
 func (o *owner) take(id puntuale.SessionID) (err error) {

@@ -19,7 +19,8 @@ import (
 
 const shopNumber = "393330000001"
 
-// link has the owner link real numbers to a WhatsApp of the test's own, and returns that with the shop's account.
+// link makes the owner link real numbers to the test's own WhatsApp server. It returns that server and the shop's
+// account.
 func (o *owner) link(t *testing.T) (*whatsapptest.Network, *whatsapptest.Account) {
 	t.Helper()
 	w, net := o.w, whatsapptest.New(t)
@@ -37,15 +38,15 @@ func (o *owner) link(t *testing.T) (*whatsapptest.Network, *whatsapptest.Account
 	return net, net.Account(shopNumber)
 }
 
-// stopNumbers ends what links numbers, after the sessions were let go.
+// stopNumbers stops the connector after the sessions were released.
 func (o *owner) stopNumbers() {
 	o.manager.Stop(context.Background())
 	o.numbers.(*socket.Connector).Stop()
 }
 
-// TestPairing links a number of the client's through the page, with a phone at a WhatsApp of the test's own. It does so by
-// the picture, whose codes follow each other by themselves, and by a code to type. The page tells of each change by itself,
-// in words that say what to do. The phone's owner taking the device off is one.
+// TestPairing links a client's number through the page, with a phone at the test's own WhatsApp server. It uses the QR
+// code, which the page renews by itself, and a typed code. The page shows each change by itself, and says what to do.
+// It also shows when the phone's owner unlinks the device.
 func TestPairing(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o := w.own(t)

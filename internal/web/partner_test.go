@@ -45,8 +45,8 @@ func (w *world) newPartnerHandle() *account.Partner {
 	return partner
 }
 
-// TestPartnerWorks creates a client, looks for it, tops it up, suspends it and takes that back. It gives it a key, enters
-// it, and deletes it with its name typed. Each is in the audit log.
+// TestPartnerWorks creates a client, searches it, tops it up, suspends it and resumes it. Then it makes a key, enters
+// the dashboard, and deletes the client by typing its name. The audit log has each step.
 func TestPartnerWorks(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		it := map[bool][]string{
@@ -100,7 +100,7 @@ func TestPartnerWorks(t *testing.T) {
 	})
 }
 
-// TestEntering goes into a client's dashboard, sees whose it is, and comes back; both logs have it.
+// TestEntering enters a client's dashboard, sees whose dashboard it is, and leaves it. Both audit logs note it.
 func TestEntering(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.partners[puntuale.Staff])
@@ -120,8 +120,8 @@ func TestEntering(t *testing.T) {
 	})
 }
 
-// TestAccountFaults shows what a form says without scripts: the page again, with all that was typed and every fault at
-// its field.
+// TestAccountFaults: without scripts, a refused form comes back as a page, with all typed values and each fault at its
+// field.
 func TestAccountFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -141,7 +141,8 @@ func TestAccountFaults(t *testing.T) {
 	}
 }
 
-// TestAccountChange leaves the untouched fields alone, also where somebody changed them meanwhile.
+// TestAccountChange: a change keeps the fields that the person did not touch, even if somebody else changed them
+// meanwhile.
 func TestAccountChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -161,7 +162,8 @@ func TestAccountChange(t *testing.T) {
 	}
 }
 
-// TestExpiryInThePast: a last day that has passed is asked for twice; nothing is changed before, and nothing typed is lost.
+// TestExpiryInThePast: the page asks for confirmation of a last day in the past. Nothing changes before that, and no
+// typed value is lost.
 func TestExpiryInThePast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,7 +174,7 @@ func TestExpiryInThePast(t *testing.T) {
 	typed["holidays"] = []string{"2026-12-24", "", "2026-12-31"}
 	for day, asks := range map[string]bool{"2026-11-19": true, "2026-11-20": false} { // today is the last day of service
 		typed.Set("expiration_date", day)
-		typed.Set("version", formOf(mainOf(v.get(edit).body)).Get("version")) // one of the days is saved
+		typed.Set("version", formOf(mainOf(v.get(edit).body)).Get("version")) // one of the days is saved, which changes the version
 		r := v.htmx(edit, typed)
 		if asked := r.status == http.StatusUnprocessableEntity && strings.Contains(r.body, `name="past"`); asked != asks {
 			t.Errorf("%s: asks %t, status %d", day, asked, r.status)
@@ -201,7 +203,7 @@ func TestExpiryInThePast(t *testing.T) {
 	if c := account(); c.Expires.String() != "2026-11-01" || len(c.Closed) != 2 {
 		t.Errorf("became %s, closed %v", c.Expires, c.Closed)
 	}
-	// What is no date comes back as it was typed.
+	// A text that is no date comes back as it was typed.
 	again.Set("expiration_date", "domani")
 	again["holidays"] = []string{"24/12/2026", "Natale"}
 	r = v.post(edit, again)
@@ -210,7 +212,8 @@ func TestExpiryInThePast(t *testing.T) {
 	}
 }
 
-// TestAccountFormInBrowser: the zone is searched in a list, a day more gets a field, and a past expiry asks.
+// TestAccountFormInBrowser: a person searches the time zone in a list, and adds a field for a holiday. A past expiry
+// asks for confirmation.
 func TestAccountFormInBrowser(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.partners[puntuale.Owner])
@@ -238,7 +241,7 @@ func TestAccountFormInBrowser(t *testing.T) {
 	})
 }
 
-// TestUsers lets somebody in and out again; who is out is so at once.
+// TestUsers invites a user and removes them. A removed user loses access at once.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -272,7 +275,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestWhiteLabel: clients see the partner's name, logo and colour, never ours, at its own host name, too.
+// TestWhiteLabel: clients see the partner's name, logo and colour, and never ours. This also holds at the partner's own
+// host name.
 func TestWhiteLabel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// TestPhone sees a message arrive on the recipient's phone, without a click.
+// TestPhone: a message appears on the simulated phone without a click.
 func TestPhone(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
@@ -66,7 +66,7 @@ func TestPhonePages(t *testing.T) {
 	}
 }
 
-// TestPhoneInMenu: the menu has the phone where a simulated session is, and only there.
+// TestPhoneInMenu: the menu has the phone only if the client has a simulated session.
 func TestPhoneInMenu(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,7 +91,7 @@ func TestPhoneInMenu(t *testing.T) {
 		t.Error("one phone does not lead to the other")
 	}
 	w.must(c.DeleteSession(ctx, second.ID.String(), "cancel", ""))
-	_, err = w.sql.Exec(`update session set sandbox = 0`) // the client has gone over to a real number
+	_, err = w.sql.Exec(`update session set sandbox = 0`) // the client now uses a real number
 	w.must(err)
 	for _, page := range []string{w.pages, "/me"} {
 		if strings.Contains(v.get(page).body, entry) {

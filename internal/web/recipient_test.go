@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestRecipientsByName: a recipient that the call named has this name wherever messages are shown, with the number at hand.
+// TestRecipientsByName: if a call gave the recipient's name, every page of messages shows it, with the number.
 func TestRecipientsByName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,7 +44,7 @@ func TestRecipientsByName(t *testing.T) {
 	}
 }
 
-// TestUnwantedMessage: what waits for a number in the blacklist says on its own page that it will not leave.
+// TestUnwantedMessage: a pending message to a blacklisted number says on its own page that it will not leave.
 func TestUnwantedMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

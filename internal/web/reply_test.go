@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// wrote takes in what a person wrote.
+// wrote stores a reply of a person.
 func (w *world) wrote(phone, text string, more ...func(*puntuale.TakenMessage)) {
 	w.t.Helper()
 	sessions, _, err := w.Client().Sessions(context.Background(), request.Page{})
@@ -134,7 +134,7 @@ func TestConversationParts(t *testing.T) {
 			if strings.Join(got, "") != strings.Join(want, "") {
 				t.Errorf("%d parts: %q", parts, got)
 			}
-			// Nobody but those who may change something marks as read.
+			// Only a person who may change something marks replies as read.
 			if n, err := w.Client().UnreadReplies(context.Background()); err != nil || n != 2 {
 				t.Errorf("after a reader read: %d, %v", n, err)
 			}
@@ -149,7 +149,7 @@ func TestConversationParts(t *testing.T) {
 	}
 }
 
-// TestHostileReplies: what people write is shown as text.
+// TestHostileReplies: pages show replies as text.
 func TestHostileReplies(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -172,7 +172,7 @@ func TestHostileReplies(t *testing.T) {
 	b.inert("none", nil)
 }
 
-// TestSettings: what a client decides is kept, as is what its partner decides for it; bad values come back with their fault.
+// TestSettings: the client and its partner can both change the settings. Bad values come back with their fault.
 func TestSettings(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
@@ -216,8 +216,8 @@ func (w *world) OpenMedia(context.Context, puntuale.Session, puntuale.ReplyMedia
 	return &puntuale.ReplyFile{ReadCloser: io.NopCloser(bytes.NewReader(w.media)), Size: int64(len(w.media))}, nil
 }
 
-// TestReplyMedia: an image of a safe type is shown. Any other file is a download, and the browser runs nothing of it, whatever
-// its sender says.
+// TestReplyMedia: an image of a safe type is shown. Any other file is a download, and the browser never runs it,
+// whatever type its sender claims.
 func TestReplyMedia(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

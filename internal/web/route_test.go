@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/web"
 )
 
-// TestRoutes tries every route as everybody. A visitor who has not signed in is led to the login page. A person without the
-// role is told so. Another's page is the page that is not there, byte for byte. Any other answer is allowed.
+// TestRoutes tries every route as everybody. A visitor who has not signed in is led to the login page. A person without
+// the role is told so. A page of another client is byte for byte the page "not found". Any other answer is allowed.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -25,7 +25,7 @@ func TestRoutes(t *testing.T) {
 		role puntuale.Role
 		own  bool // of the world's client, or its partner
 	}
-	all := []who{{"a stranger", w.visitor(w.strangers), "client", puntuale.Owner, false}}
+	all := []who{{"a stranger", w.visitor(w.foreignOwner), "client", puntuale.Owner, false}}
 	for role := puntuale.Reader; role <= puntuale.Owner; role++ {
 		inside := w.visitor(w.partners[role])
 		if r := inside.post("/partner/clients/"+w.client.String()+"/enter", nil); r.status != http.StatusSeeOther {
@@ -44,7 +44,7 @@ func TestRoutes(t *testing.T) {
 		}
 		for _, someone := range all {
 			if r.Side == "anyone" || r.Path == "/logout" || r.Path == "/leave" || strings.HasPrefix(r.Path, "/me/") && r.Method == http.MethodPost {
-				continue // they would not be signed in, or inside, for the rest
+				continue // after these routes the visitor would be signed out, or outside of the dashboard
 			}
 			got := someone.v.do(r.Method, path, url.Values{}, nil)
 			name := fmt.Sprintf("%s %s as %s", r.Method, r.Path, someone.name)
@@ -77,13 +77,13 @@ func TestRoutes(t *testing.T) {
 
 var wildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
-// concrete is a path of the client's; whatever else it names is not there.
+// concrete fills a path with the client's id. All other ids in it are unknown.
 func concrete(path string, client puntuale.ClientID) string {
 	path = strings.Replace(path, "/c/{client}", "/c/"+client.String(), 1)
 	return wildcard.ReplaceAllString(strings.ReplaceAll(path, "{$}", ""), "987654")
 }
 
-// TestCrossSite: nothing that another site makes a browser send is done.
+// TestCrossSite: the server carries out no request that another site makes a browser send.
 func TestCrossSite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

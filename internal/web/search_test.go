@@ -37,8 +37,8 @@ func rowsOf(page string) (ids []string) {
 	return ids
 }
 
-// TestSequenceSearch: the list and the choice before a start begin with the newest and are searched by name and id, with a
-// script or without. Of many, those started lately come first.
+// TestSequenceSearch: the list, and the choice before a start, begin with the newest sequence. A person can search them
+// by name and id, with or without scripts. If there are many, those that started lately come first.
 func TestSequenceSearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,8 +91,8 @@ func TestSequenceSearch(t *testing.T) {
 	}
 }
 
-// TestMessageSearch: messages are found by the name that the call gave, by their text, and by a number, all in one field. What is
-// done to all that were found is done to these alone.
+// TestMessageSearch: messages are found by the name that the call gave, by their text, and by a number, all in one
+// field. An action on all results changes only these messages.
 func TestMessageSearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -138,7 +138,7 @@ func TestMessageSearch(t *testing.T) {
 	}
 }
 
-// TestMessageSearchStops: a search that looked as far as one page may says so, and goes on.
+// TestMessageSearchStops: a search that reached a page's bound says so, and offers to go on.
 func TestMessageSearchStops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,8 +166,8 @@ func TestMessageSearchStops(t *testing.T) {
 	}
 }
 
-// TestListsInBrowser searches while one types, with the keyboard alone. At each width nothing is cut off beside a long name. What
-// is printed begins on the first page, and is light.
+// TestListsInBrowser searches while a person types, with the keyboard alone. At no width does a long name cut off other
+// parts. A print begins on the first page, with light colours.
 func TestListsInBrowser(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		long := strings.Repeat("Promemoria", 19)
@@ -236,7 +236,7 @@ func (b *browser) printed(pages string) (pieces int) {
 		if err != nil {
 			continue // no text
 		}
-		content, _ := io.ReadAll(packed) // what follows it is no part of it
+		content, _ := io.ReadAll(packed) // the text after it does not belong to it
 		pieces += bytes.Count(content, []byte(" Tj"))
 	}
 	return pieces

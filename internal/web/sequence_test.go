@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// appointment is a sequence as most are: at once, two days before a date, and the day after it.
+// appointment is a typical sequence: at once, two days before a date, and the day after it.
 func appointment() control.NewSequence {
 	before := puntuale.Timing{Anchor: "data_appuntamento", Offset: puntuale.Offset{Amount: 2, Unit: puntuale.Days, Direction: puntuale.Before}, At: "09:00"}
 	after := puntuale.Timing{Anchor: "data_appuntamento", Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}, At: "18:00",
@@ -47,7 +47,8 @@ func TestSequenceStory(t *testing.T) {
 		b.click(".begin-card")
 		b.until(`document.querySelectorAll(".step").length === 3 && document.readyState === "complete"`)
 		b.check("editor")
-		// The hint below the hours says where a step goes: one before a date moves earlier, unless it is given another direction.
+		// The hint below the hours says to which side a step moves: a step before a date moves earlier, unless its
+		// direction changes.
 		hints := `[...document.querySelectorAll(".step")].map(s => [...s.querySelectorAll(".timing-later, .timing-earlier")].filter(e => getComputedStyle(e).display !== "none").map(e => e.className).join()).join(" ")`
 		if got := evaluate[string](b, hints); got != "timing-later timing-earlier timing-later" {
 			b.t.Errorf("the hints are %s", got)
@@ -57,9 +58,9 @@ func TestSequenceStory(t *testing.T) {
 		b.fill("steps[1].timing.offset.direction", "before")
 		b.until(hints + ` === "timing-later timing-earlier timing-later"`)
 		evaluate[bool](b, `(scrollTo(0, 1e6), true)`)
-		b.until(`scrollY > 0 && Math.abs(document.querySelector(innerWidth > 960 ? ".side" : ".top").getBoundingClientRect().top) < 1`) // the way elsewhere stays in view
+		b.until(`scrollY > 0 && Math.abs(document.querySelector(innerWidth > 960 ? ".side" : ".top").getBoundingClientRect().top) < 1`) // the navigation stays in view
 
-		// What one types shows beside, rendered by the planner.
+		// The preview beside the editor shows what the person types, rendered by the planner.
 		b.fill("steps[0].text", "Ciao {{"+person+"}}, il tuo codice è {{codice}}.")
 		b.until(`document.querySelector("[name='fields.codice']")?.value`) // with an example, and no warning
 		b.until(`!document.querySelector("#notes .note")`)
@@ -68,7 +69,7 @@ func TestSequenceStory(t *testing.T) {
 		b.until(`!document.querySelector("#notes .note")`)
 		b.until(`document.querySelector('[data-insert="codice"]')`) // offered as a chip
 
-		// A chip goes to the cursor, a step by keyboard and by drag.
+		// A tapped chip inserts its field at the cursor. A step moves by keyboard and by drag.
 		b.click(`#step-1 [data-insert="codice"]`)
 		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("{{codice}}")`)
 		b.click(`[value="move:1:0"]`)
@@ -111,7 +112,8 @@ func TestSequenceStory(t *testing.T) {
 		b.open(w.pages + "/sequences")
 		b.check("list")
 
-		// It is deleted after a question that says what becomes of its messages, and taken back.
+		// The page asks before it deletes the sequence, and says what happens to its messages. The deletion is then
+		// undone.
 		b.click(".list-name")
 		b.click("[data-open=delete]")
 		b.click("dialog[open] .btn-danger")
@@ -149,7 +151,7 @@ func TestSequencePages(t *testing.T) {
 	}
 }
 
-// TestSequenceRoundTrip: what a form is sent unchanged is the sequence as it was, with everything that it has.
+// TestSequenceRoundTrip: if a form is sent unchanged, the sequence stays the same in every part.
 func TestSequenceRoundTrip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -170,7 +172,7 @@ func TestSequenceRoundTrip(t *testing.T) {
 	}
 	after, err := w.Client().Sequence(context.Background(), id)
 	w.must(err)
-	// An anchor's day is the same with and without words for no distance.
+	// All steps must be equal, also one on the anchor's own day.
 	want, _ := json.MarshalIndent(before.Steps, "", " ")
 	got, _ := json.MarshalIndent(after.Steps, "", " ")
 	if string(want) != string(got) || after.Name != before.Name || after.IfRunning != before.IfRunning || after.StopOnReply != before.StopOnReply {
@@ -178,7 +180,7 @@ func TestSequenceRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSequenceWithoutScripts works the buttons as a browser without scripts does.
+// TestSequenceWithoutScripts uses the buttons like a browser without scripts.
 func TestSequenceWithoutScripts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -301,8 +303,8 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 	}
 }
 
-// TestRestoreSaysThatItFailed: a restored sequence that is not a default one again, as asked, is not said to be as before. A
-// session that went meanwhile is no failure.
+// TestRestoreSaysThatItFailed: if a restored sequence cannot become a default one again, the page must not say that all
+// is as before. A session that was deleted meanwhile is no failure.
 func TestRestoreSaysThatItFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -327,7 +329,7 @@ func TestRestoreSaysThatItFailed(t *testing.T) {
 	}
 }
 
-// TestHostileSequences: whatever a text holds is shown as text, in every page of sequences and templates.
+// TestHostileSequences: every page of sequences and templates shows all texts as text.
 func TestHostileSequences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -355,7 +357,7 @@ func TestHostileSequences(t *testing.T) {
 	}
 }
 
-// hostile are 200 texts that would do something if they were taken for more than text.
+// hostile are 200 texts that would run code if a page did not escape them.
 func hostile() (all []string) {
 	marks := []string{"<script>pwned()</script>", "<img src=x onerror=pwned()>", "\"><svg onload=pwned()>", "' onfocus=pwned() autofocus='", "javascript:pwned()",
 		"</textarea><script>pwned()</script>", "</title><b>pwned", "<!--pwned", "<iframe srcdoc='<script>pwned()</script>'>", "<a href=javascript:pwned()>x</a>",

@@ -18,7 +18,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// tap presses what the selector names, wherever on the page it is.
+// tap presses the element of the selector, even outside of the visible part.
 func (b *browser) tap(selector string) {
 	b.t.Helper()
 	find := fmt.Sprintf(`document.querySelector(%q)`, selector)
@@ -26,7 +26,7 @@ func (b *browser) tap(selector string) {
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
 }
 
-// ticking waits for a script to give true while the world's clock goes on.
+// ticking waits until a script returns true, while the world's clock goes on.
 func (b *browser) ticking(script string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // between two looks
@@ -38,7 +38,7 @@ func (b *browser) ticking(script string) {
 	b.until(script)
 }
 
-// inMain is what a page holds without the shell around it, which grows with every noun.
+// inMain is a page's content without the shell around it, because the shell changes with every noun.
 func inMain(html string) string {
 	_, rest, _ := strings.Cut(html, "<main")
 	inside, _, _ := strings.Cut(rest, "</main>")
@@ -53,7 +53,7 @@ func (w *world) newSession(name string, kind puntuale.ConnectionType, simulated 
 	return s, w.pages + "/sessions/" + s.ID.String()
 }
 
-// TestSessions adds a number for trying things out, unlinks it, links it by QR code and by a typed one, and deletes it.
+// TestSessions adds a simulated number, unlinks it, links it by QR code and by a typed code, and deletes it.
 func TestSessions(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.own(t)
@@ -123,8 +123,8 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// TestOfficial sets an Official number up through its guided page, against a peer that stands for Meta. It sees the test
-// fail in words and then succeed, and the templates listed.
+// TestOfficial sets up an Official number on the guided page, with a test server in place of Meta. The connection test
+// fails with an explanation, and then succeeds. The templates are listed.
 func TestOfficial(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		o := w.own(t)
@@ -185,7 +185,7 @@ func TestOfficial(t *testing.T) {
 	})
 }
 
-// TestSessionPages compares pages with how they were, and tries them as a browser without scripts does.
+// TestSessionPages compares pages with golden files, and uses them like a browser without scripts.
 func TestSessionPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,7 +231,7 @@ func TestSessionPages(t *testing.T) {
 	}
 }
 
-// event is the first one of a stream.
+// event is the first event of a stream.
 func (v *visitor) event(path string) string {
 	v.w.t.Helper()
 	ctx, end := context.WithTimeout(context.Background(), within)
@@ -258,7 +258,7 @@ func (v *visitor) event(path string) string {
 	return event.String()
 }
 
-// TestDeleteSession: pending messages are moved or cancelled as one chose.
+// TestDeleteSession: pending messages are moved or cancelled, as the person chose.
 func TestDeleteSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,7 +21,7 @@ func (b *browser) arrives(path string) {
 	b.until(`location.pathname.endsWith(` + quote(path) + `) && document.readyState === "complete"`)
 }
 
-// keysStory makes a key on the page where the browser is, sees it once, gives it a successor and revokes it.
+// keysStory makes a key on the browser's present page. It sees the key once, rotates it and revokes it.
 func (b *browser) keysStory(prefix string) {
 	b.t.Helper()
 	here := evaluate[string](b, `location.pathname`)
@@ -56,7 +56,7 @@ func (b *browser) keysStory(prefix string) {
 	}
 }
 
-// teamStory lets somebody in on the page of users where the browser is, changes their role, and shows them out.
+// teamStory invites a user on the browser's present page, changes their role, and removes them.
 func (b *browser) teamStory() {
 	b.t.Helper()
 	here := evaluate[string](b, `location.pathname`)
@@ -87,8 +87,8 @@ func (b *browser) teamStory() {
 	b.until(`!document.querySelector("table").innerText.includes("Nuova Persona")`)
 }
 
-// TestPartnerSettles changes a client, its keys, the partner's users and how its pages look, and sees the last from the
-// client's side.
+// TestPartnerSettles changes a client, its keys, the partner's users and the brand. Then it sees the brand on the
+// client's pages.
 func TestPartnerSettles(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		page := "/partner/clients/" + w.client.String()
@@ -141,8 +141,8 @@ func TestPartnerSettles(t *testing.T) {
 	})
 }
 
-// TestClientSettles makes and revokes a key, lets somebody in and out, chooses a number's default sequences, and takes a
-// sequence out and in again.
+// TestClientSettles makes and revokes a key, adds and removes a user, chooses a session's default sequences, and
+// exports and imports a sequence.
 func TestClientSettles(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		id := w.sequence(appointment())

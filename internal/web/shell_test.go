@@ -49,7 +49,7 @@ func TestShellInBrowser(t *testing.T) {
 	})
 }
 
-// TestClickAtOnce: a click right after a page came is taken, with motion as most have it.
+// TestClickAtOnce: a click right after the page appears works, also with animations on.
 func TestClickAtOnce(t *testing.T) {
 	t.Parallel()
 	startChromium(t)
@@ -76,8 +76,8 @@ func TestClickAtOnce(t *testing.T) {
 	}
 }
 
-// TestCopiedNumber: a phone number is shown in groups, and copied as the number that it is; with the rest of what was
-// selected, too.
+// TestCopiedNumber: a page shows a phone number in groups, but a copy has no spaces. This also holds within a longer
+// selection.
 func TestCopiedNumber(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		_, pending := w.traffic().day()
@@ -110,8 +110,8 @@ func TestCopiedNumber(t *testing.T) {
 	})
 }
 
-// TestToastsStandAside: the note on the last action hides neither a phone's bar nor the button that sends a form. It can be
-// put away.
+// TestToastsStandAside: the notice of the last action covers neither a phone's bar nor the button that sends a form. A
+// person can close it.
 func TestToastsStandAside(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Owner])
@@ -139,7 +139,8 @@ func TestToastsStandAside(t *testing.T) {
 	})
 }
 
-// TestBrightBrand: whatever a partner's colour, pages can be read: yellow is white's neighbour.
+// TestBrightBrand: pages are readable with any colour of a partner. Yellow is the hard case, because it is almost as
+// light as white.
 func TestBrightBrand(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.traffic().day()
@@ -151,7 +152,7 @@ func TestBrightBrand(t *testing.T) {
 			b.open(w.pages + page)
 			b.check("page" + strings.ReplaceAll(page, "/", "-"))
 		}
-		// What axe does not look at: the ring around what has the focus, and the words of a button under the mouse.
+		// Contrasts that axe does not check: the ring around the focused element, and a button's text under the mouse.
 		evaluate[bool](b, `(document.querySelector("main .btn-primary[type=submit]").focus({focusVisible: true}), true)`)
 		b.picture("focus")
 		seen := evaluate[[]string](b, `((e, paper) => {
@@ -175,7 +176,7 @@ func TestBrightBrand(t *testing.T) {
 	})
 }
 
-// contrastOf is WCAG's of two colours as a browser computes them: rgb(1, 2, 3).
+// contrastOf is the WCAG contrast of two colours in the form that a browser computes: rgb(1, 2, 3).
 func contrastOf(t *testing.T, a, b string) float64 {
 	t.Helper()
 	light := func(text string) float64 {
@@ -196,7 +197,7 @@ func contrastOf(t *testing.T, a, b string) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// TestWhoseDashboard: a client's people read whose dashboard it is below the brand; the partner's are told by a bar.
+// TestWhoseDashboard: a client's users read below the brand whose dashboard it is. A partner's users read it in a bar.
 func TestWhoseDashboard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// startForm is a start's form after its preview was looked at.
+// startForm is a start's form after the person has seen the preview.
 func (v *visitor) startForm(at string, form url.Values) url.Values {
 	v.w.t.Helper()
 	form.Set("do", "preview")
@@ -26,7 +26,7 @@ func (v *visitor) startForm(at string, form url.Values) url.Values {
 	return seen
 }
 
-// pendingOf counts what a sequence has scheduled.
+// pendingOf counts a sequence's pending messages.
 func (w *world) pendingOf(id string) int {
 	w.t.Helper()
 	all, _, err := w.Client().Messages(context.Background(), control.MessageQuery{Sequence: id})
@@ -34,7 +34,7 @@ func (w *world) pendingOf(id string) int {
 	return len(all)
 }
 
-// TestStartNeedsItsPreview: a start sends what the screen showed, whatever changed since.
+// TestStartNeedsItsPreview: a start sends only what the screen showed, even if something changed since.
 func TestStartNeedsItsPreview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,7 +76,7 @@ func TestStartNeedsItsPreview(t *testing.T) {
 	_, err := w.Client().ReplaceSequence(context.Background(), id, changed)
 	w.must(err)
 	fresh := refused("another text", form)
-	w.clock.Advance(3 * time.Minute) // reading takes time, by which what goes at once is later
+	w.clock.Advance(3 * time.Minute) // reading takes time, so a message that leaves at once is later by that time
 
 	got := v.post(at+"/start", fresh)
 	if got.status != http.StatusSeeOther || w.pendingOf(id) != 3 {
@@ -95,13 +95,13 @@ func TestStartNeedsItsPreview(t *testing.T) {
 			t.Errorf("%d %s", page.status, mainOf(page.body))
 		}
 	}
-	other := w.visitor(w.strangers)
+	other := w.visitor(w.foreignOwner)
 	if page := other.get(got.to()); page.status != http.StatusNotFound {
 		t.Errorf("a stranger: %d", page.status)
 	}
 }
 
-// TestStartWarns: before a start and after it, in plain words, of a number in the blacklist and of what is running already.
+// TestStartWarns: before and after a start, the page warns of a blacklisted number and of a sequence that already runs.
 func TestStartWarns(t *testing.T) {
 	t.Parallel()
 	for _, try := range []struct{ running, before, after string }{
@@ -138,7 +138,7 @@ func TestStartWarns(t *testing.T) {
 	}
 }
 
-// TestStartOfBlacklisted: it is said before, and after.
+// TestStartOfBlacklisted: the page warns before the start, and after it.
 func TestStartOfBlacklisted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -155,14 +155,14 @@ func TestStartOfBlacklisted(t *testing.T) {
 	if page := v.get(got.to()); !strings.Contains(page.body, "i messaggi in attesa non verranno mandati") || strings.Contains(page.body, "partono da soli") {
 		t.Errorf("after: %d %s", page.status, mainOf(page.body))
 	}
-	given.Set("do", "look") // it is running now, of which nothing comes
+	given.Set("do", "look") // it runs now, although no message of it will leave
 	page := html.UnescapeString(v.htmx(at+"/start", given).body)
 	if !strings.Contains(page, `value="start" class="btn"`) || !strings.Contains(page, "Avvia comunque: non partirà nulla") || strings.Contains(page, "già in corso") {
 		t.Errorf("again: %s", page)
 	}
 }
 
-// TestStartFollowsTheForm: the button goes with the first letter, and comes back with what it then does.
+// TestStartFollowsTheForm: the button disappears when somebody types. It comes back with the text for the new preview.
 func TestStartFollowsTheForm(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
 		at := w.pages + "/sequences/" + w.sequence(appointment())

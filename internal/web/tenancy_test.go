@@ -13,16 +13,16 @@ import (
 
 var anyWildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
-// TestAnothers: an address may have an id of another client of the partner, or of another partner's. The answer is the one
-// for an id that nothing has, byte for byte. Nothing of another's has changed.
+// TestAnothers: an address names an id of another client of the partner, or of another partner's client. The answer is
+// byte for byte the answer for an unknown id. The other client's data do not change.
 func TestAnothers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	own := w.everything(w.client)
-	others := []things{w.everything(w.other), w.everything(w.stranger)}
+	others := []things{w.everything(w.other), w.everything(w.foreignClient)}
 	client := w.visitor(w.clients[puntuale.Owner])
 	partner := w.visitor(w.partners[puntuale.Owner])
-	before := []string{w.whole(w.other, others[0]), w.whole(w.stranger, others[1])}
+	before := []string{w.whole(w.other, others[0]), w.whole(w.foreignClient, others[1])}
 	tried := 0
 	for _, r := range web.Routes() {
 		if r.Side == "anyone" || r.Side == "person" || strings.Count(r.Path, "{") == 0 {
@@ -56,18 +56,18 @@ func TestAnothers(t *testing.T) {
 	if tried < 150 {
 		t.Errorf("only %d were tried", tried)
 	}
-	for i, id := range []puntuale.ClientID{w.other, w.stranger} {
+	for i, id := range []puntuale.ClientID{w.other, w.foreignClient} {
 		if got := w.whole(id, others[i]); got != before[i] {
 			t.Errorf("what belongs to client %s has changed", id)
 		}
 	}
 }
 
-// mixed is a path with one's own ids, but for the nth.
+// mixed is a path with the client's own ids, except the nth.
 func mixed(t *testing.T, path string, n int, own, other things) string {
 	t.Helper()
 	with := func(has things) []string {
-		if strings.HasPrefix(path, "/partner/users/") { // of the partner's own users there is another partner's at best
+		if strings.HasPrefix(path, "/partner/users/") { // for the partner's users, the foreign id can only be another partner's user
 			has = things{"partner-users": has["users"]}
 		}
 		return strings.Split(has.of(t, path), "/")
@@ -93,7 +93,7 @@ func nowhere(has things) things {
 	return none
 }
 
-// whole is what a client has, as its pages show it.
+// whole is all data of a client, as its pages show them.
 func (w *world) whole(client puntuale.ClientID, has things) string {
 	w.t.Helper()
 	v := w.visitor(w.ownerOf(client))

@@ -11,8 +11,8 @@ import (
 	"puntuale"
 )
 
-// TestTimingStory: a message that leaves before something counts from a date, whichever there is, and never from the start.
-// Typed text pushes nothing away, and on a phone nothing lies under its bars.
+// TestTimingStory: a step with "before" counts from a date, and never from the start. Typed text moves no other
+// element, and on a phone the bars cover nothing.
 func TestTimingStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		phone := b.look.width < 600
@@ -40,7 +40,7 @@ func TestTimingStory(t *testing.T) {
 			t.Errorf("the anchor is %v narrower than its row", cut)
 		}
 
-		// A date that a text has is taken before the one that is only proposed.
+		// A date field that a text names is chosen before the proposed one.
 		b.click(`[value="add"]`)
 		b.until(`document.activeElement?.name === "steps[1].text"`)
 		b.check("added")
@@ -65,7 +65,7 @@ func TestTimingStory(t *testing.T) {
 	})
 }
 
-// TestPreviewOfNothing: a form in which nothing is written yet has nothing to mend.
+// TestPreviewOfNothing: an empty form shows no faults.
 func TestPreviewOfNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,8 +80,8 @@ func TestPreviewOfNothing(t *testing.T) {
 	}
 }
 
-// TestBeforeTheStart: a step before the start that was stored when it was allowed is shown in words. It is refused where its
-// direction is chosen, when somebody saves it anew.
+// TestBeforeTheStart: older versions allowed a step before the start. The pages show such a stored step in words.
+// Saving it again is refused, with the fault at the direction.
 func TestBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

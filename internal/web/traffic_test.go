@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// traffic is a client's day that pages show: some of everything. Ids are as they were made.
+// traffic is a client's day with messages of every kind, for pages to show. Ids are in the order of their creation.
 type traffic struct {
 	w        *world
 	tenant   puntuale.Tenant

@@ -37,7 +37,7 @@ func shownSecret(t *testing.T, page string) []byte {
 	return decode(t, strings.ReplaceAll(between(page, `class="secret-text">`, "<"), " ", ""))
 }
 
-// newPassword sets another password for a user, as somebody else does who may.
+// newPassword resets a user's password, as another person with that right does.
 func (w *world) newPassword(user puntuale.LoginID) {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
@@ -45,8 +45,8 @@ func (w *world) newPassword(user puntuale.LoginID) {
 	w.must(w.accounts.ResetUser(context.Background(), u, "tramonto sul lago", false))
 }
 
-// unfinished are the steps that somebody begins in one request and finishes in a later one. begin returns what finishes the
-// step, which reports whether that worked; where it did not, the answer must hold the words.
+// unfinished are the steps that somebody begins in one request and finishes in a later one. begin returns a function
+// that finishes the step and reports whether that worked. If it did not, the answer must hold the words.
 var unfinished = map[puntuale.PendingStepKind]struct {
 	begin func(t *testing.T, w *world) (finish func() (bool, answer))
 	words string
@@ -137,7 +137,7 @@ func TestUnfinishedSteps(t *testing.T) {
 	}
 }
 
-// TestChoosingEnds: who has to choose between two logins is held to the same.
+// TestChoosingEnds: the same deadlines hold for a person who has to choose between two logins.
 func TestChoosingEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,8 +174,8 @@ func TestChoosingEnds(t *testing.T) {
 	}
 }
 
-// TestSecondIsKept: a visit alone neither replaces nor removes a second factor, nor its recovery codes; the password and a
-// code do. A wrong code while it is set up keeps the secret.
+// TestSecondIsKept: a signed-in visit alone cannot replace or remove a second factor or its recovery codes. The
+// password and a code can. A wrong code during the setup keeps the secret.
 func TestSecondIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -232,7 +232,8 @@ func TestSecondIsKept(t *testing.T) {
 	}
 }
 
-// TestSecretIsSealed: the secret of a second factor never lies readable in the database's files, not even while it is set up.
+// TestSecretIsSealed: the database's files never hold a second factor's secret in readable form, not even during the
+// setup.
 func TestSecretIsSealed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -258,7 +259,7 @@ func TestSecretIsSealed(t *testing.T) {
 	}
 }
 
-// TestPairingEnds: a pairing that nobody ends is over at its deadline, whatever its node wrote last.
+// TestPairingEnds: a pairing that nobody finishes ends at its deadline, whatever state its node wrote last.
 func TestPairingEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

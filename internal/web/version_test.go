@@ -44,8 +44,8 @@ func TestTwoTabs(t *testing.T) {
 	}
 }
 
-// TestTwoTabsOfQuotas: a client's form that was refused shows quotas that somebody else set. One that was left alone is not set
-// back, one that was changed is decided.
+// TestTwoTabsOfQuotas: a client's form that was refused shows quotas that somebody else set. Saving again keeps quotas
+// that the person did not change, and stores those that they changed.
 func TestTwoTabsOfQuotas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -131,7 +131,7 @@ func inParts(t *testing.T, form url.Values) (body, kind string) {
 	return b.String(), parts.FormDataContentType()
 }
 
-// TestTwoTabsOfSmallForms: the same for what else people edit.
+// TestTwoTabsOfSmallForms: the same holds for the other forms.
 func TestTwoTabsOfSmallForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,7 +21,7 @@ func login(email, pass string) url.Values {
 	return url.Values{"email": {email}, "password": {pass}}
 }
 
-// TestVisitEnds: a visit ends a day after somebody came by last, and after two weeks in any case.
+// TestVisitEnds: a visit ends a day after its last request, and after two weeks in any case.
 func TestVisitEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -62,8 +62,8 @@ func cookieOf(a answer, name string) string {
 	return ""
 }
 
-// TestTokens: signing in changes the token, which scripts cannot read, other sites do not send, and the database does
-// not hold; signing out ends it.
+// TestTokens: signing in changes the token, and signing out ends it. Scripts cannot read it, other sites do not send
+// it, and the database does not hold it.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -111,7 +111,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestThrottle: an account is closed to an address that guesses, not to others; somebody who waits comes in.
+// TestThrottle: an address that guesses passwords is refused for a while, and other addresses are not. After the wait
+// the right password works.
 func TestThrottle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,7 +155,8 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// TestProxies: only trusted proxies say who calls and by https; behind several, each caller has its own count of attempts.
+// TestProxies: only trusted proxies may name the caller and the scheme. Behind several proxies, each caller has its own
+// count of attempts.
 func TestProxies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -192,7 +194,7 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// TestSecondFactor sets one up, signs in with it, once for each code, and with a recovery code, once.
+// TestSecondFactor sets up a second factor and signs in with it. Each code and each recovery code works once.
 func TestSecondFactor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -265,7 +267,7 @@ func decode(t testing.TB, text string) []byte {
 	return secret
 }
 
-// TestPasswordChange ends all else that the person has open, and takes no weak one.
+// TestPasswordChange: a new password ends the person's other visits. A weak password is refused.
 func TestPasswordChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -319,8 +321,8 @@ func TestWeakPassword(t *testing.T) {
 	}
 }
 
-// TestWhichPartner: several partners may know an e-mail. The login whose password fits is taken; a choice is offered where
-// several do. At a partner's own address only its own count.
+// TestWhichPartner: one e-mail may have logins at several partners. The login with the right password signs in. If
+// several fit, the person chooses. At a partner's own address only that partner's logins count.
 func TestWhichPartner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -360,7 +362,7 @@ func TestWhichPartner(t *testing.T) {
 	}
 }
 
-// TestNext: who had to sign in goes on to where they wanted, and nowhere else.
+// TestNext: after a sign-in the person reaches the page that they wanted, and never another site.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -375,7 +377,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestTicketOnce: a link signs in once, on the machine itself.
+// TestTicketOnce: a sign-in link works once, and only on the server's own machine.
 func TestTicketOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -397,7 +399,8 @@ func TestTicketOnce(t *testing.T) {
 	}
 }
 
-// TestSuspended: a suspended client's users are told so; its partner can still look.
+// TestSuspended: the pages tell a suspended client's users that it is suspended. Its partner can still see the
+// dashboard.
 func TestSuspended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestWarnings: while a sequence is being written, the page says what will go wrong with it, in the reader's language. htmx
-// asks for that answer as one types.
+// TestWarnings: while a sequence is being written, the page says what will go wrong with it, in the reader's language.
+// htmx asks for these warnings while a person types.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

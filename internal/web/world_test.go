@@ -51,33 +51,33 @@ type world struct {
 	sql      *sql.DB // beside the store
 	postgres bool
 
-	dns   *dns   // what partners' host names are proven by
+	dns   *dns   // the DNS that confirms partners' host names
 	files string // where files for messages are: http://127.0.0.1:…
 	cast
-	owner atomic.Pointer[owner] // looks after sessions; nil: nobody does
-	media []byte                // the file of every reply; nil: networks have none any more
-	calls http.Handler          // what programs call at the pages' address; nil: nothing
+	owner atomic.Pointer[owner] // owns the sessions; nil: no node does
+	media []byte                // the file of every reply; nil: the networks no longer have it
+	calls http.Handler          // the API at the pages' address; nil: none
 }
 
-// cast is who is in a world's database, and the key that its secrets are sealed with.
+// cast is the accounts and users in a world's database, and the key that seals its secrets.
 type cast struct {
-	dataKey  []byte
-	partner  puntuale.PartnerID // Agenzia Aurora
-	client   puntuale.ClientID  // Studio Bianchi
-	key      string             // of the client
-	pages    string             // "/c/1": where the client's pages are
-	other    puntuale.ClientID  // another client of the partner: Officina Verdi
-	stranger puntuale.ClientID  // a client of another partner
+	dataKey       []byte
+	partner       puntuale.PartnerID // Agenzia Aurora
+	client        puntuale.ClientID  // Studio Bianchi
+	key           string             // of the client
+	pages         string             // "/c/1": where the client's pages are
+	other         puntuale.ClientID  // another client of the partner: Officina Verdi
+	foreignClient puntuale.ClientID  // a client of another partner
 
 	// Users, by role: the partner's and the client's.
 	partners, clients map[puntuale.Role]puntuale.LoginID
-	strangers         puntuale.LoginID // owns the other partner's client
+	foreignOwner      puntuale.LoginID // owns the other partner's client
 }
 
 // pushKey is the installation's public key for Web Push: 65 bytes that no test signs with.
 var pushKey = base64.RawURLEncoding.EncodeToString(append([]byte{4}, make([]byte, 64)...))
 
-// password is everybody's.
+// password is the password of all users.
 const password = "una frase che nessuno indovina"
 
 func newWorld(t testing.TB) *world {
@@ -109,7 +109,7 @@ func newWorldOn(t testing.TB, db *storetest.Database, public string) *world {
 	return w
 }
 
-// seed is a SQLite file with a world's people. Copying it spares each test the passwords' hashes.
+// seed is a SQLite file with a world's people. Tests copy it, because hashing the passwords takes long.
 var seed struct {
 	once sync.Once
 	file []byte
@@ -143,7 +143,7 @@ func newCast() cast {
 	return c
 }
 
-// openWorld is a world on a store with these people.
+// openWorld makes a world on a store that holds these people.
 func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cast, public string) *world {
 	t.Helper()
 	w := &world{t: t, dns: &dns{}, store: st, clock: db.Clock, sql: db.SQL, postgres: db.Postgres, cast: people}
@@ -156,8 +156,8 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
-		}, Hint: w.hint})
-	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Hint: w.hint, Sandbox: true, Vault: w.vault,
+		}, Wakeup: w.wake})
+	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
 		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store}, Public: public, Resolver: w.dns})
 	return w
 }
@@ -174,16 +174,16 @@ func (w *world) populate() {
 	other, err := partner.CreateClient(ctx, account.NewClient{Name: "Officina Verdi", Email: "verdi@example.com", Password: password, Phone: "+39 02 1234567", Type: "test"}, control.Once[account.CreatedClient]{})
 	w.must(err)
 	w.other = other.ID
-	free := puntuale.ConsentFree // so that tests of campaigns need nobody's consent
+	free := puntuale.ConsentFree // so that tests of campaigns need no consent
 	_, err = w.store.Tenant(w.client).UpdateSettings(ctx, puntuale.SettingsPatch{Consent: &free})
 	w.must(err)
 	far := w.newPartner("Altra Agenzia", "altra@example.com")
 	strange, err := far.CreateClient(ctx, account.NewClient{Name: "Estraneo", Email: "estraneo@example.com", Password: password, Phone: "+39 06 1234567"}, control.Once[account.CreatedClient]{})
 	w.must(err)
-	w.stranger = strange.ID
-	team, err := far.TeamOf(ctx, w.stranger.String())
+	w.foreignClient = strange.ID
+	team, err := far.TeamOf(ctx, w.foreignClient.String())
 	w.must(err)
-	w.strangers = w.users(team, nil)[puntuale.Owner]
+	w.foreignOwner = w.users(team, nil)[puntuale.Owner]
 	w.partners = w.users(partner.Team(), map[string]string{"staff": "Marta Neri", "reader": "Luca Blu"})
 	team, err = partner.TeamOf(ctx, w.client.String())
 	w.must(err)
@@ -224,7 +224,7 @@ func (w *world) users(team *account.Team, more map[string]string) map[puntuale.R
 	return by
 }
 
-// letIn invites a user, who sets everybody's password.
+// letIn invites a user, who then sets the common password.
 func (w *world) letIn(team *account.Team, r account.NewUser) puntuale.User {
 	w.t.Helper()
 	u, invitation, err := team.Invite(context.Background(), r)
@@ -237,7 +237,7 @@ func (w *world) letIn(team *account.Team, r account.NewUser) puntuale.User {
 // serve begins to answer at w.base.
 func (w *world) serve() { w.serveBehind(nil) }
 
-// serveBehind is serve with the proxies that are believed; nil: the default.
+// serveBehind is serve with these trusted proxies; nil: the default.
 func (w *world) serveBehind(proxies httpkit.Proxies) {
 	w.t.Helper()
 	w.serveAs(page.Config{Proxies: proxies})
@@ -261,7 +261,7 @@ func (w *world) serveAs(cfg page.Config) {
 	w.base = server.URL
 }
 
-// testWriter shows what is logged at warning and above, which in most tests is nothing.
+// testWriter shows log lines from level warning. Most tests log none.
 type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {
@@ -269,7 +269,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Client is the client through its API key: what tests prepare for pages to show.
+// Client is the tenant of the client's API key. Tests use it to prepare data for pages.
 func (w *world) Client() *control.Client {
 	w.t.Helper()
 	caller, err := w.control.Authenticate(context.Background(), w.key)
@@ -279,7 +279,7 @@ func (w *world) Client() *control.Client {
 	return c
 }
 
-// person is a user as control knows one who signed in.
+// person is a signed-in user, in control's type.
 func (w *world) person(user puntuale.LoginID) *account.Person {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
@@ -302,13 +302,13 @@ type visitor struct {
 	w         *world
 	http      *http.Client
 	language  string
-	forwarded string // the address that a proxy says; "" none
+	forwarded string // the address that a proxy reports; "" none
 }
 
-// uncompressed is how visitors ask: to press and unfold pages costs more than to make them.
+// uncompressed is how visitors ask, because compressing pages costs more than making them.
 var uncompressed = &http.Transport{DisableCompression: true}
 
-// visitor signs a user in; 0 is somebody who did not sign in. The pages are in Italian.
+// visitor signs a user in; 0 makes a visitor without a sign-in. The pages are in Italian.
 func (w *world) visitor(user puntuale.LoginID) *visitor {
 	w.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -322,7 +322,7 @@ func (w *world) visitor(user puntuale.LoginID) *visitor {
 	return v
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int
 	body   string
@@ -414,17 +414,18 @@ var (
 	requests = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 )
 
-// tidy makes a page comparable: without hashes, request ids, the shapes of icons and the head, which all pages share.
+// tidy makes a page comparable: it removes hashes, request ids, the shapes of icons, and the head, which is the same on
+// all pages.
 func tidy(html string) string {
 	html = without(html, "<head>", "</head>")
-	html = without(html, `<svg class="icon`, "</svg>") // a page has hundreds: a regular expression takes a second for them
+	html = without(html, `<svg class="icon`, "</svg>") // a page has hundreds of them, and a regular expression would take a second
 	html = hashed.ReplaceAllString(html, "$1.HASH.")
 	html = requests.ReplaceAllString(html, "REQUEST")
 	html = strings.ReplaceAll(html, "><", ">\n<")
 	return html + "\n"
 }
 
-// without cuts what stands between each opening tag and its end.
+// without removes the text between each opening tag and its end.
 func without(html, opening, end string) string {
 	var b strings.Builder
 	for {

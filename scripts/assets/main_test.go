@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestVendoredFiles: what this tree holds of others is what they published.
+// TestVendoredFiles: the files of other projects in this tree are as they were published.
 func TestVendoredFiles(t *testing.T) {
 	t.Parallel()
 	faults, err := verify("../..")

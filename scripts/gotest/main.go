@@ -34,9 +34,10 @@ func main() {
 	os.Exit(s.end(failed, os.Getenv("CI") == "true"))
 }
 
-// unwatched are packages that the race detector leaves out. Each would take up to five times as long with it. SQLite's C code, translated
-// to Go, keeps its data outside of Go's memory, where the detector does not look. Passwords' hashes, keys on elliptic curves, regular
-// expressions and what tests read of pages are computed on memory that no other goroutine knows.
+// unwatched are packages that the race detector leaves out. Each would take up to five times as long with it. SQLite's
+// C code, translated to Go, keeps its data outside of Go's memory, where the detector does not look. The others hash
+// passwords, compute on elliptic curves, match regular expressions, or parse pages for tests. Their memory is known to
+// one goroutine only.
 var unwatched = []string{
 	"modernc.org/sqlite/lib", "modernc.org/libc/...", "modernc.org/memory",
 	"golang.org/x/crypto/argon2", "golang.org/x/crypto/blake2b", "regexp/...",
@@ -70,7 +71,7 @@ type summary struct {
 	output   map[string][]string // of tests, and packages, that have not ended
 	passed   int
 	failed   int
-	why      []string       // what failed tests said, in short: shown again at the end, for a long log is often seen from there
+	why      []string       // what failed tests said, in short: shown again at the end, because people often read only the end of a long log
 	racing   map[string]int // packages whose report of a data race is being read, with the lines still to take
 	skipped  []string       // names, with the reason
 	postgres int            // those of them that wanted PostgreSQL
@@ -88,7 +89,7 @@ func (s *summary) read(r io.Reader) {
 		switch {
 		case len(line) == 0:
 		case json.Unmarshal(line, &e) != nil:
-			fmt.Fprintf(s.w, "%s", line) // a compiler's words
+			fmt.Fprintf(s.w, "%s", line) // a compiler's message
 		default:
 			s.event(e)
 		}

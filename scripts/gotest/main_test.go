@@ -74,7 +74,7 @@ func TestPanicsAreShown(t *testing.T) {
 	}
 }
 
-// go test counts the lines of a race's report to any test that runs just then, also to one that passes.
+// go test counts the lines of a race's report to any test that runs at that moment, also to one that passes.
 func TestRacesAreShown(t *testing.T) {
 	t.Parallel()
 	const run = `{"Action":"run","Package":"p","Test":"TestA"}
@@ -94,7 +94,7 @@ func TestRacesAreShown(t *testing.T) {
 	}
 }
 
-// Whatever a test wanted and did not have: in CI it must be had.
+// In CI a skipped test is a failure, whatever the test lacked.
 func TestNothingIsSkippedInCI(t *testing.T) {
 	t.Parallel()
 	s := newSummary(&strings.Builder{})
@@ -104,7 +104,7 @@ func TestNothingIsSkippedInCI(t *testing.T) {
 	}
 }
 
-// SQLite is not under the race detector. What the caller asks stands behind, and can overrule it.
+// SQLite is not under the race detector. The caller's arguments come last, and can overrule ours.
 func TestRaceDetectorLeavesOutPackages(t *testing.T) {
 	t.Parallel()
 	got := arguments([]string{"-race", "./..."})

@@ -39,8 +39,8 @@ type Shown struct {
 	Content puntuale.Content
 }
 
-// patience bounds every wait of the suite.
-const patience = 30 * time.Second
+// waitMost bounds every wait of the suite.
+const waitMost = 30 * time.Second
 
 // Run runs the suite. open is called once a test and must return a network that shows nothing yet.
 func Run(t *testing.T, open func(t *testing.T) Network) {
@@ -49,7 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		run  func(*testing.T, Network)
 	}
 	tests := []test{
-		{"Traits", traits},
+		{"Traits", capabilities},
 		{"Online", online},
 		{"PrepareSendsNothing", prepareSendsNothing},
 		{"PrepareMayBeRepeated", prepareMayBeRepeated},
@@ -61,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		{"SendEndsWithItsContext", sendEnds},
 		{"ConcurrentSends", concurrentSends},
 	}
-	if open(t).Connector.Traits().Recovery == puntuale.RecoverSameID { // another network is never shown a repeat
+	if open(t).Connector.Capabilities().Recovery == puntuale.RecoverSameID { // another network is never shown a repeat
 		tests = append(tests, test{"RepeatIsOneCopy", repeatIsOneCopy}, test{"ConcurrentRepeats", concurrentRepeats})
 	}
 	for _, test := range tests {
@@ -105,7 +105,7 @@ func (n Network) send(t *testing.T, e puntuale.Envelope) {
 
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitMost)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -117,12 +117,12 @@ func (n Network) shows(t *testing.T, want ...Shown) {
 	}
 }
 
-func traits(t *testing.T, n Network) {
-	got := n.Connector.Traits()
+func capabilities(t *testing.T, n Network) {
+	got := n.Connector.Capabilities()
 	if got.Name == "" || got.Slots < 1 || got.SendTimeout <= 0 {
 		t.Errorf("Traits() = %+v: want a name, at least one slot and a timeout", got)
 	}
-	if got != n.Connector.Traits() {
+	if got != n.Connector.Capabilities() {
 		t.Error("the traits changed")
 	}
 }
@@ -301,7 +301,7 @@ func wait(t *testing.T, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(waitMost):
 		t.Fatal("no answer after the context ended")
 	}
 }

@@ -20,11 +20,11 @@ type account struct {
 	weary   marketingPause
 	missing unreachable
 
-	ctx    context.Context // of the work that the connector does for it unasked
+	ctx    context.Context // of the work that the connector starts by itself
 	cancel context.CancelFunc
 	wake   chan struct{}
 	ended  chan struct{}
-	asking sync.Mutex // one look at Meta at a time
+	asking sync.Mutex // one goroutine at a time looks at Meta
 
 	mu        sync.Mutex
 	client    puntuale.ClientID
@@ -37,9 +37,9 @@ type account struct {
 	templates map[string]heldTemplate
 	slowUntil time.Time
 	slowFor   time.Duration
-	reach     *recipientCount // one for all numbers of a business that is named
-	loaded    bool            // the persons that it addressed before, into reach
-	synced    time.Time       // when templates were last read, or tried
+	reach     *recipientCount // shared by all numbers of a business, if the keys name one
+	loaded    bool            // reach has the persons that the number addressed before
+	synced    time.Time       // when templates were last read, or a read was tried
 }
 
 // heldTemplate is a template that Meta refused.
@@ -90,7 +90,7 @@ func (a *account) persons() *recipientCount {
 func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.held) { // held since Meta was asked
+	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.held) { // a hold began after Meta was asked
 		return
 	}
 	a.state, a.detail = state, detail
@@ -158,8 +158,8 @@ func (a *account) clientID() puntuale.ClientID {
 	return a.client
 }
 
-// reconsider starts a look at once, which reads the templates again, unless they were read in the last syncSoonest. If good is true, it
-// also ends the hold of the template key.
+// reconsider starts a look at once. The look reads the templates again, unless they were read in the last syncSoonest.
+// If good is true, reconsider also ends the hold of the template key.
 func (a *account) reconsider(key string, good bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

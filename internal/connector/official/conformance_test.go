@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// shown is what people see of what Meta took.
+// shown returns what people see of the messages that Meta took.
 func shown(t *testing.T, peer *graphtest.Peer) (all []connectortest.Shown) {
 	t.Helper()
 	for _, taken := range peer.Taken() {

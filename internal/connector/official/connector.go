@@ -28,16 +28,16 @@ type Config struct {
 	Report func(puntuale.LinkReport)
 	// Take stores on disk what Meta reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	// ReadBody reads the body of a webhook, at most so many bytes. Codes: too_large; overloaded and rate_limited when there is
-	// no room for the body, and then Meta gets status 503. Any other error means that the body broke off. nil: bodies are read
-	// without further limits.
+	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited when there
+	// is no room for the body, and then Meta gets status 503. Any other error means that the body broke off. nil:
+	// bodies are read without further limits.
 	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 
 	API     string  // address of the API; default https://graph.facebook.com
 	Version string  // of the API; default [DefaultVersion]
 	Rate    float64 // messages a second of one number; default 80
 
-	Folder    string            // of replies' files while they are open; "": the system's
+	Folder    string            // where replies' files are while they are open; "": the system's folder
 	Transport http.RoundTripper // nil: one of its own
 	Clock     clock.Clock       // nil: the system's
 	Logger    *slog.Logger      // nil: slog.Default
@@ -52,18 +52,18 @@ const (
 
 // Connector is the way out of all Official sessions of this node.
 type Connector struct {
-	cfg    Config
-	graph  *graph
-	traits puntuale.Capabilities
-	shares uploads
+	cfg          Config
+	graph        *graph
+	capabilities puntuale.Capabilities
+	uploads      uploads
 
 	aliases aliases
-	reaches map[business]*recipientCount // of businesses that keys name; with mu
+	reaches map[business]*recipientCount // counts of the businesses that keys name; guarded by mu
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account
 
-	warned time.Time // of the version
+	warned time.Time // when the end of the version was last logged
 }
 
 var (
@@ -99,7 +99,7 @@ func New(cfg Config) *Connector {
 	}
 	return &Connector{
 		cfg: cfg, graph: newGraph(strings.TrimSuffix(cfg.API, "/")+"/"+cfg.Version, cfg.Transport),
-		traits: puntuale.Capabilities{
+		capabilities: puntuale.Capabilities{
 			Name: "official", Slots: max(1, int(math.Ceil(cfg.Rate*answerTime.Seconds()))), SendTimeout: sendTimeout,
 			PerSecond: cfg.Rate, Recovery: puntuale.RecoverNone,
 		},
@@ -128,8 +128,8 @@ func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) 
 	return c.reaches[of]
 }
 
-// Traits returns what never changes while the connector lives.
-func (c *Connector) Traits() puntuale.Capabilities { return c.traits }
+// Capabilities returns what never changes while the connector lives.
+func (c *Connector) Capabilities() puntuale.Capabilities { return c.capabilities }
 
 // Online answers from memory.
 func (c *Connector) Online(session puntuale.SessionID) bool {

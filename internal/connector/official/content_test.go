@@ -14,7 +14,7 @@ import (
 
 const person = "+393331111111"
 
-// TestContents sees each kind of content in Meta's form.
+// TestContents checks the form in which Meta gets each kind of content.
 func TestContents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -99,7 +99,7 @@ func fileIDs(m *graphtest.Message) (ids []string) {
 	return ids
 }
 
-// TestRefusedContents: what Meta would refuse is refused before anything is uploaded.
+// TestRefusedContents: content that Meta would refuse is refused before anything is uploaded.
 func TestRefusedContents(t *testing.T) {
 	t.Parallel()
 	const mega = 1 << 20
@@ -107,7 +107,7 @@ func TestRefusedContents(t *testing.T) {
 		content puntuale.Content
 		size    int64
 		kind    string
-		limit   int64 // that the fetcher was given
+		limit   int64 // the limit that the fetcher got
 		says    string
 	}{
 		"a large image":            {puntuale.Content{MediaURL: "https://e.com/a.jpg"}, 5*mega + 1, "", 5 * mega, "troppo grande"},
@@ -184,7 +184,7 @@ func TestUploadOnce(t *testing.T) {
 	w.must(person, content)
 	uploads(1)
 	w.files.mu.Lock()
-	w.files.size = 100 // what is at the address changed
+	w.files.size = 100 // the file at the address changed
 	w.files.mu.Unlock()
 	w.must(person, content)
 	uploads(2)

@@ -31,7 +31,7 @@ type process struct {
 	dead atomic.Bool
 
 	mu        *sync.Mutex
-	committed map[puntuale.MessageID]bool // intents without an outcome; of all lives
+	committed map[puntuale.MessageID]bool // intents without an outcome, of all lives
 }
 
 var errDead = puntuale.Unavailable(errors.New("killed"))
@@ -148,7 +148,7 @@ func linkerOf(m *mortal, s puntuale.Session) puntuale.Linker {
 
 // die ends a life: killed at once, or stopped in order.
 func (m *mortal) die(killed bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitMost)
 	if killed {
 		m.process.dead.Store(true)
 		cancel()
@@ -161,9 +161,9 @@ func (m *mortal) die(killed bool) {
 }
 
 // TestKilledWithManyInFlight kills a sender again and again with many messages in flight. Meta drops some of the
-// answers. In the end exactly those messages are uncertain that had an intent and no outcome. Nobody saw a message
-// twice. A message that Meta took is COMPLETED once a status reports it, and no other is. The long run does this a
-// hundred times.
+// answers. In the end a message is uncertain exactly if it had an intent and no outcome. Nobody saw a message twice. A
+// message that Meta took is COMPLETED once a status reports it, and no other is. The long run does this a hundred
+// times.
 func TestKilledWithManyInFlight(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, driver storetest.Driver) {
@@ -175,7 +175,7 @@ func TestKilledWithManyInFlight(t *testing.T) {
 		held := &graphtest.Held{Reply: func(n int) graphtest.Reply { return graphtest.Reply{Drop: n%25 == 0} }}
 		w.peer.Answer(held.Answer)
 		lives, each := 3, 60
-		if os.Getenv("PUNTUALE_LONG") == "1" { // make long
+		if os.Getenv("PUNTUALE_LONG") == "1" { // set by make long
 			lives = 100
 		}
 		var mu sync.Mutex

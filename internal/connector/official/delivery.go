@@ -31,7 +31,7 @@ type change struct {
 	Statuses    []json.RawMessage `json:"statuses"`
 	Messages    []json.RawMessage `json:"messages"`
 	Echoes      []json.RawMessage `json:"message_echoes"`
-	AppEchoes   []json.RawMessage `json:"smb_message_echoes"` // the same, as some providers write it
+	AppEchoes   []json.RawMessage `json:"smb_message_echoes"` // the same echoes, as some providers write them
 	Calls       []json.RawMessage `json:"calls"`
 	Preferences []json.RawMessage `json:"user_preferences"`
 	Contacts    []json.RawMessage `json:"contacts"`
@@ -68,8 +68,8 @@ type status struct {
 	Pricing  *pricing     `json:"pricing"`
 }
 
-// pricing is what Meta bills for a message. It comes with the status sent, and with one of delivered and read; Meta bills what it
-// delivers. (Meta, webhooks/reference/messages/status.)
+// pricing is what Meta bills for a message. It comes with the status sent, and again with delivered or read. Meta bills
+// only what it delivers. (Meta, webhooks/reference/messages/status.)
 type pricing struct {
 	Billable *bool  `json:"billable"`
 	Kind     string `json:"type"` // "regular", "free_customer_service" or "free_entry_point"
@@ -126,7 +126,7 @@ type reader struct {
 	find func(number, account string) ([]origin, error)
 	now  time.Time
 	all  []sessionReport
-	at   *sessionReport // what the change that is being read reports goes here
+	at   *sessionReport // collects what the present change reports
 	odd  int
 	err  error
 }
@@ -137,7 +137,7 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 	r := &reader{c: c, find: find, now: c.cfg.Clock.Now()}
 	var d delivery
 	if json.Unmarshal(body, &d) != nil || d.Object != "whatsapp_business_account" {
-		return nil, 1, nil //nolint:nilerr // it is odd, and telling it again would not mend it
+		return nil, 1, nil //nolint:nilerr // the body is odd, and a repeat would not change it
 	}
 	for _, entry := range d.Entry {
 		for _, part := range entry.Changes {
@@ -232,13 +232,13 @@ func each[T any](r *reader, text json.RawMessage, take func(*T) bool) {
 	}
 }
 
-var evidenceOf = map[string]puntuale.ReceiptKind{
+var receiptKinds = map[string]puntuale.ReceiptKind{
 	"sent": puntuale.ReceiptSent, "delivered": puntuale.ReceiptDelivered, "read": puntuale.ReceiptRead,
 	"played": puntuale.ReceiptRead, "failed": puntuale.ReceiptFailed,
 }
 
 func (r *reader) status(s *status) bool {
-	kind, known := evidenceOf[s.Status]
+	kind, known := receiptKinds[s.Status]
 	id, token, ours := readCallback(s.Callback)
 	if !known || !ours {
 		return !known // an unknown kind of a later version is no fault, but a message that another program sent counts as odd
@@ -253,7 +253,7 @@ func (r *reader) status(s *status) bool {
 	phone, _ := phoneOf(s.To)
 	e.Charge = s.Pricing.charge(phone)
 	r.nameOf(s.To, s.ToID)
-	r.at.Evidence = append(r.at.Evidence, e)
+	r.at.Receipts = append(r.at.Receipts, e)
 	return true
 }
 
@@ -275,7 +275,7 @@ func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 				Client: r.at.client, Session: r.at.session, Phone: name, Stop: true, At: e.At, Reason: optOutReason(refusal.Code, e.At),
 			})
 		}
-	case a == nil || r.now.Sub(e.At) > holdFor && row.action != tomorrow: // too old to act on
+	case a == nil || r.now.Sub(e.At) > holdFor && row.action != tomorrow: // the failure is too old to act on
 	case row.action == holdNumber:
 		a.hold(puntuale.LinkLinked, row.says, refusal, holdFor)
 	case row.action == lostPerson:

@@ -35,12 +35,12 @@ func FuzzDelivery(f *testing.F) {
 			return
 		}
 		told := all[0]
-		for _, e := range told.Evidence {
+		for _, e := range told.Receipts {
 			if e.Client != 3 || e.Session != 7 || e.ID <= 0 || e.Token <= 0 || e.At.After(now) || e.At.IsZero() || e.Detail.String() != storable(e.Detail.String()) || e.Reason.String() != storable(e.Reason.String()) {
 				t.Errorf("%+v", e)
 			}
 		}
-		for _, h := range told.Heard {
+		for _, h := range told.Messages {
 			if h.Client != 3 || h.Session != 7 || len(h.Phone) < 4 || h.Phone[0] != '+' && !puntuale.IsPersonID(h.Phone) || h.At.After(now) {
 				t.Errorf("%+v", h)
 			}

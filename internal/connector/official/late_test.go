@@ -21,7 +21,7 @@ func TestTableByWebhook(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, setup{})
 				w.wrote(person)
-				// The words of an answer.
+				// These are the words after an answer.
 				w.peer.Answer(func(graphtest.Message) graphtest.Reply { return graphtest.Reply{Code: code, Refuse: true} })
 				_, err := w.send("+393339999999", approved("altro"))
 				says := puntuale.AsSendError(err).Reason
@@ -37,17 +37,17 @@ func TestTableByWebhook(t *testing.T) {
 				id, taken, token := w.stored(person)
 				w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted(taken.WAMID)})
 				listed := w.peer.Listed()
-				for range 2 { // reported twice, done once
+				for range 2 { // reported twice, it takes effect once
 					w.deliver(w.peer.Status(taken, "failed", w.clock.Now(), code))
 				}
 				d := w.c.Detail(id)
 				if d.State != puntuale.Failed || !reflect.DeepEqual(d.Response(), says) || !strings.Contains(italian(d.Detail), fmt.Sprintf("Meta %d", code)) || !strings.Contains(italian(d.Detail), taken.WAMID) {
 					t.Errorf("%v, %q with %q, want the words of an answer: %q", d.State, d.Response(), d.Detail, says)
 				}
-				if row == "template" { // the list says what is the matter with it
+				if row == "template" { // the list gives the reason
 					w.until("the templates are read", func() bool { return w.peer.Listed() > listed })
 				}
-				if row == "recipient" { // nobody is asked about them for a day
+				if row == "recipient" { // Meta is not asked about the person for a day
 					asked := w.peer.Asked()
 					if w.refusedBy(person, approved("uno"), puntuale.Final); w.peer.Asked() != asked {
 						t.Error("Meta was asked")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// One person may get a message every 6 s. Up to 45 may leave at once; then nothing leaves until the 6 s of each have
-// passed.
+// One person may get a message every 6 s. Up to 45 may leave at once. After that, none leaves until 6 s for each of
+// them have passed.
 const (
 	pairEvery = 6 * time.Second
 	pairBurst = 45
@@ -20,11 +20,11 @@ type pairs struct {
 	all map[string]*pair
 }
 
-// pair counts with one moment: when the time of all sent messages will have passed, at pairEvery for each.
+// pair counts with one moment, paid: then the time of all sent messages, pairEvery for each, has passed.
 type pair struct {
 	paid    time.Time
 	refused int       // how often in a row Meta refused because of too many messages
-	until   time.Time // not before, since Meta said so
+	until   time.Time // nothing leaves before, because Meta said so
 }
 
 func newPairs() *pairs { return &pairs{all: map[string]*pair{}} }
@@ -193,7 +193,7 @@ func (r *recipientCount) take(to string, now time.Time) (fresh bool, wait time.D
 		return false, wait
 	}
 	at, ok := r.all[to]
-	r.all[to] = now // they count for as long as anything was sent to them
+	r.all[to] = now // the person counts while a message was sent in the last 24 hours
 	return !ok || now.Sub(at) >= reachTime, 0
 }
 

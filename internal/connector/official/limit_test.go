@@ -31,7 +31,7 @@ func TestPair(t *testing.T) {
 		w.clock.Advance(6 * time.Second)
 		w.must(phone, text("x"))
 	}
-	w.clock.Advance(24*time.Hour - time.Minute) // borrowed time is paid back
+	w.clock.Advance(24*time.Hour - time.Minute) // the time of the whole burst has passed
 	for range 45 {
 		w.must(phone, text("x"))
 	}
@@ -76,7 +76,7 @@ func TestReach(t *testing.T) {
 	w.must(to(0), approved("uno"))
 	before := w.peer.Asked()
 	_, err := w.send(to(3), approved("uno"))
-	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(italian(e.Reason), "24 ore") { // the second one's hour
+	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(italian(e.Reason), "24 ore") { // until the second person no longer counts
 		t.Errorf("after %v: %s", e.After, e.Reason)
 	}
 	if w.peer.Asked() != before {
@@ -86,7 +86,7 @@ func TestReach(t *testing.T) {
 	w.must(to(3), approved("uno"))
 
 	// A person that Meta refuses does not count.
-	w = newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier, n.Account = "TIER_1", "" }}) // nothing is kept for a business
+	w = newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier, n.Account = "TIER_1", "" }}) // without a business, the number has its own count
 	w.peer.Answer(func(m graphtest.Message) graphtest.Reply {
 		if m.To == to(0) {
 			return graphtest.Reply{Code: 131026}
@@ -135,7 +135,7 @@ func TestReachOfABusiness(t *testing.T) {
 	}
 	w.must("+393330000001", approved("uno"))
 	w.refusedBy("+393330000002", approved("uno"), puntuale.Deferred)
-	w.must("+3933300000102", approved("uno")) // counts already
+	w.must("+3933300000102", approved("uno")) // this person counts already
 }
 
 // TestTiers reads Meta's words for limits. A word that we do not know limits nothing here.
@@ -150,7 +150,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestWindow: free text leaves within 24 hours of the person's last message, and costs nothing outside of them.
+// TestWindow: free text leaves within 24 hours of the person's last message. Later it is refused, and Meta is not
+// asked.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -179,7 +180,7 @@ func TestWindow(t *testing.T) {
 	w.clock.Advance(time.Second)
 	closed()
 	before := w.peer.Asked()
-	_, err = w.conn.Send(w.within(), p) // it closed between
+	_, err = w.conn.Send(w.within(), p) // the window closed after Prepare
 	if w.refused(err, puntuale.Final); w.peer.Asked() != before {
 		t.Error("Meta was asked")
 	}
@@ -192,15 +193,15 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestTraits: the dispatcher keeps the number's rate, with as many messages in flight as this rate needs.
-func TestTraits(t *testing.T) {
+// TestCapabilities: the dispatcher keeps the number's rate, with as many messages in flight as this rate needs.
+func TestCapabilities(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[float64]puntuale.Capabilities{
 		0:    {Name: "official", Slots: 40, PerSecond: 80, SendTimeout: 30 * time.Second, Recovery: puntuale.RecoverNone},
 		1:    {Name: "official", Slots: 1, PerSecond: 1, SendTimeout: 30 * time.Second, Recovery: puntuale.RecoverNone},
 		1000: {Name: "official", Slots: 500, PerSecond: 1000, SendTimeout: 30 * time.Second, Recovery: puntuale.RecoverNone},
 	} {
-		if got := official.New(official.Config{Rate: rate}).Traits(); got != want {
+		if got := official.New(official.Config{Rate: rate}).Capabilities(); got != want {
 			t.Errorf("rate %v: %+v", rate, got)
 		}
 	}

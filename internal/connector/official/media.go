@@ -78,7 +78,7 @@ func (c *Connector) upload(ctx context.Context, a *account, k puntuale.OfficialK
 		return mediaKind{}, "", nil, err
 	}
 	u := puntuale.Upload{Client: e.Client, Session: e.Session, Number: k.PhoneNumberID, Hash: hash}
-	id, err := c.shares.once(ctx, u, func() (string, error) { return c.uploadOnce(ctx, a, k, u, file, fileName(e.Content)) })
+	id, err := c.uploads.once(ctx, u, func() (string, error) { return c.uploadOnce(ctx, a, k, u, file, fileName(e.Content)) })
 	return kind, id, &u, err
 }
 

@@ -69,8 +69,8 @@ type language struct {
 
 type component struct {
 	Type       string      `json:"type"`
-	Kind       string      `json:"sub_type,omitempty"` // of a button
-	Index      string      `json:"index,omitempty"`    // of a button, too
+	Kind       string      `json:"sub_type,omitempty"` // only a button has it
+	Index      string      `json:"index,omitempty"`    // only a button has it
 	Parameters []parameter `json:"parameters"`
 }
 

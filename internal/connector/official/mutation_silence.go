@@ -2,5 +2,5 @@
 
 package official
 
-// silenceIsEvidence is a mutation's; see mutation_silence_on.go.
-const silenceIsEvidence = false
+// silenceIsProof is a mutation's; see mutation_silence_on.go.
+const silenceIsProof = false

@@ -19,7 +19,7 @@ func TestOtherNames(t *testing.T) {
 	const to, written, id = "+5511987654321", "551187654321", "BR.1502576394655843"
 	for name, test := range map[string]struct {
 		first, then graphtest.Name // the name that Meta uses at first, and the name once ours is known
-		send        bool           // an answer tells the names
+		send        bool           // Meta names the person after a send, else in an inbound message
 	}{
 		"another number, by an answer":          {graphtest.Name{Number: written}, graphtest.Name{Number: written}, true},
 		"an id beside it, by an answer":         {graphtest.Name{Number: written, ID: id}, graphtest.Name{ID: id}, true},
@@ -42,7 +42,7 @@ func TestOtherNames(t *testing.T) {
 				w.deliver(w.peer.Wrote(w.number.ID, to, w.clock.Now()))
 				w.must(to, text("y"))
 				n := w.w.Int("select count(*) from alias")
-				for range 3 { // once it is known, nothing more is written
+				for range 3 { // once the alias is known, nothing more is written
 					w.deliver(w.peer.Status(w.must(to, text("z")), "read", w.clock.Now()))
 				}
 				if again := w.w.Int("select count(*) from alias"); again != n {
@@ -62,7 +62,7 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
-// marketing is what a person said last of marketing.
+// marketing is what a person last said about marketing.
 func (w *world) marketing(phone string) puntuale.ConsentChange {
 	w.t.Helper()
 	states, err := w.c.ConsentStatuses(w.t.Context(), phone, "")
@@ -111,11 +111,11 @@ func TestGroups(t *testing.T) {
 	if m := w.must(group, text("x")).Message; m.RecipientType != "group" || m.To != group {
 		t.Errorf("sent %+v", m)
 	}
-	w.refusedBy(person, text("x"), puntuale.Final) // what was written in the group opens no window of their own
+	w.refusedBy(person, text("x"), puntuale.Final) // a message in the group opens no window of its writer
 	w.refusedBy("120363025246125016@g.us", text("x"), puntuale.Final)
 }
 
-// TestSecondSendKnowsNothingOfTheFirst: no outcome of the second attempt is evidence that the first did not arrive.
+// TestSecondSendKnowsNothingOfTheFirst: no outcome of the second attempt proves that the first did not arrive.
 func TestSecondSendKnowsNothingOfTheFirst(t *testing.T) {
 	t.Parallel()
 	const phone = "+393331111111"

@@ -40,7 +40,7 @@ func TestPricing(t *testing.T) {
 	}
 }
 
-// TestPortfolio: the store keeps the business limit of the number for estimates, and also a changed one.
+// TestPortfolio: the store keeps the number's business limit for estimates, and each change of it.
 func TestPortfolio(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -12,16 +12,16 @@ import (
 type action int8
 
 const (
-	again      action = iota + 1 // the same later, with backoff
+	again      action = iota + 1 // the same message later, with backoff
 	slower                       // the number sends too fast
-	slowerPair                   // too much to one person
+	slowerPair                   // the number sends too much to one person
 	holdNumber                   // nothing leaves from the number until a person acts, or holdFor has passed
-	noAccess                     // the same for noAccessFor: the token or its rights are not good
+	noAccess                     // nothing leaves for noAccessFor: the token or its rights are not good
 	holdStep                     // no message with this template leaves for templateFor
 	lost                         // this message never leaves
 	lostPerson                   // no message to this person leaves for a day, unless they write
 	optedOut                     // this person wants no more messages
-	tomorrow                     // not before 24 hours
+	tomorrow                     // nothing to this person for 24 hours
 )
 
 // rule is a row of the table.
@@ -35,7 +35,7 @@ const (
 	reasonBusy           puntuale.ReasonCode = "official.busy"
 	reasonMaintenance    puntuale.ReasonCode = "official.maintenance"
 	reasonTooFast        puntuale.ReasonCode = "official.too_fast"
-	reasonTooOften       puntuale.ReasonCode = "official.too_often" // to one person
+	reasonTooOften       puntuale.ReasonCode = "official.too_often" // too many messages went to one person
 	reasonSpam           puntuale.ReasonCode = "official.spam"
 	reasonWrongCategory  puntuale.ReasonCode = "official.wrong_category"
 	reasonPayment        puntuale.ReasonCode = "official.payment"
@@ -112,9 +112,9 @@ func ruleOf(code int) (rule, bool) {
 
 // How long a hold lasts, unless a person tests the session before.
 const (
-	holdFor      = time.Hour        // a number
-	noAccessFor  = time.Minute      // a number whose token is not good
-	templateFor  = 15 * time.Minute // a template
+	holdFor      = time.Hour        // of a number
+	noAccessFor  = time.Minute      // of a number whose token is not good
+	templateFor  = 15 * time.Minute // of a template
 	tomorrowWait = 24 * time.Hour
 	slowMost     = time.Minute
 	pairMost     = 5 // 4^5 s, about 17 minutes
@@ -158,7 +158,7 @@ func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// clip shortens a text to about so many bytes.
+// clip shortens a text to about most bytes.
 func clip(text string, most int) string {
 	for i := range text {
 		if i > most {

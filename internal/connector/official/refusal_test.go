@@ -110,7 +110,7 @@ func (r *rig) finalFor(c puntuale.Content) {
 func (r *rig) slowsDown() {
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		e := r.world.refused(r.tries(text("x")), puntuale.Throttled)
-		again := r.world.refused(r.tries(text("x")), puntuale.Throttled) // one that left together with it
+		again := r.world.refused(r.tries(text("x")), puntuale.Throttled) // a message that left together with the first one
 		if e.After != want || again.After != want {
 			r.t.Errorf("after %v, and %v, want %v", e.After, again.After, want)
 		}
@@ -200,7 +200,7 @@ func (r *rig) waitsADay() {
 	r.othersGo()
 }
 
-// TestUnknownOutcome: once a byte of a message was written, only an answer in Meta's own form is evidence.
+// TestUnknownOutcome: once a byte of a message was written, only an answer in Meta's own form is proof.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	const phone = "+393331111111"
@@ -289,7 +289,7 @@ func TestSetup(t *testing.T) {
 			if test.number != nil {
 				test.number(&meta)
 				if meta.ID != w.number.ID {
-					w.number.ID, meta.ID = meta.ID, w.number.ID // ours is the wrong one
+					w.number.ID, meta.ID = meta.ID, w.number.ID // our session has the wrong one
 				}
 			}
 			w.peer.Set(meta)

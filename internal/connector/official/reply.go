@@ -15,11 +15,11 @@ type inboundMessage struct {
 	ID        string  `json:"id"`
 	From      string  `json:"from"`
 	FromID    string  `json:"from_user_id"` // beside From, or instead of it
-	To        string  `json:"to"`           // of an echo
+	To        string  `json:"to"`           // only an echo has it
 	ToID      string  `json:"to_user_id"`
 	At        seconds `json:"timestamp"`
 	Group     string  `json:"group_id"`
-	Direction string  `json:"direction"` // of a call
+	Direction string  `json:"direction"` // only a call has it
 	Callback  string  `json:"biz_opaque_callback_data"`
 	shownMessage
 }
@@ -66,7 +66,7 @@ func (r *reader) echoes(value json.RawMessage) {
 	})
 }
 
-// echo keeps what the business wrote. An echo of a message that we sent ourselves is none.
+// echo keeps what the business wrote. It drops echoes of messages that we sent ourselves.
 func (r *reader) echo(m *inboundMessage) bool {
 	if _, _, ours := readCallback(m.Callback); ours || m.Type == "revoke" || m.Group != "" {
 		return true
@@ -83,7 +83,7 @@ func (r *reader) echo(m *inboundMessage) bool {
 
 func (r *reader) message(m *inboundMessage) bool {
 	switch {
-	case m.Type == "system", m.Type == "revoke": // not what a person wrote
+	case m.Type == "system", m.Type == "revoke": // no person wrote this
 		return true
 	case puntuale.IsNetworkGroup(m.Group): // a person who wrote in a group opened the group's window, and not their own
 		r.hear(puntuale.InboundMessage{Phone: m.Group, At: r.moment(m.At), Group: true})
@@ -111,10 +111,10 @@ func (r *reader) call(m *inboundMessage) bool {
 	return true
 }
 
-// hear notes what a person wrote to the session, or the client's people to a person.
+// hear notes what a person wrote to the session, or what the client's people wrote to a person.
 func (r *reader) hear(h puntuale.InboundMessage) {
 	h.Client, h.Session = r.at.client, r.at.session
-	r.at.Heard = append(r.at.Heard, h.Storable())
+	r.at.Messages = append(r.at.Messages, h.Storable())
 }
 
 // inbound is the message as it is kept. A welcome says only that a person opened the chat, so it has no id.
@@ -150,10 +150,10 @@ func (m *shownMessage) shown(now time.Time) (kind puntuale.ReplyKind, text strin
 			Name, Address       string
 			Latitude, Longitude float64
 		}](m.Location)
-		return puntuale.ReplyLocation, puntuale.PlaceText(l.Name, l.Address, l.Latitude, l.Longitude), nil
+		return puntuale.ReplyLocation, puntuale.LocationText(l.Name, l.Address, l.Latitude, l.Longitude), nil
 	case "contacts":
 		return puntuale.ReplyContact, contactNames(m.Contacts), nil
-	case "reaction": // without a sign when it is taken back
+	case "reaction": // a reaction that is taken back has no emoji
 		return puntuale.ReplyReaction, part[struct{ Emoji string }](m.Reaction).Emoji, nil
 	case "button":
 		return puntuale.ReplyButton, part[struct{ Text string }](m.Button).Text, nil

@@ -13,25 +13,25 @@ import (
 	"puntuale/internal/connector/official"
 )
 
-// heard is what a connector told of people's messages.
+// heard keeps the inbound messages that a connector reported.
 type heard struct {
 	mu  sync.Mutex
 	all []puntuale.InboundMessage
 	raw []puntuale.InboundBatch
 }
 
-// config has all that is told noted, too.
+// config makes the connector report to h, too.
 func (h *heard) config(c *official.Config) {
 	take := c.Take
 	c.Take = func(ctx context.Context, s puntuale.SessionID, in puntuale.InboundBatch) error {
 		h.mu.Lock()
-		h.all, h.raw = append(h.all, in.Heard...), append(h.raw, in)
+		h.all, h.raw = append(h.all, in.Messages...), append(h.raw, in)
 		h.mu.Unlock()
 		return take(ctx, s, in)
 	}
 }
 
-// next returns what was told since the last call.
+// next returns the inbound messages since the last call.
 func (h *heard) next() []puntuale.InboundMessage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,7 +48,7 @@ var inboundTests = map[string]struct {
 	content any
 	is      puntuale.ReplyKind
 	text    string
-	media   *puntuale.ReplyMedia // without Until
+	media   *puntuale.ReplyMedia // Until is not compared
 }{
 	"text":                   {"text", object{"body": "sì, è così 👍"}, puntuale.ReplyText, "sì, è così 👍", nil},
 	"image":                  {"image", object{"id": "11", "mime_type": "image/jpeg", "sha256": "c2hh", "caption": "ecco"}, puntuale.ReplyImage, "ecco", media("image/jpeg", "", "11", "c2hh")},
@@ -78,7 +78,7 @@ func media(kind, name, id, sha string) *puntuale.ReplyMedia {
 	return &puntuale.ReplyMedia{Type: kind, Name: name, Ref: fmt.Appendf(nil, `{"id":%q,"sha256":%q}`, id, sha)}
 }
 
-// TestInbound: every type of message is told with what it shows, and a repeated webhook tells the same.
+// TestInbound: every type of message is reported with what it shows. A repeated webhook reports the same.
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	var h heard
@@ -114,8 +114,8 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestInboundOthers: groups, calls and welcomes are told as far as they open a window. Anything else that no person wrote is not
-// told.
+// TestInboundOthers: groups, calls and welcomes are reported only to open a window. Anything else that no person wrote
+// is not reported.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	var h heard

@@ -70,7 +70,7 @@ func (c *Connector) fileRequest(ctx context.Context, address, token string) (*ht
 		return nil, replyfile.Unavailable(errors.New("the address of the file cannot be read"))
 	}
 	api, err := url.Parse(c.cfg.API)
-	operators := err == nil && api.Scheme == r.URL.Scheme && api.Host == r.URL.Host // where the operator's settings say that Meta is
+	operators := err == nil && api.Scheme == r.URL.Scheme && api.Host == r.URL.Host // the operator's settings name this host as Meta's
 	if r.URL.User != nil || !operators && (r.URL.Scheme != "https" || r.URL.Port() != "" || !endsIn(r.URL.Hostname(), fileHosts)) {
 		return nil, replyfile.Unavailable(errors.New("the file is not at one of Meta's hosts"))
 	}
@@ -90,7 +90,7 @@ func endsIn(host string, ends []string) bool {
 	return false
 }
 
-// hashOfRef is the hash that a webhook told, nil for none. Webhooks write it in base64.
+// hashOfRef is the hash of a file as the webhook wrote it, nil for none. Webhooks write it in base64.
 func hashOfRef(text string) []byte {
 	sum, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(sum) != sha256.Size {

@@ -46,7 +46,7 @@ func TestOpenMedia(t *testing.T) {
 	refused("a file without an id", of, puntuale.ReplyMedia{Ref: []byte("{}")}, puntuale.CodeGone)
 	refused("an id that is a path", of, puntuale.ReplyMedia{Ref: []byte(`{"id":"101/messages"}`)}, puntuale.CodeGone)
 	refused("another file", of, puntuale.ReplyMedia{Ref: []byte(`{"id":"700000001","sha256":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`)}, puntuale.CodeUnavailable)
-	// Whatever Meta's answer says, no other host gets a request or the token.
+	// Whatever address Meta's answer names, no other host gets a request or the token.
 	for _, address := range []string{"https://evil.example/x", "https://facebook.com.evil.example/x", "http://lookaside.fbsbx.com/x", "https://u@lookaside.fbsbx.com/x", "https://lookaside.fbsbx.com:444/x", "https://10.0.0.1/x", "file:///etc/passwd", ":"} {
 		w.peer.Move("700000001", address)
 		refused(address, of, m, puntuale.CodeUnavailable)

@@ -92,8 +92,8 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// Send posts the message. A message that we or Meta refuse did not reach anybody. But a message that may have arrived
-// before, and that a person sends again, stays unknown after every outcome of this attempt.
+// Send posts the message. A message that we or Meta refuse did not reach anybody. But if a person resends a message
+// that may have arrived before, no error of this attempt is proof: the message stays unknown.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
@@ -191,8 +191,8 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 }
 
 // noteNames keeps the name that Meta uses for a recipient, where it differs from ours. Meta writes numbers of some
-// countries in another way, and names people who hide their number by an id. Where Meta tells an id beside a number,
-// statuses bring it later, so noteNames leaves it.
+// countries in another way, and names people who hide their number by an id. If Meta names an id beside a number,
+// noteNames leaves it, because statuses bring it later.
 func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale.Prepared, all []person) {
 	if len(all) != 1 {
 		return

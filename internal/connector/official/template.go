@@ -200,7 +200,7 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 	switch use, says := known.Status.Use(); use {
 	case puntuale.TemplateWaits:
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: says, Detail: detail, After: templateFor}
-	case puntuale.TemplateGone:
+	case puntuale.TemplateUnusable:
 		return &puntuale.SendError{Kind: puntuale.Final, Reason: says, Detail: detail}
 	}
 	if wait := a.weary.wait(to, now); wait > 0 && known.Category == "MARKETING" {

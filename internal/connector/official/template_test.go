@@ -33,8 +33,8 @@ func (w *world) templates() (puntuale.NetworkTemplates, map[string]puntuale.Netw
 	return about, byName
 }
 
-// TestTemplatesAreRead: the whole list, page by page, with the places to fill in. It is read each hour, and whenever a
-// person asks.
+// TestTemplatesAreRead: the whole list is read, page by page, with the placeholders. It is read each hour, and whenever
+// a person asks.
 func TestTemplatesAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -61,7 +61,7 @@ func TestTemplatesAreRead(t *testing.T) {
 	}
 	got := kept["promemoria it"]
 	if got.Status != puntuale.TemplateApproved || !got.Named || got.Category != "MARKETING" || got.Quality != "GREEN" || got.Reason != "" ||
-		strings.Join(got.Part("BODY").Places(), " ") != "nome ora" || got.Part("HEADER").Format != "IMAGE" ||
+		strings.Join(got.Part("BODY").Placeholders(), " ") != "nome ora" || got.Part("HEADER").Format != "IMAGE" ||
 		len(got.Part("BUTTONS").Buttons) != 2 || !got.Part("BUTTONS").Buttons[0].Open() || got.Part("BUTTONS").Buttons[1].Open() {
 		t.Errorf("kept %+v", got)
 	}
@@ -81,8 +81,7 @@ func TestTemplatesAreRead(t *testing.T) {
 	}
 }
 
-// TestTemplatesThatCannotBeRead: the number sends all the same, and the session's detail gives the reason in plain
-// words.
+// TestTemplatesThatCannotBeRead: the number still sends, and the session's detail gives the reason in plain words.
 func TestTemplatesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -151,7 +150,7 @@ func TestTemplateStates(t *testing.T) {
 			{"IN_APPEAL", "", puntuale.Deferred, "Template respinto da WhatsApp, ricorso in corso"},
 			{"FLAGGED", "", 0, ""},
 			{"DISABLED", "", puntuale.Final, "Template disattivato per bassa qualità"},
-			{"LOCKED", "", puntuale.Final, "Template disattivato per bassa qualità"}, // who may edit it is another matter
+			{"LOCKED", "", puntuale.Final, "Template disattivato per bassa qualità"}, // LOCKED says only who may edit it
 			{"REINSTATED", "", 0, ""},
 			{"LIMIT_EXCEEDED", "", puntuale.Deferred, "Troppi template nell'account WhatsApp Business"},
 			{"PENDING_DELETION", "", puntuale.Final, "Template eliminato su WhatsApp"},
@@ -192,8 +191,8 @@ func TestTemplateStates(t *testing.T) {
 		if got := kept["uno it"]; got.Status != "ARCHIVED" || got.Quality != "RED" || got.Category != "MARKETING" {
 			t.Errorf("kept %+v", got)
 		}
-		// An event for a template that no list has shown, with a language as webhooks write it; and one of another
-		// business.
+		// One event is for a template that no list has shown, with a language as webhooks write it. The other is for
+		// another business.
 		w.deliver(w.peer.TemplateEvent(w.number.Account, "nuovo", "en-US", "PAUSED", "", at))
 		w.deliver(w.peer.TemplateEvent("999", "uno", "it", "PAUSED", "", at))
 		_, kept = w.templates()
@@ -219,8 +218,8 @@ func (w *world) refusedBy(to string, c puntuale.Content, kind puntuale.SendError
 	w.refused(err, kind)
 }
 
-// TestMarketingRests: after Meta refused marketing to a person, the person gets none for 24 hours, and everything else
-// as before.
+// TestMarketingRests: after Meta refused marketing to a person, the person gets no marketing for 24 hours. Other
+// messages leave as before.
 func TestMarketingRests(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"an answer", "a webhook"} {
@@ -252,7 +251,8 @@ func TestMarketingRests(t *testing.T) {
 	}
 }
 
-// TestTemplateContents: headers with text, media and a place, bodies with numbered and named places, buttons of each kind.
+// TestTemplateContents: headers with text, media and a location, bodies with numbered and named placeholders, buttons
+// of each kind.
 func TestTemplateContents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -21,14 +21,22 @@ import (
 const (
 	webhookMost = 3 << 20          // bytes: Meta's own bound
 	webhookWait = 10 * time.Second // how long a delivery may take until it is on disk
-	keysKept    = time.Second      // in memory, so that a burst reads them once
+	keysKept    = time.Second      // keys stay in memory, so that a burst of deliveries reads them once
 	keysMost    = 10_000
 )
 
 // signatureHeader shows that a delivery is Meta's.
 const signatureHeader = "X-Hub-Signature-256"
 
-var signatureShape = regexp.MustCompile(`^sha256=[0-9a-fA-F]{64}$`)
+// signatureOf reads the hash that the header shows.
+func signatureOf(header string) (hash [sha256.Size]byte, ok bool) {
+	text, begins := strings.CutPrefix(header, "sha256=")
+	if !begins || len(text) != 2*len(hash) {
+		return hash, false
+	}
+	_, err := hex.Decode(hash[:], []byte(text))
+	return hash, err == nil
+}
 
 // challengeShape is the form of the text that Meta wants back, usually a number.
 var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
@@ -55,11 +63,12 @@ func (c *Connector) NewWebhook() *Webhook {
 	return &Webhook{c: c, kept: map[puntuale.SessionID]keptKeys{}}
 }
 
-// Expects reports whether a request may be Meta's: it names a session that has keys, and shows what Meta shows. It does
-// not read the body. Only the body's signature proves that the request is Meta's.
+// Expects reports whether a request may be Meta's: it names a session that has keys, and a POST has a signature of the
+// right form. It does not read the body. Only the body's signature proves that the request is Meta's.
 func (h *Webhook) Expects(r *http.Request) bool {
 	_, keys, err := h.session(r.Context(), r.URL.Path)
-	return err != nil || keys != puntuale.OfficialKeys{} && (r.Method != http.MethodPost || signatureShape.MatchString(r.Header.Get(signatureHeader)))
+	_, shown := signatureOf(r.Header.Get(signatureHeader))
+	return err != nil || keys != puntuale.OfficialKeys{} && (r.Method != http.MethodPost || shown)
 }
 
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -98,8 +107,8 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	if err != nil {
 		return http.StatusServiceUnavailable
 	}
-	signature := r.Header.Get(signatureHeader)
-	if keys.AppSecret == "" || !signatureShape.MatchString(signature) { // a body that cannot be verified is not read
+	signature, shown := signatureOf(r.Header.Get(signatureHeader))
+	if keys.AppSecret == "" || !shown { // a body that cannot be verified is not read
 		return http.StatusUnauthorized
 	}
 	body, err := h.c.cfg.ReadBody(w, r, webhookMost)
@@ -118,12 +127,11 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), webhookWait)
 	defer cancel()
-	log := h.c.cfg.Logger.With("session_id", int64(at.session))
 	all, odd, err := h.c.read(body, func(number, account string) ([]origin, error) {
 		return h.concerned(ctx, at, keys, number, account)
 	})
 	if odd > 0 {
-		log.Warn("Meta told something that is not understood, or of a number that is not here", "parts", odd)
+		h.c.cfg.Logger.Warn("Meta told something that is not understood, or of a number that is not here", "session_id", int64(at.session), "parts", odd)
 	}
 	for i := 0; i < len(all) && err == nil; i++ {
 		if err = h.c.cfg.Take(ctx, all[i].session, all[i].InboundBatch); err == nil {
@@ -131,7 +139,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 		}
 	}
 	if err != nil {
-		log.Error("what Meta told could not be kept; it will be told again", "error", err)
+		h.c.cfg.Logger.Error("what Meta told could not be kept; it will be told again", "session_id", int64(at.session), "error", err)
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK
@@ -193,7 +201,7 @@ type origin struct {
 func (h *Webhook) session(ctx context.Context, path string) (origin, puntuale.OfficialKeys, error) {
 	id, err := puntuale.ParseID[puntuale.SessionID](strings.TrimPrefix(path, puntuale.OfficialWebhooks))
 	if err != nil {
-		return origin{}, puntuale.OfficialKeys{}, nil //nolint:nilerr // what is no id names no session
+		return origin{}, puntuale.OfficialKeys{}, nil //nolint:nilerr // a text that is no id names no session
 	}
 	now := h.c.cfg.Clock.Now()
 	h.mu.Lock()
@@ -233,12 +241,10 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 
 // signed reports whether the sender of the body has the app's secret. body must be exactly the bytes that came. Without
 // a secret it reports false, after the same work.
-func signed(body []byte, header, secret string) bool {
-	given, err := hex.DecodeString(strings.TrimPrefix(header, "sha256="))
+func signed(body []byte, given [sha256.Size]byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
-	fits := hmac.Equal(given, mac.Sum(nil))
-	return fits && err == nil && secret != "" && strings.HasPrefix(header, "sha256=")
+	return hmac.Equal(given[:], mac.Sum(nil)) && secret != ""
 }
 
 // same compares two texts in a time that reveals nothing about them.

@@ -210,7 +210,7 @@ func TestWebhookOfPeople(t *testing.T) {
 	withdrawn(true)
 	w.deliver(resume)
 	withdrawn(false)
-	w.deliver(stop) // once more, late
+	w.deliver(stop) // the same delivery once more, late
 	withdrawn(false)
 	// A later failure that reports the same opt-out, with proof.
 	id, taken, token := w.stored(person)

@@ -25,12 +25,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-const patience = 20 * time.Second
+const waitMost = 20 * time.Second
 
 // What people and programs read of a reason.
 var italian, english = catalogue.Italian.Say, catalogue.Message
 
-// world is a connector with one open session, on a real store, before the peer.
+// world is a connector with one open session, on a real store, connected to the peer.
 type world struct {
 	t       testing.TB
 	w       *storetest.World
@@ -143,7 +143,7 @@ func (w *world) last() puntuale.LinkReport {
 
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
-	end, look := time.NewTimer(patience), time.NewTicker(time.Millisecond)
+	end, look := time.NewTimer(waitMost), time.NewTicker(time.Millisecond)
 	defer end.Stop()
 	defer look.Stop()
 	for !so() {
@@ -166,7 +166,7 @@ func (w *world) advance(d time.Duration, online bool) {
 }
 
 func (w *world) within() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitMost)
 	w.t.Cleanup(cancel)
 	return ctx
 }
@@ -239,9 +239,9 @@ func approved(name string) puntuale.Content {
 // files is a source of media. Each file's text names its address. Its type follows from the extension.
 type files struct {
 	mu      sync.Mutex
-	kinds   map[string]string // by extension, where it is not the usual
-	size    int64             // of the next files; 0: what their text needs
-	plain   bool              // ogg is not opus
+	kinds   map[string]string // types by extension, where they are not the usual ones
+	size    int64             // the size of the next files; 0: as long as their text
+	plain   bool              // files with the extension ogg are not Opus
 	fetched int
 	limits  []int64
 }

@@ -62,7 +62,7 @@ type Opener struct {
 // host is the one that keeps media for everybody.
 const host = "mmg.whatsapp.net"
 
-// hosts end the names of all of WhatsApp's hosts. No other gets a request, whatever a gateway told.
+// hosts end the names of all of WhatsApp's hosts. Other hosts get no request, whatever a gateway reports.
 const hosts = ".whatsapp.net"
 
 var errNoAddress = errors.New("the file has no address at WhatsApp")

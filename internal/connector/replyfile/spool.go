@@ -14,7 +14,7 @@ import (
 // Most is the largest file that is fetched, in bytes.
 const Most = 100 << 20
 
-// Gone says that the network has the file no more.
+// Gone says that the network no longer has the file.
 func Gone(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone), Err: err}
 }
@@ -40,7 +40,7 @@ type spool struct {
 // fetch makes a request and stores the body of the answer in a folder, "" for the system's. Codes: gone, unavailable,
 // too_large.
 func fetch(via http.RoundTripper, r *http.Request, folder string, most int64) (_ *spool, err error) {
-	answer, err := via.RoundTrip(r) // which follows no redirect
+	answer, err := via.RoundTrip(r) // the transport follows no redirect
 	if err != nil {
 		return nil, Unavailable(errors.New("the network's server cannot be reached")) // the error's text would contain the address
 	}

@@ -13,8 +13,8 @@ import (
 // A simulated phone links a session by itself, a few seconds after the first code was shown. The times are short, so
 // that a person can watch how codes change. A phone whose number ends in EndingRefused never links.
 const (
-	CodeLife   = 3 * time.Second // of each code
-	PhoneLinks = 8 * time.Second // after the first code
+	CodeLife   = 3 * time.Second // how long each code is shown
+	PhoneLinks = 8 * time.Second // when the phone links, counted from the first code
 	pairingMax = time.Minute     // how long a pairing waits for a phone that does not link
 )
 
@@ -29,7 +29,7 @@ type links struct {
 
 // simulated is one open session.
 type simulated struct {
-	end   context.CancelFunc // of the pairing under way; nil: none
+	end   context.CancelFunc // ends the pairing under way; nil: none
 	ended chan struct{}
 }
 
@@ -142,7 +142,7 @@ func (p *pairing) run(ctx context.Context, ended chan<- struct{}) {
 			return
 		}
 		p.links.mu.Lock()
-		over := p.turn(ctx, next, refused)
+		over := p.step(ctx, next, refused)
 		p.links.mu.Unlock()
 		if over {
 			return
@@ -150,8 +150,8 @@ func (p *pairing) run(ctx context.Context, ended chan<- struct{}) {
 	}
 }
 
-// turn shows the next code, or ends the pairing and reports that. The caller holds the lock.
-func (p *pairing) turn(ctx context.Context, now time.Time, refused bool) (over bool) {
+// step shows the next code, or ends the pairing and reports that. The caller holds the lock.
+func (p *pairing) step(ctx context.Context, now time.Time, refused bool) (over bool) {
 	switch {
 	case ctx.Err() != nil:
 		return true

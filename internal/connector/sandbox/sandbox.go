@@ -16,8 +16,8 @@ import (
 const (
 	EndingRefused = "9901" // refused for good
 	EndingTwice   = "9902" // refused at the first attempt, accepted at the next
-	EndingSlow    = "9903" // in the ledger at once, accepted SlowAnswer later
-	EndingLost    = "9904" // in the ledger at once, the answer lost each time
+	EndingSlow    = "9903" // in the ledger at once, and accepted SlowAnswer later
+	EndingLost    = "9904" // in the ledger at once, and the answer is lost each time
 )
 
 const (
@@ -65,7 +65,7 @@ func (c *Connector) WithMedia(source puntuale.MediaSource) *Connector {
 	return &with
 }
 
-func (c *Connector) Traits() puntuale.Capabilities {
+func (c *Connector) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{
 		Name: "sandbox", Slots: slots, SendTimeout: sendTimeout + c.latency, Recovery: puntuale.RecoverSameID,
 	}

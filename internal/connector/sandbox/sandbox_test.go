@@ -92,7 +92,7 @@ func TestMagicEndings(t *testing.T) {
 		to      string
 		attempt int
 		arrived int
-		kind    puntuale.SendErrorKind // 0: no evidence
+		kind    puntuale.SendErrorKind // 0: no proof
 		err     bool
 		took    time.Duration
 	}{

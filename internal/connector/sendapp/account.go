@@ -15,11 +15,11 @@ type account struct {
 	c       *Connector
 	log     *slog.Logger
 
-	ctx    context.Context // of the work that the connector does for the session unasked
+	ctx    context.Context // of the work that the connector starts by itself for the session
 	cancel context.CancelFunc
 	wake   chan struct{}  // asks for a look now
-	work   sync.WaitGroup // what runs under ctx
-	asking sync.Mutex     // one conversation with the gateway about the link at a time
+	work   sync.WaitGroup // goroutines that run under ctx
+	asking sync.Mutex     // one goroutine at a time asks the gateway about the link
 
 	mu     sync.Mutex
 	client puntuale.ClientID

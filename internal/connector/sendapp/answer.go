@@ -108,8 +108,8 @@ const (
 // quotaWait is how long a session waits after its gateway said that the plan's limit is reached.
 const quotaWait = time.Hour
 
-// rules say what the gateways' words mean; the first whose fragment is in the text holds. The words come from the
-// English panels and Node servers of the family. A translated or new text is unknown. Source: facts of the family's
+// rules say what the gateways' words mean. The first rule whose fragment is in the text applies. The words come from
+// the English panels and Node servers of the family. A translated or new text is unknown. Source: facts of the family's
 // code, November 2026.
 var rules = []struct {
 	fragment string

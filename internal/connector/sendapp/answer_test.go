@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/catalogue"
 )
 
-// TestWords: what a gateway's words mean has a sentence for people, and another one in English.
+// TestWords: each meaning of a gateway's words has a sentence in Italian, and another one in English.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, r := range rules {

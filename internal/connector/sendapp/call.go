@@ -111,7 +111,7 @@ func bare(err error) error {
 	return err
 }
 
-// storable is a text that every database keeps, in at most about so many bytes.
+// storable is a text that every database keeps, in about most bytes at most.
 func storable(text string, most int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	for i := range text {

@@ -25,8 +25,8 @@ type Config struct {
 
 	// Report gets each change of a session's link. It must never block.
 	Report func(puntuale.LinkReport)
-	// ReadBody reads the body of a webhook, at most so many bytes. Codes: too_large; overloaded and rate_limited when there is
-	// no memory for it.
+	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited when there
+	// is no memory for it.
 	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 	// Take stores what a gateway reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
@@ -68,8 +68,8 @@ func New(cfg Config) *Connector {
 	return &Connector{cfg: cfg, http: newClient(cfg.Transport), open: map[puntuale.SessionID]*account{}}
 }
 
-// Traits returns what never changes. One message at a time is in flight, because a gateway drives one telephone.
-func (c *Connector) Traits() puntuale.Capabilities {
+// Capabilities returns what never changes. One message at a time is in flight, because a gateway drives one telephone.
+func (c *Connector) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "gateway", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverNone}
 }
 

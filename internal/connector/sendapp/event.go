@@ -15,7 +15,7 @@ type report struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// readReport reads a webhook's body, false if it is none.
+// readReport reads a webhook's body. It returns false if the body is no report.
 func readReport(body []byte) (report, bool) {
 	var r report
 	if json.Unmarshal(body, &r) != nil {
@@ -98,7 +98,7 @@ type update struct {
 	} `json:"update"`
 }
 
-// arrivals reads the payload of messages.upsert; none where it is something else.
+// arrivals reads the payload of messages.upsert. It returns none if the payload is something else.
 func (r report) arrivals() (all arrivals) {
 	if json.Unmarshal(r.Data, &all) != nil {
 		return arrivals{}
@@ -106,7 +106,7 @@ func (r report) arrivals() (all arrivals) {
 	return all
 }
 
-// updates reads the payload of messages.update; none where it is something else.
+// updates reads the payload of messages.update. It returns none if the payload is something else.
 func (r report) updates() (all []update) {
 	if json.Unmarshal(r.Data, &all) != nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 // How often a number is looked at. Gateways report no disconnection, so only a look notices one.
 const (
 	lookAgain = time.Minute
-	lookWait  = 75 * time.Second // for one look: a gateway may take 60 s
+	lookWait  = 75 * time.Second // how long one look may take: a gateway may take 60 s
 )
 
 // Why a session cannot send, or what is wrong although it can.
@@ -33,7 +33,7 @@ const (
 // formerRestricted is what earlier versions stored for reasonRestricted.
 const formerRestricted = "WhatsApp limita questo numero: gli invii riprendono tra un'ora"
 
-// Open takes charge of a session. It is online once its gateway said that the number is.
+// Open takes charge of a session. It is online once its gateway said that the number is online.
 func (c *Connector) Open(s puntuale.Session) {
 	a := c.newAccount(s)
 	c.mu.Lock()
@@ -134,7 +134,7 @@ func (c *Connector) look(ctx context.Context, a *account) error {
 	a.asking.Lock()
 	defer a.asking.Unlock()
 	if a.pairing() {
-		return nil // the pairing reports
+		return nil // the pairing reports the state
 	}
 	keys, err := c.readKeys(ctx, a)
 	if err != nil {
@@ -169,7 +169,7 @@ type gatewayStatus struct {
 	state  puntuale.LinkState
 	number string // "+…", once it is known
 	says   puntuale.ReasonCode
-	does   action // of a refusal
+	does   action // what a refusal asks for
 }
 
 // ask asks the gateway about the number. reconnect is the only call that answers this.
@@ -251,11 +251,12 @@ func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.Gatew
 	return ""
 }
 
-// A gateway may say that it is connected and deliver nothing. So many messages without any confirmation are a warning.
+// A gateway may say that it is connected and deliver nothing. A warning appears after unprovenMost messages without any
+// confirmation.
 const (
 	unprovenMost = 20
 	healthFrom   = 24 * time.Hour
-	healthTo     = 10 * time.Minute // later ones may be confirmed yet
+	healthTo     = 10 * time.Minute // messages sent later may still be confirmed
 )
 
 // restricted is how long nothing leaves after WhatsApp refused a message because it restricts the number: each further

@@ -189,7 +189,7 @@ func TestDisconnections(t *testing.T) {
 		w.later(time.Minute, "online", func() bool { return w.conn.Online(w.session) })
 		w.peer.Lose(own, true)
 		w.later(time.Minute, "logged out", func() bool { return w.last(w.session).State == puntuale.LinkUnlinked })
-		w.peer.Scan(w.pairing(w.session), "390118888888") // with another instance
+		w.peer.Scan(w.pairing(w.session), "390118888888") // this links another instance
 		w.later(3*time.Second, "online", func() bool { return w.conn.Online(w.session) })
 	}
 }
@@ -226,7 +226,7 @@ func TestTakenOver(t *testing.T) {
 	w.until("online", func() bool { return w.conn.Online(w.session) })
 }
 
-// A number that takes messages and confirms none is shown as doubtful.
+// A number that takes messages and confirms none gets a warning.
 func TestNothingConfirmed(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

@@ -20,8 +20,8 @@ import (
 // How a pairing goes on.
 const (
 	pairMost  = 5 * time.Minute  // after that a gateway ends a pairing whose code nobody scanned
-	pairLook  = 3 * time.Second  // between looks whether the code was scanned
-	codeAgain = 20 * time.Second // between codes: WhatsApp replaces them
+	pairLook  = 3 * time.Second  // the wait between two looks whether the code was scanned
+	codeAgain = 20 * time.Second // the wait between two codes: WhatsApp replaces them
 )
 
 const (

@@ -28,8 +28,8 @@ func (c content) unwrapped() content {
 		var next content
 		for _, member := range c {
 			inner := part[struct {
-				Message content `json:"message"`       // of what disappears, may be viewed once or has a caption
-				Edited  content `json:"editedMessage"` // of an edit
+				Message content `json:"message"`       // the message inside one that disappears, may be viewed once or has a caption
+				Edited  content `json:"editedMessage"` // the new content after an edit
 			}](member)
 			if next = inner.Message; next == nil {
 				next = inner.Edited
@@ -84,7 +84,7 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 			h.Kind, h.Text = puntuale.ReplyText, part[struct{ Text string }](member).Text
 		case "locationMessage", "liveLocationMessage":
 			l := part[place](member)
-			h.Kind, h.Text = puntuale.ReplyLocation, puntuale.PlaceText(cmp.Or(l.Name, l.Caption), cmp.Or(l.Address, l.Comment), l.Latitude, l.Longitude)
+			h.Kind, h.Text = puntuale.ReplyLocation, puntuale.LocationText(cmp.Or(l.Name, l.Caption), cmp.Or(l.Address, l.Comment), l.Latitude, l.Longitude)
 		case "contactMessage":
 			h.Kind, h.Text = puntuale.ReplyContact, part[named](member).DisplayName
 		case "contactsArrayMessage":
@@ -95,7 +95,7 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 				}
 			}
 			h.Kind, h.Text = puntuale.ReplyContact, strings.Join(names, ", ")
-		case "reactionMessage": // without a sign when it is taken back
+		case "reactionMessage": // a reaction that is taken back has no emoji
 			h.Kind, h.Text = puntuale.ReplyReaction, part[struct{ Text string }](member).Text
 		case "pollCreationMessage", "pollCreationMessageV2", "pollCreationMessageV3":
 			h.Text = part[named](member).Name
@@ -166,7 +166,7 @@ func (o *rawBytes) UnmarshalJSON(text []byte) error {
 		}
 	case json.Unmarshal(text, &buffer) == nil && len(buffer.Data) > 0 && len(buffer.Data) <= rawBytesMost:
 		for _, b := range buffer.Data {
-			*o = append(*o, byte(b)) // what is no byte makes a wrong key
+			*o = append(*o, byte(b)) // a value that is no byte makes a wrong key
 		}
 	case json.Unmarshal(text, &numbered) == nil && len(numbered) <= rawBytesMost:
 		raw := make([]byte, len(numbered))

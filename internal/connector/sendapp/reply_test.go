@@ -18,7 +18,7 @@ import (
 
 type object = map[string]any
 
-const chat = "393331234567@s.whatsapp.net" // person's
+const chat = "393331234567@s.whatsapp.net" // the chat with person
 
 func wrapped(name string, inner object) object { return object{name: object{"message": inner}} }
 
@@ -46,8 +46,8 @@ var inboundTests = map[string]struct {
 	"of another shape":       {object{"conversation": object{"x": 1}}, puntuale.ReplyText, ""},
 }
 
-// TestInbound: every type of message is told with what it shows, whether a person wrote it or the phone's owner. A repeat tells
-// the same.
+// TestInbound: every type of message is reported with what it shows, whether a person wrote it or the phone's owner. A
+// repeat reports the same.
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -71,7 +71,7 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestInboundFiles: a message with a file tells how to open it, however the gateway writes bytes.
+// TestInboundFiles: a message with a file is reported with all that opens it, however the gateway writes bytes.
 func TestInboundFiles(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -146,7 +146,7 @@ func orNothing(v any) any {
 	return v
 }
 
-// TestHostileFiles: whatever a gateway tells of a file, no other host than WhatsApp's is asked.
+// TestHostileFiles: whatever a gateway reports of a file, only WhatsApp's hosts are asked.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -169,7 +169,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestInboundOthers: groups, broadcasts, messages between devices and echoes of what we sent are not told.
+// TestInboundOthers: groups, broadcasts, messages between devices and echoes of what we sent are not reported.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -197,7 +197,7 @@ func TestInboundOthers(t *testing.T) {
 	if all := w.heard(); len(all) != 1 || all[0].Phone != "177000@lid" {
 		t.Errorf("a hidden person: told %+v", all)
 	}
-	// What we sent, with its id, and with an answer that was lost.
+	// The first message has an answer with its id. The answer to the second one was lost.
 	f := w.fly(person, "da noi")
 	s := w.lastSent()
 	w.peer.Answer(func(gatewaytest.Sent) gatewaytest.Reply { return gatewaytest.Reply{Drop: true} })

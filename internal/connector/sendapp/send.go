@@ -12,7 +12,7 @@ import (
 
 // payload is a prepared message: one call, without its keys.
 type payload struct {
-	name string // of the call
+	name string // name of the call
 	as   form
 	with map[string]string
 }
@@ -35,7 +35,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	case strings.HasPrefix(e.To, "+"):
 		p.with["number"] = e.To[1:]
 	case strings.HasSuffix(e.To, "@g.us"):
-		p.name, p.as = "send_group", inForm // in JSON it takes no group
+		p.name, p.as = "send_group", inForm // this call takes no group in JSON
 		p.with["group_id"] = e.To
 	default:
 		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(reasonKindOfRecipient), Detail: puntuale.Because(reasonOnlyGroups)}
@@ -70,8 +70,8 @@ func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 	return nil
 }
 
-// Send makes the call that nobody can take back. But a message that may have arrived before, and that a person sends
-// again, stays unknown after every outcome of this attempt.
+// Send makes the call that nobody can take back. If a person resends a message that may have arrived before, no error
+// of this attempt is proof: the message stays unknown.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)

@@ -18,7 +18,7 @@ func TestAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		reply  gatewaytest.Reply
 		kind   puntuale.SendErrorKind
-		online bool // afterwards
+		online bool // the session is online afterwards
 	}{
 		"sent":                     {gatewaytest.Reply{}, sent, true},
 		"bare success":             {gatewaytest.Reply{Bare: true}, uncertain, true},

@@ -17,7 +17,7 @@ import (
 // The most that one delivery may cost.
 const (
 	webhookMost = 1 << 20          // bytes
-	webhookWait = 10 * time.Second // for all of it
+	webhookWait = 10 * time.Second // how long one delivery may take
 	eventsMost  = 500              // messages of one delivery
 )
 
@@ -132,7 +132,7 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 	case "messages.update":
 		err = t.acked(ctx, r.updates())
 	}
-	if err == nil && len(t.told.Evidence)+len(t.told.Heard) > 0 {
+	if err == nil && len(t.told.Receipts)+len(t.told.Messages) > 0 {
 		err = h.c.cfg.Take(ctx, from.session, t.told)
 	}
 	if err != nil {
@@ -164,7 +164,7 @@ func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 		}
 		if written && h.Phone != "" {
 			h.Client, h.Session, h.At, h.ID = t.from.client, t.from.session, t.moment(m.At), storable(m.Key.ID, maxNetworkID)
-			t.told.Heard = append(t.told.Heard, h.Storable())
+			t.told.Messages = append(t.told.Messages, h.Storable())
 		}
 	}
 	return nil
@@ -187,8 +187,9 @@ const (
 	echoBefore = 5 * time.Second // clocks differ, and the network counts in seconds
 )
 
-// echo reports whether we sent a message ourselves, or may have sent it. With settles it settles the message that has its id.
-// An id that no message has settles an open attempt to the same chat with the same text, if there is only one.
+// echo reports whether we sent a message ourselves, or may have sent it. If settles is true, echo also settles the
+// message that has this id. If no message has it, echo settles the open attempt to the same chat with the same text, if
+// there is only one.
 func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (ours bool, err error) {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {
@@ -200,7 +201,7 @@ func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundM
 	}
 	if n, ok := known[id]; ok { // the answer came, and perhaps the server ended before its outcome was stored
 		if settles {
-			t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.ReceiptSent))
+			t.told.Receipts = append(t.told.Receipts, t.receipt(n, puntuale.ReceiptSent))
 		}
 		return true, nil
 	}
@@ -220,11 +221,11 @@ func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundM
 	if err := t.c.cfg.Store.KeepNetworkID(ctx, t.from.client, n); err != nil {
 		return false, err
 	}
-	t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.ReceiptSent))
+	t.told.Receipts = append(t.told.Receipts, t.receipt(n, puntuale.ReceiptSent))
 	return true, nil
 }
 
-func (t *deliveryBatch) evidence(n puntuale.NetworkID, kind puntuale.ReceiptKind) puntuale.DeliveryReceipt {
+func (t *deliveryBatch) receipt(n puntuale.NetworkID, kind puntuale.ReceiptKind) puntuale.DeliveryReceipt {
 	return puntuale.DeliveryReceipt{MessageRef: n.MessageRef, Session: t.from.session, Token: n.Token, Kind: kind, At: t.now, Detail: puntuale.Quoted(n.ID)}
 }
 
@@ -297,22 +298,22 @@ func (t *deliveryBatch) ack(n puntuale.NetworkID, u update) {
 	var e puntuale.DeliveryReceipt
 	switch status := *u.Update.Status; {
 	case status == statusError:
-		e = t.evidence(n, puntuale.ReceiptFailed)
+		e = t.receipt(n, puntuale.ReceiptFailed)
 		e.Reason = puntuale.Because(puntuale.ReasonNotAccepted)
 		if slices.Contains(u.Update.Codes, codeRestricted) {
 			e.Reason = puntuale.Because(reasonRestricted)
 		}
 		e.Detail = puntuale.Because(reasonCode, storable(strings.Join(u.Update.Codes, " "), 160), n.ID)
 	case status == statusServer:
-		e = t.evidence(n, puntuale.ReceiptSent)
+		e = t.receipt(n, puntuale.ReceiptSent)
 	case status == statusDelivered:
-		e = t.evidence(n, puntuale.ReceiptDelivered)
+		e = t.receipt(n, puntuale.ReceiptDelivered)
 	case status > statusDelivered && status <= statusPlayed:
-		e = t.evidence(n, puntuale.ReceiptRead)
+		e = t.receipt(n, puntuale.ReceiptRead)
 	default: // 1: it is on its way
 		return
 	}
-	t.told.Evidence = append(t.told.Evidence, e)
+	t.told.Receipts = append(t.told.Receipts, e)
 }
 
 // moment returns when something happened, and never a time later than now.

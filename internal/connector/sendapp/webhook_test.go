@@ -32,7 +32,7 @@ func TestEcho(t *testing.T) {
 		cases := 0
 		for name, test := range map[string]struct {
 			change  func(*gatewaytest.Sent)
-			at      time.Duration // after the attempt
+			at      time.Duration // how long after the attempt the echo comes
 			twin    bool          // another attempt with the same text is open
 			answers bool          // the answer came, and the server ended before its outcome was stored
 			settles bool
@@ -160,7 +160,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestHostileWebhooks: only the secret address is answered with more than 404, and nothing that is posted there does harm.
+// TestHostileWebhooks: every address but the secret one gets 404, and nothing that is posted to the secret one does
+// harm.
 func TestHostileWebhooks(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

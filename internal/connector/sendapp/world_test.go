@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
+	waitMost = 20 * time.Second
 	person   = "+393331234567"
 	own      = "390117654321" // the sender's digits
 )
 
-// world is a connector on a real store, before the gateway, with one session.
+// world is a connector on a real store, connected to the gateway, with one session.
 type world struct {
 	t       testing.TB
 	w       *storetest.World
@@ -43,7 +43,7 @@ type world struct {
 	mu      sync.Mutex
 	reports map[puntuale.SessionID][]puntuale.LinkReport
 	lastID  puntuale.MessageID
-	before  func(path string) // set by asked
+	before  func(path string) // asked sets it
 	written []puntuale.InboundMessage
 }
 
@@ -73,17 +73,17 @@ func newWorld(t testing.TB, driver storetest.Driver) *world {
 	return w
 }
 
-// taking notes what is told of people's messages.
+// taking notes the inbound messages that are reported.
 func (w *world) taking(take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error) func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error {
 	return func(ctx context.Context, s puntuale.SessionID, in puntuale.InboundBatch) error {
 		w.mu.Lock()
-		w.written = append(w.written, in.Heard...)
+		w.written = append(w.written, in.Messages...)
 		w.mu.Unlock()
 		return take(ctx, s, in)
 	}
 }
 
-// heard returns what was told of people's messages since the last call.
+// heard returns the inbound messages since the last call.
 func (w *world) heard() []puntuale.InboundMessage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +150,7 @@ func (w *world) last(id puntuale.SessionID) (r puntuale.LinkReport) {
 
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
-	end, look := time.NewTimer(patience), time.NewTicker(time.Millisecond)
+	end, look := time.NewTimer(waitMost), time.NewTicker(time.Millisecond)
 	defer end.Stop()
 	defer look.Stop()
 	for !so() {
@@ -178,7 +178,7 @@ func (w *world) later(step time.Duration, what string, so func() bool) {
 }
 
 func (w *world) within() context.Context {
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), waitMost)
 	w.t.Cleanup(cancel)
 	return ctx
 }

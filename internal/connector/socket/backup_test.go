@@ -49,8 +49,8 @@ func backedUp(t *testing.T, d *storetest.Database) *archive.BackupReader {
 }
 
 // TestRestoredNumber links a number, writes a backup, and lets the number go on writing. It then restores the backup to
-// either kind of database. The number is linked there, and phones show what it writes. Before, it encrypted these messages
-// under message numbers that it had used already, and the phone dropped them.
+// either kind of database. The number is linked there, and phones show what it writes. With its old encryption states
+// it would use message numbers again, and the phone would drop the messages.
 func TestRestoredNumber(t *testing.T) {
 	t.Parallel()
 	drivers := map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres}
@@ -93,7 +93,7 @@ func TestRestoredNumber(t *testing.T) {
 							t.Errorf("%s: %d rows of %d, %v", table, got, n, err)
 						}
 					}
-					w.reports = []puntuale.LinkReport{{Session: theSession, State: puntuale.LinkLinked, Number: "+" + shopNumber}} // as a restore leaves it
+					w.reports = []puntuale.LinkReport{{Session: theSession, State: puntuale.LinkLinked, Number: "+" + shopNumber}} // a restore leaves the session like this
 					w.start()
 					w.open()
 					w.awaitWord("online")
@@ -243,7 +243,7 @@ func (w *world) fillTables() {
 			w.t.Fatalf("%s: %v", row.text, err)
 		}
 	}
-	if !w.postgres { // which refuses such a name
+	if !w.postgres { // PostgreSQL refuses such a name
 		if _, err := w.db.Exec("update whatsmeow_contacts set full_name = cast($1 as text)", []byte("non \xff UTF-8\x00")); err != nil {
 			w.t.Fatal(err)
 		}

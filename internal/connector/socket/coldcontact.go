@@ -22,7 +22,7 @@ const (
 	holdLongest = 24 * time.Hour
 	holdWord    = 2 * time.Second        // how long to wait for the network to say the end of a hold
 	holdMargin  = 500 * time.Millisecond // added to the end that the network says
-	soonEnough  = 3 * time.Second        // a message waits in place for a slot that is so near
+	soonEnough  = 3 * time.Second        // a message whose slot is this near waits for it, and is not deferred
 	knownMost   = 50_000                 // people kept in memory
 	slotsMost   = 20_000
 	dayMost     = 10_000 // slots of a day that are looked at
@@ -37,7 +37,7 @@ type coldContactLimiter struct {
 
 	mu     sync.Mutex
 	pace   puntuale.Pace
-	until  time.Time // no cold contact before
+	until  time.Time // no message to a cold contact leaves before
 	holds  int       // holds in a row whose end the network did not say
 	told   chan struct{}
 	known  map[string]bool
@@ -47,7 +47,7 @@ type coldContactLimiter struct {
 	seeded bool
 }
 
-func newStrangers(n *number, s puntuale.Session) *coldContactLimiter {
+func newColdContactLimiter(n *number, s puntuale.Session) *coldContactLimiter {
 	return &coldContactLimiter{
 		c: n.c, client: s.Client, session: s.ID, pace: s.Pace, until: s.Link.Limited, told: make(chan struct{}),
 		known: map[string]bool{}, slots: map[puntuale.MessageID]time.Time{},
@@ -108,8 +108,8 @@ func (s *coldContactLimiter) learn(to string) {
 	s.known[to] = true
 }
 
-// stranger reports whether a recipient is a cold contact. A group never is, because the number is a member of it.
-func (s *coldContactLimiter) stranger(ctx context.Context, to string) (bool, error) {
+// isCold reports whether a recipient is a cold contact. A group never is, because the number is a member of it.
+func (s *coldContactLimiter) isCold(ctx context.Context, to string) (bool, error) {
 	if !strings.HasPrefix(to, "+") && !strings.HasSuffix(to, "@lid") {
 		return false, nil
 	}
@@ -244,7 +244,7 @@ func (s *coldContactLimiter) left(m puntuale.MessageID) {
 	delete(s.slots, m)
 }
 
-// timelocked takes the network's report whether and until when it refuses cold contacts.
+// timelocked takes the network's report on whether it refuses cold contacts, and until when.
 func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	until := e.TimeEnforcementEnds.Time.UTC()
 	switch {
@@ -253,7 +253,7 @@ func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	case e.TimeEnforcementEnds.IsZero():
 		until = n.c.cfg.Clock.Now().Add(holdFirst)
 	}
-	n.strangers.hold(until)
+	n.coldContacts.hold(until)
 	n.limited(until)
 }
 

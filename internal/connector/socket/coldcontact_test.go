@@ -24,7 +24,7 @@ func TestTimelockBeforeLogin(t *testing.T) {
 		n := c.newNumber(puntuale.Session{ID: 7})
 		n.state.set(state, puntuale.ConditionNone, puntuale.Reason{})
 		n.timelocked(&events.NotifyAccountReachoutTimelock{IsActive: true, TimeEnforcementEnds: jsontime.UnixString{Time: end}})
-		if n.strangers.held(fake.Now()) == 0 {
+		if n.coldContacts.held(fake.Now()) == 0 {
 			t.Errorf("%v: strangers are not held", state)
 		}
 		if last.Limited.Equal(end) != shown {

@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 // shown returns what the phones show after everything that the network took has reached them.
 func shown(t *testing.T, w *world, phones *phoneBook) (all []connectortest.Shown) {
 	t.Helper()
-	sent := map[string]int{} // in order, a repeat at its first place
+	sent := map[string]int{} // the order of the messages; a repeat keeps its first position
 	for _, s := range w.net.Messages(shopNumber) {
 		if _, again := sent[s.ID]; !again {
 			sent[s.ID] = len(sent)

@@ -133,8 +133,8 @@ func (c *Connector) Stop() {
 
 func (c *Connector) log() *slog.Logger { return c.cfg.Logger }
 
-// Traits returns what never changes while the connector lives.
-func (c *Connector) Traits() puntuale.Capabilities {
+// Capabilities returns what never changes while the connector lives.
+func (c *Connector) Capabilities() puntuale.Capabilities {
 	return puntuale.Capabilities{Name: "socket", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverSameID}
 }
 
@@ -271,7 +271,7 @@ func (n *number) forget(ctx context.Context) {
 // SetPace sets the pace of an open session.
 func (c *Connector) SetPace(session puntuale.SessionID, p puntuale.Pace) {
 	if n := c.number(session); n != nil {
-		n.strangers.setPace(p)
+		n.coldContacts.setPace(p)
 	}
 }
 
@@ -294,7 +294,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	n.state.moved = false
 	n.shown = n.state.link // the caller reports this change
 	n.known()
-	n.strangers.free()
+	n.coldContacts.free()
 	n.begin(func(context.Context, int) { close(done) })
 	n.mu.Unlock()
 	select {

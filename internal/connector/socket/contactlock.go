@@ -57,7 +57,7 @@ type contactLock struct {
 	over    chan struct{} // closed when the lock is given back, or another goroutine took it
 }
 
-func newTurns(c clock.Clock) *contactLocks {
+func newContactLocks(c clock.Clock) *contactLocks {
 	return &contactLocks{clock: c, held: map[string]*contactLock{}}
 }
 
@@ -80,8 +80,8 @@ func contactsOf(addresses iter.Seq[string]) (all []string) {
 }
 
 // try takes the lock of a contact if it is free. With a loan, for the state at that address, the lock lasts for
-// loanLasts; otherwise until it is given back. try returns the present turn and whether it is the caller's. If another
-// has the lock as a loan, left is how long that still lasts.
+// loanLasts; otherwise until it is given back. try returns the present lock, and whether the caller has it. If another
+// goroutine has the lock as a loan, left is how long the loan still lasts.
 func (t *contactLocks) try(contact, loan string) (_ *contactLock, left time.Duration, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,8 +141,8 @@ func (t *contactLocks) takeAll(ctx context.Context, contacts []string) ([]*conta
 	return taken, nil
 }
 
-// giveBack ends turns of the caller. If another goroutine has the lock now, that turn stays. The caller may have changed
-// a state, so a message that is being sent to the contact must notice.
+// giveBack ends locks of the caller. If another goroutine has the lock now, that lock stays. The caller may have
+// changed a state, so a message that is being sent to the contact must notice.
 func (t *contactLocks) giveBack(taken ...*contactLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +199,7 @@ func (t *contactLocks) lent(address string) *contactLock {
 
 // hold keeps the locks that a decryption, or a message that is sent, has for longer than one call.
 type hold struct {
-	turns *contactLocks
+	locks *contactLocks
 	has   []*contactLock
 	met   string // the contact that another goroutine has locked
 }
@@ -216,10 +216,10 @@ func (h *hold) meet(contact string) error {
 	if slices.ContainsFunc(h.has, func(t *contactLock) bool { return t.contact == contact }) {
 		return nil
 	}
-	if h.turns == nil {
+	if h.locks == nil {
 		return errBusy
 	}
-	taken, _, mine := h.turns.try(contact, "")
+	taken, _, mine := h.locks.try(contact, "")
 	if !mine {
 		h.met = contact
 		return errBusy
@@ -229,8 +229,8 @@ func (h *hold) meet(contact string) error {
 }
 
 func (h *hold) giveBack() {
-	if h.turns != nil {
-		h.turns.giveBack(h.has...)
+	if h.locks != nil {
+		h.locks.giveBack(h.has...)
 	}
 	h.has = nil
 }
@@ -238,7 +238,7 @@ func (h *hold) giveBack() {
 // during runs a decryption's transaction. If the transaction found a contact locked, during waits for that lock and
 // runs it again.
 func (t *contactLocks) during(ctx context.Context, transaction func(context.Context) error) error {
-	h := &hold{turns: t}
+	h := &hold{locks: t}
 	defer h.giveBack()
 	for {
 		err := transaction(context.WithValue(ctx, holdKey{}, h))
@@ -261,14 +261,14 @@ func insist(ctx context.Context) (_ context.Context, giveBack func()) {
 	return context.WithValue(ctx, holdKey{}, h), h.giveBack
 }
 
-// turnedSessions are the encryption states. Only one goroutine at a time changes those of a contact.
-type turnedSessions struct {
+// lockedSessions are the encryption states. Only one goroutine at a time changes those of a contact.
+type lockedSessions struct {
 	store.SessionStore
-	turns *contactLocks
+	locks *contactLocks
 }
 
 // GetSession reads a state that the caller is going to write.
-func (s turnedSessions) GetSession(ctx context.Context, address string) ([]byte, error) {
+func (s lockedSessions) GetSession(ctx context.Context, address string) ([]byte, error) {
 	contact := contactOf(address)
 	if h := holdOf(ctx); h != nil {
 		if err := h.meet(contact); err != nil {
@@ -276,33 +276,33 @@ func (s turnedSessions) GetSession(ctx context.Context, address string) ([]byte,
 		}
 		return s.SessionStore.GetSession(ctx, address)
 	}
-	loan, err := s.turns.take(ctx, contact, address)
+	loan, err := s.locks.take(ctx, contact, address)
 	if err != nil {
 		return nil, err
 	}
 	session, err := s.SessionStore.GetSession(ctx, address)
 	if err != nil {
-		s.turns.giveBack(loan)
+		s.locks.giveBack(loan)
 	}
 	return session, err
 }
 
 // PutSession writes a state that was read, unless another goroutine may have changed it since.
-func (s turnedSessions) PutSession(ctx context.Context, address string, session []byte) error {
+func (s lockedSessions) PutSession(ctx context.Context, address string, session []byte) error {
 	if holdOf(ctx) != nil {
 		return s.alone(ctx, func() error { return s.SessionStore.PutSession(ctx, address, session) }, contactOf(address))
 	}
-	loan := s.turns.lent(address)
+	loan := s.locks.lent(address)
 	if loan == nil {
 		return errMoved
 	}
-	defer s.turns.giveBack(loan)
+	defer s.locks.giveBack(loan)
 	return s.SessionStore.PutSession(ctx, address, session)
 }
 
 // alone runs do with the locks of some contacts.
-func (s turnedSessions) alone(ctx context.Context, do func() error, contacts ...string) error {
-	if h := holdOf(ctx); h != nil && h.turns != nil {
+func (s lockedSessions) alone(ctx context.Context, do func() error, contacts ...string) error {
+	if h := holdOf(ctx); h != nil && h.locks != nil {
 		for _, contact := range contacts {
 			if err := h.meet(contact); err != nil {
 				return err
@@ -310,53 +310,53 @@ func (s turnedSessions) alone(ctx context.Context, do func() error, contacts ...
 		}
 		return do()
 	}
-	taken, err := s.turns.takeAll(ctx, contacts)
+	taken, err := s.locks.takeAll(ctx, contacts)
 	if err != nil {
 		return err
 	}
-	defer s.turns.giveBack(taken...)
+	defer s.locks.giveBack(taken...)
 	return do()
 }
 
 // GetManySessions reads the states for a message that is sent; the library sends one at a time.
-func (s turnedSessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
+func (s lockedSessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
 	contacts := contactsOf(slices.Values(addresses))
 	if h := holdOf(ctx); h != nil {
-		taken, err := s.turns.takeAll(ctx, contacts)
+		taken, err := s.locks.takeAll(ctx, contacts)
 		if err != nil {
 			return nil, err
 		}
-		h.turns, h.has = s.turns, taken
+		h.locks, h.has = s.locks, taken
 	}
-	s.turns.send(contacts)
+	s.locks.send(contacts)
 	return s.SessionStore.GetManySessions(ctx, addresses)
 }
 
 // PutManySessions writes the states after a message was encrypted, unless another goroutine may have changed one of
 // them since.
-func (s turnedSessions) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
+func (s lockedSessions) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
 	contacts := contactsOf(maps.Keys(sessions))
 	if h := holdOf(ctx); h != nil {
 		defer h.giveBack() // before the message waits for the network
 	}
 	return s.alone(ctx, func() error {
-		if s.turns.moved(contacts) {
+		if s.locks.moved(contacts) {
 			return errMoved
 		}
 		return s.SessionStore.PutManySessions(ctx, sessions)
 	}, contacts...)
 }
 
-func (s turnedSessions) DeleteSession(ctx context.Context, address string) error {
+func (s lockedSessions) DeleteSession(ctx context.Context, address string) error {
 	return s.alone(ctx, func() error { return s.SessionStore.DeleteSession(ctx, address) }, contactOf(address))
 }
 
-func (s turnedSessions) DeleteAllSessions(ctx context.Context, who string) error {
+func (s lockedSessions) DeleteAllSessions(ctx context.Context, who string) error {
 	return s.alone(ctx, func() error { return s.SessionStore.DeleteAllSessions(ctx, who) }, contactOf(who))
 }
 
 // MigratePNToLID moves the states of a number to its LID.
-func (s turnedSessions) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
+func (s lockedSessions) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
 	contacts := contactsOf(slices.Values([]string{pn.User, lid.User}))
 	return s.alone(ctx, func() error { return s.SessionStore.MigratePNToLID(ctx, pn, lid) }, contacts...)
 }
@@ -364,9 +364,9 @@ func (s turnedSessions) MigratePNToLID(ctx context.Context, pn, lid types.JID) e
 // turnedEvents makes decryption use the contact locks.
 type turnedEvents struct {
 	store.EventBuffer
-	turns *contactLocks
+	locks *contactLocks
 }
 
 func (e turnedEvents) DoDecryptionTxn(ctx context.Context, decrypt func(context.Context) error) error {
-	return e.turns.during(ctx, func(ctx context.Context) error { return e.EventBuffer.DoDecryptionTxn(ctx, decrypt) })
+	return e.locks.during(ctx, func(ctx context.Context) error { return e.EventBuffer.DoDecryptionTxn(ctx, decrypt) })
 }

@@ -33,7 +33,7 @@ func TestBothWays(t *testing.T) {
 		}()
 		sent := map[string]bool{}
 		for i := range many {
-			if i%20 == 0 { // some are asked for again, and encrypted again meanwhile
+			if i%20 == 0 { // the phone asks for some again, and they are encrypted again meanwhile
 				w.net.Inject(whatsapptest.Fault{From: shopNumber, Corrupt: true, Times: 1})
 			}
 			sent[w.mustSend(w.text("+"+annaNumber, "S"+strconv.Itoa(i))).Detail.String()] = true

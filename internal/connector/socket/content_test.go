@@ -120,12 +120,12 @@ func TestGroups(t *testing.T) {
 				t.Errorf("%s: %+v", name, m)
 			}
 		}
-		w.await("it was delivered", func() bool { return len(w.evidence(e.Message)) > 0 })
+		w.await("it was delivered", func() bool { return len(w.receipts(e.Message)) > 0 })
 	}
 	e := w.text(anna.LID().String(), "per LID")
 	w.mustSend(e)
 	anna.Await(t, whatsapptest.Text("per LID"))
-	w.await("it was delivered", func() bool { return len(w.evidence(e.Message)) > 0 })
+	w.await("it was delivered", func() bool { return len(w.receipts(e.Message)) > 0 })
 
 	// A person who answers in a group that we wrote to answers the group. A person that we wrote to by LID answers by
 	// LID.
@@ -190,9 +190,9 @@ func TestOffline(t *testing.T) {
 	if _, err := bert.Send(t.Context(), shopNumber, "dopo"); err != nil {
 		t.Fatal(err)
 	}
-	w.await("Bert was heard", func() bool { return w.wrote["+"+bertNumber] }) // and with it all that came before
+	w.await("Bert was heard", func() bool { return w.wrote["+"+bertNumber] }) // and everything that came before was handled
 	w.mu.Lock()
-	if told := w.evidence(e.Message); len(told) > 0 {
+	if told := w.receipts(e.Message); len(told) > 0 {
 		t.Errorf("told while it is off: %v", told)
 	}
 	w.mu.Unlock()
@@ -201,14 +201,14 @@ func TestOffline(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.await("it was delivered", func() bool {
-		told := w.evidence(e.Message)
+		told := w.receipts(e.Message)
 		return len(told) == 1 && told[0] == puntuale.ReceiptDelivered
 	})
 }
 
 // Cold contacts have a pace of their own, and known people do not wait for it. Messages that left before a restart
 // count, too.
-func TestStrangers(t *testing.T) {
+func TestColdContacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.pace = puntuale.Pace{ColdPerMinute: 6, ColdPerDay: 2}

@@ -42,7 +42,7 @@ const upgradeTries = 5
 // devices keeps the keys and states of linked numbers. Its methods may be called by many goroutines at once.
 type devices struct {
 	db     *sql.DB
-	shared *dbutil.Database // the same, as the library uses it
+	shared *dbutil.Database // the same database, as the library uses it
 	inner  *sqlstore.Container
 	sealer sealer
 	clock  clock.Clock
@@ -272,8 +272,8 @@ func adopt(device, bare *store.Device) {
 // errRemoved says that a device was removed from the database.
 var errRemoved = errors.New("the device is removed")
 
-// DeleteDevice removes the device and returns errRemoved. After nil, the library would empty the device in memory without
-// a lock, while its own goroutines still read it.
+// DeleteDevice removes the device and returns errRemoved. If it returned nil, the library would empty the device in
+// memory without a lock, while its own goroutines still read it.
 func (c container) DeleteDevice(ctx context.Context, device *store.Device) error {
 	if device.ID == nil {
 		return sqlstore.ErrDeviceIDMustBeSet
@@ -291,8 +291,8 @@ func (d *devices) wrap(device *store.Device, session puntuale.SessionID) {
 	p := secretAddress{d.sealer, session}
 	device.Container = container{d, session, removed}
 	device.PreKeys = manyPreKeys{device.PreKeys, d.shared, new(sync.Mutex)}
-	t := newTurns(d.clock)
-	device.Sessions = sealedSessions{turnedSessions{device.Sessions, t}, p}
+	t := newContactLocks(d.clock)
+	device.Sessions = sealedSessions{lockedSessions{device.Sessions, t}, p}
 	device.SenderKeys = sealedSenderKeys{device.SenderKeys, p}
 	device.AppStateKeys = sealedAppStateKeys{device.AppStateKeys, p}
 	device.MsgSecrets = sealedMessageSecrets{device.MsgSecrets, p}

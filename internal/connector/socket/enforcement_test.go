@@ -269,8 +269,8 @@ func TestOutdated(t *testing.T) { // alone: the version is the process's
 	}
 }
 
-// A login is refused for good: the link is over, and the number does not try again by itself, for days. The same holds
-// where another connection took the number's place.
+// After a login was refused for good, the link is over. The number does not try again by itself, even after days. The
+// same holds if another connection took the number's place.
 func TestNoLoginByItself(t *testing.T) {
 	t.Parallel()
 	for want, happens := range map[string]func(*whatsapptest.Account){
@@ -399,8 +399,8 @@ func TestToldAgain(t *testing.T) {
 	w.await("both were told", func() bool {
 		receipts, messages := 0, 0
 		for _, told := range w.failed {
-			receipts += len(told.Evidence)
-			messages += len(told.Heard)
+			receipts += len(told.Receipts)
+			messages += len(told.Messages)
 		}
 		return receipts > 0 && messages > 0
 	})
@@ -408,5 +408,5 @@ func TestToldAgain(t *testing.T) {
 	w.fails = nil
 	w.mu.Unlock()
 	w.shop.Cut()
-	w.await("it is told again", func() bool { return len(w.evidence(e.Message)) > 0 && w.wrote["+"+annaNumber] })
+	w.await("it is told again", func() bool { return len(w.receipts(e.Message)) > 0 && w.wrote["+"+annaNumber] })
 }

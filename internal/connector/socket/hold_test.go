@@ -14,10 +14,10 @@ import (
 )
 
 // oneSession is an empty store of one session's encryption states.
-func oneSession(t *testing.T) (turnedSessions, *clock.Fake) {
+func oneSession(t *testing.T) (lockedSessions, *clock.Fake) {
 	t.Helper()
 	fake := clock.NewFake(time.Unix(1_800_000_000, 0))
-	return turnedSessions{&store.NoopStore{}, newTurns(fake)}, fake
+	return lockedSessions{&store.NoopStore{}, newContactLocks(fake)}, fake
 }
 
 // A goroutine that reads a state to write it has the contact lock until it writes, or until the loan ends. Others wait,
@@ -29,8 +29,8 @@ func TestLoan(t *testing.T) {
 		_, _ = s.GetSession(t.Context(), "100_1:3")
 		waits := make(chan error, 1)
 		go func() {
-			taken, err := s.turns.takeAll(t.Context(), []string{"100"})
-			s.turns.giveBack(taken...)
+			taken, err := s.locks.takeAll(t.Context(), []string{"100"})
+			s.locks.giveBack(taken...)
 			waits <- err
 		}()
 		if err := fake.Waiting(t.Context(), 1); err != nil {
@@ -48,7 +48,7 @@ func TestLoan(t *testing.T) {
 	}
 	_, _ = s.GetSession(t.Context(), "100_1:3")
 	_ = s.PutSession(t.Context(), "100_1:3", nil)
-	if _, _, free := s.turns.try("100", ""); !free {
+	if _, _, free := s.locks.try("100", ""); !free {
 		t.Error("it was not given back")
 	}
 }
@@ -72,31 +72,31 @@ func (w *written) PutSession(context.Context, string, []byte) error {
 func TestLoanIsOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		take func(t *testing.T, s turnedSessions) *contactLock // what another has then; nil: nothing
+		take func(t *testing.T, s lockedSessions) *contactLock // what another has then; nil: nothing
 		want error
 		puts int
 	}{
-		"another's turn": {take: func(t *testing.T, s turnedSessions) *contactLock {
+		"another's turn": {take: func(t *testing.T, s lockedSessions) *contactLock {
 			t.Helper()
-			taken, err := s.turns.takeAll(t.Context(), []string{"100"})
+			taken, err := s.locks.takeAll(t.Context(), []string{"100"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return taken[0]
 		}, want: errMoved},
-		"another device's loan": {take: func(t *testing.T, s turnedSessions) *contactLock {
+		"another device's loan": {take: func(t *testing.T, s lockedSessions) *contactLock {
 			t.Helper()
 			_, _ = s.GetSession(t.Context(), "100_1:4")
-			return s.turns.held["100"]
+			return s.locks.held["100"]
 		}, want: errMoved},
-		"it was another's": {take: func(t *testing.T, s turnedSessions) *contactLock {
+		"it was another's": {take: func(t *testing.T, s lockedSessions) *contactLock {
 			t.Helper()
 			if err := s.DeleteSession(t.Context(), "100_1:3"); err != nil {
 				t.Error(err)
 			}
 			return nil
 		}, want: errMoved},
-		"nobody's": {take: func(*testing.T, turnedSessions) *contactLock { return nil }, puts: 1},
+		"nobody's": {take: func(*testing.T, lockedSessions) *contactLock { return nil }, puts: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,8 +109,8 @@ func TestLoanIsOver(t *testing.T) {
 			if err := s.PutSession(t.Context(), "100_1:3", nil); !errors.Is(err, test.want) || w.puts != test.puts {
 				t.Errorf("%v, %d written", err, w.puts)
 			}
-			if s.turns.held["100"] != taken {
-				t.Errorf("the turn is %+v, want %+v", s.turns.held["100"], taken)
+			if s.locks.held["100"] != taken {
+				t.Errorf("the turn is %+v, want %+v", s.locks.held["100"], taken)
 			}
 		})
 	}
@@ -126,15 +126,15 @@ func TestLoanFails(t *testing.T) {
 		s.SessionStore = &written{reads: func() error {
 			if late {
 				fake.Advance(loanLasts)
-				taken, _, _ = s.turns.try("100", "")
+				taken, _, _ = s.locks.try("100", "")
 			}
 			return errors.New("the disk is slow")
 		}}
 		if _, err := s.GetSession(t.Context(), "100_1:3"); err == nil {
 			t.Fatal("it was read")
 		}
-		if s.turns.held["100"] != taken {
-			t.Errorf("late %t: the turn is %+v, want %+v", late, s.turns.held["100"], taken)
+		if s.locks.held["100"] != taken {
+			t.Errorf("late %t: the turn is %+v, want %+v", late, s.locks.held["100"], taken)
 		}
 	}
 }
@@ -143,12 +143,12 @@ func TestLoanFails(t *testing.T) {
 func TestDecryptionWaits(t *testing.T) {
 	t.Parallel()
 	s, _ := oneSession(t)
-	taken, err := s.turns.takeAll(t.Context(), []string{"100"})
+	taken, err := s.locks.takeAll(t.Context(), []string{"100"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	runs := 0
-	err = s.turns.during(t.Context(), func(ctx context.Context) error {
+	err = s.locks.during(t.Context(), func(ctx context.Context) error {
 		runs++
 		if runs > 1 {
 			return s.alone(ctx, func() error { return nil }, "100")
@@ -157,14 +157,14 @@ func TestDecryptionWaits(t *testing.T) {
 		if !errors.Is(err, errBusy) {
 			t.Errorf("within another's turn: %v", err)
 		}
-		s.turns.giveBack(taken...) // while the transaction is open still
+		s.locks.giveBack(taken...) // while the transaction is open still
 		return err
 	})
 	if err != nil || runs != 2 {
 		t.Errorf("run %d times: %v", runs, err)
 	}
-	if len(s.turns.held) != 0 {
-		t.Errorf("held: %v", s.turns.held)
+	if len(s.locks.held) != 0 {
+		t.Errorf("held: %v", s.locks.held)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestMoved(t *testing.T) {
 		if errors.Is(err, errMoved) {
 			return err
 		}
-		return nil // as a store without transactions
+		return nil // a store without transactions does this
 	}
 	for other, want := range map[string]error{"200": errMoved, "300": nil} {
 		read(t.Context())
@@ -192,14 +192,14 @@ func TestMoved(t *testing.T) {
 	}
 	ctx, giveBack := insist(t.Context())
 	read(ctx)
-	if _, _, free := s.turns.try("200", ""); free {
+	if _, _, free := s.locks.try("200", ""); free {
 		t.Error("who insists has no turn")
 	}
 	if err := write(ctx); err != nil {
 		t.Error(err)
 	}
-	if len(s.turns.held) != 0 {
-		t.Errorf("held: %v", s.turns.held)
+	if len(s.locks.held) != 0 {
+		t.Errorf("held: %v", s.locks.held)
 	}
 	giveBack()
 }

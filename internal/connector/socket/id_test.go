@@ -33,7 +33,7 @@ func TestIDs(t *testing.T) {
 			wrong++
 		}
 	})
-	if wrong > 2 { // one in 2,048
+	if wrong > 2 { // a wrong key passes one time in 2,048
 		t.Errorf("%d ids open under another key", wrong)
 	}
 	for _, id := range []string{"", "3EB0", "3AF00D", "3EB0XYZ", "3EB0" + strings.Repeat("0", 18), strings.Repeat("A", 32)} {

@@ -34,12 +34,12 @@ func TestLinkAndSend(t *testing.T) {
 	if m.ID != r.Detail.String() || m.From != shopNumber {
 		t.Errorf("the phone shows %+v, the receipt says %q", m, r.Detail)
 	}
-	w.await("it was delivered", func() bool { return len(w.evidence(e.Message)) > 0 })
+	w.await("it was delivered", func() bool { return len(w.receipts(e.Message)) > 0 })
 	if err := anna.MarkRead(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	w.await("it was read", func() bool {
-		kinds := w.evidence(e.Message)
+		kinds := w.receipts(e.Message)
 		return len(kinds) > 1 && kinds[0] == puntuale.ReceiptDelivered && kinds[len(kinds)-1] == puntuale.ReceiptRead
 	})
 	if _, err := anna.Send(t.Context(), shopNumber, "eccomi"); err != nil {
@@ -136,7 +136,7 @@ func TestCodesRotate(t *testing.T) {
 		if left := r.Until.Sub(fake.Now()); left != want || r.Code.Method != puntuale.PairQR {
 			t.Errorf("code %d: %+v, for %v", i, r.Code, left)
 		}
-		eventually(t, "the code's end is waited for", func() bool { return fake.Waiters() == 2 }) // and the sweep's
+		eventually(t, "the code's end is waited for", func() bool { return fake.Waiters() == 2 }) // the sweep waits, too
 		fake.Advance(want)
 	}
 	if r := w.awaitWord("unlinked"); r.Code.Text != "" || r.Detail.IsZero() {

@@ -13,7 +13,7 @@ import (
 const (
 	againFirst    = time.Second
 	againLast     = 5 * time.Minute
-	steady        = time.Minute      // after so long online, earlier failures are forgotten
+	steady        = time.Minute      // after this time online, earlier failures are forgotten
 	refusedFirst  = time.Minute      // the network refused without saying why
 	refusedLast   = time.Hour        //
 	banUnknown    = 24 * time.Hour   // a ban without an end
@@ -58,7 +58,7 @@ type linkMachine struct {
 	since time.Time // online
 
 	failures    int // logins in a row that failed, or did not last
-	quarantines int // in a row
+	quarantines int // quarantines in a row
 }
 
 // opened begins with the state that was stored last. linked says that the number has keys, and overrides the stored

@@ -74,7 +74,7 @@ func (n *number) dial(ctx context.Context, epoch int) (settled <-chan struct{}, 
 	if err != nil {
 		return nil, err
 	}
-	cli := n.newClient(device, func(cli *whatsmeow.Client, event any) bool { return n.heard(epoch, cli, event) })
+	cli := n.newClient(device, func(cli *whatsmeow.Client, event any) bool { return n.receive(epoch, cli, event) })
 	n.mu.Lock()
 	if n.closed || n.epoch != epoch {
 		n.mu.Unlock()
@@ -133,9 +133,9 @@ func (n *number) newClient(device *store.Device, hear func(*whatsmeow.Client, an
 	return cli
 }
 
-// heard takes an event of a connection. It may wait for the disk, but never for the network. It returns false if the
+// receive takes an event of a connection. It may wait for the disk, but never for the network. It returns false if the
 // network must repeat the event.
-func (n *number) heard(epoch int, cli *whatsmeow.Client, event any) bool {
+func (n *number) receive(epoch int, cli *whatsmeow.Client, event any) bool {
 	now := n.c.cfg.Clock.Now()
 	switch e := event.(type) {
 	case *events.Receipt:

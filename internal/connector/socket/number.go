@@ -21,16 +21,16 @@ type number struct {
 	client puntuale.ClientID
 	log    *slog.Logger
 
-	ctx    context.Context // of connections
+	ctx    context.Context // bounds the connections
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	looked chan struct{} // closed once it is known whether the number has keys, or is being linked
-	turn   chan struct{} // a slot: one message is sent at a time, and none while a connection is replaced
+	slot   chan struct{} // a slot: one message is sent at a time, and none while a connection is replaced
 
-	strangers *coldContactLimiter
-	people    *personDirectory
-	files     *files
-	up        atomic.Bool
+	coldContacts *coldContactLimiter
+	people       *personDirectory
+	files        *files
+	up           atomic.Bool
 
 	mu      sync.Mutex
 	closed  bool
@@ -46,10 +46,10 @@ type number struct {
 func (c *Connector) newNumber(s puntuale.Session) *number {
 	n := &number{
 		c: c, id: s.ID, client: s.Client, log: c.cfg.Logger.With("session_id", int64(s.ID)),
-		turn: make(chan struct{}, 1), end: func() {}, settled: make(chan struct{}), looked: make(chan struct{}),
+		slot: make(chan struct{}, 1), end: func() {}, settled: make(chan struct{}), looked: make(chan struct{}),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.strangers = newStrangers(n, s)
+	n.coldContacts = newColdContactLimiter(n, s)
 	n.people = newPeople(n)
 	n.files = newFiles()
 	n.state.link.Session = s.ID
@@ -144,8 +144,8 @@ func (n *number) quit(old *whatsmeow.Client) {
 		return
 	}
 	old.Disconnect()
-	n.turn <- struct{}{}
-	<-n.turn
+	n.slot <- struct{}{}
+	<-n.slot
 }
 
 // connected returns the client to send with, nil while there is none.

@@ -20,7 +20,7 @@ const (
 	firstCode  = time.Minute
 	otherCodes = 20 * time.Second
 	typedCode  = 160 * time.Second
-	relogin    = 10 * time.Second // how long to wait for the network to ask for the first login; then it begins all the same
+	relogin    = 10 * time.Second // how long to wait for the network to ask for the first login; after that the login begins anyway
 )
 
 // The name under which a phone asks whether to link us. The network takes known ones only.
@@ -119,7 +119,7 @@ func (p *pairing) run(ctx context.Context) {
 		until = p.c.cfg.Clock.Now().Add(life)
 		var stop func()
 		next, stop = p.c.cfg.Clock.After(life)
-		defer stop() // a handful
+		defer stop() // there are only a few codes
 		p.tell(shown[0], until)
 	}
 }
@@ -221,7 +221,7 @@ func (p *pairing) login(ctx context.Context, asked bool) {
 			return
 		}
 	}
-	p.strangers.free()
+	p.coldContacts.free()
 	p.apply(p.epoch, func(m *linkMachine) {
 		m.failures, m.quarantines = 0, 0
 		m.connecting(clock.Now())

@@ -23,8 +23,8 @@ func (w *world) asked() (queries, people int) {
 	return queries, people
 }
 
-// The shop asks once about each person, and together about all who came while a query was out. A person without
-// WhatsApp gets no message, and no second query.
+// The shop asks once about each person, and together about all who came while a query was under way. A person without
+// WhatsApp gets no message, and the shop asks no second time.
 func TestAskedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -27,7 +27,7 @@ const (
 	asksAtOne    = 50 // people in one query
 	asksBurst    = 50
 	asksEvery    = time.Second
-	askAgain     = 5 * time.Minute // after the network refused a query as one too many
+	askAgain     = 5 * time.Minute // how long to wait after the network refused a query as one too many
 	answersMost  = 50_000
 	askTakes     = 20 * time.Second
 	inviteLength = 22
@@ -64,7 +64,7 @@ type personDirectory struct {
 	answers map[string]answer
 	waiting map[string][]chan error // callers that wait for an answer, by person
 	asking  bool
-	quiet   time.Time // no query before
+	quiet   time.Time // no query before this moment
 }
 
 type answer struct {

@@ -17,7 +17,7 @@ import (
 // repeats it at the next login.
 const takeWait = 10 * time.Second
 
-// atOnce is how old an event may seem that the network reports at once.
+// atOnce is how old an event may seem, although the network reports it at once.
 const atOnce = 2 * time.Second
 
 // receipt takes the receipts of messages. It finds the messages by their ids, because the recipient may appear with a
@@ -36,7 +36,7 @@ func (n *number) receipt(e *events.Receipt) bool {
 	var told puntuale.InboundBatch
 	for _, id := range e.MessageIDs {
 		if m, ours := n.c.ids.message(id); ours {
-			told.Evidence = append(told.Evidence, puntuale.DeliveryReceipt{
+			told.Receipts = append(told.Receipts, puntuale.DeliveryReceipt{
 				MessageRef: puntuale.MessageRef{Client: n.client, ID: m}, Session: n.id, Kind: kind, At: at, Detail: puntuale.Quoted(id),
 			})
 		}
@@ -56,7 +56,7 @@ func (n *number) moment(told time.Time) time.Time {
 
 // take stores what the network reported.
 func (n *number) take(told puntuale.InboundBatch) bool {
-	if len(told.Evidence) == 0 && len(told.Heard) == 0 {
+	if len(told.Receipts) == 0 && len(told.Messages) == 0 {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, takeWait)

@@ -28,30 +28,30 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
 	defer cancel()
 	if e.Info.IsFromMe {
-		return n.take(puntuale.InboundBatch{Heard: n.ownMessage(ctx, cli, e, shown)})
+		return n.take(puntuale.InboundBatch{Messages: n.ownMessage(ctx, cli, e, shown)})
 	}
-	told := puntuale.InboundBatch{Heard: n.inbound(ctx, cli, e, shown)}
+	told := puntuale.InboundBatch{Messages: n.inbound(ctx, cli, e, shown)}
 	if !n.take(told) {
 		return false
 	}
-	for _, h := range told.Heard {
-		if err := n.strangers.acquaint(ctx, h.Phone, longPast); err != nil {
+	for _, h := range told.Messages {
+		if err := n.coldContacts.acquaint(ctx, h.Phone, longPast); err != nil {
 			n.log.Warn("that somebody wrote could not be kept", "error", err)
 		}
 	}
 	return true
 }
 
-// inbound returns what a person wrote, once with its id. Without an id it opens the windows of the person's other name and
-// of groups.
+// inbound returns what a person wrote, once with its id. Further entries without an id open the windows of the person's
+// other name, or of a group.
 func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.Message, shown puntuale.InboundMessage) (all []puntuale.InboundMessage) {
 	bare := puntuale.InboundMessage{Client: n.client, Session: n.id, At: shown.At}
 	switch e.Info.Chat.Server {
 	case types.GroupServer:
-		// A message in a group opens no window of its writer. It counts as an answer of the group if we wrote to the
-		// group. A reaction never did.
+		// A message in a group does not open the window of its writer. It counts as an answer of the group if we wrote
+		// to the group. A reaction does not count.
 		bare.Phone, bare.Group = e.Info.Chat.String(), true
-		if known, err := n.strangers.knows(ctx, bare.Phone); err == nil && known && shown.Kind != puntuale.ReplyReaction {
+		if known, err := n.coldContacts.knows(ctx, bare.Phone); err == nil && known && shown.Kind != puntuale.ReplyReaction {
 			all = append(all, bare)
 		}
 	case types.DefaultUserServer, types.HiddenUserServer:
@@ -61,7 +61,7 @@ func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.M
 		}
 		if !phone.IsEmpty() && !lid.IsEmpty() && shown.Kind != puntuale.ReplyReaction { // under the LID only if we wrote to the LID
 			bare.Phone = lid.String()
-			if known, err := n.strangers.knows(ctx, bare.Phone); err == nil && known {
+			if known, err := n.coldContacts.knows(ctx, bare.Phone); err == nil && known {
 				all = append(all, bare)
 			}
 		}
@@ -69,7 +69,8 @@ func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.M
 	return all
 }
 
-// ownMessage returns what the client's people wrote to a person. What they write in groups and to themselves is not kept.
+// ownMessage returns what the client's people wrote to a person. What they write to groups or to themselves is not
+// kept.
 func (n *number) ownMessage(ctx context.Context, cli *whatsmeow.Client, e *events.Message, shown puntuale.InboundMessage) []puntuale.InboundMessage {
 	if s := e.Info.Chat.Server; s != types.DefaultUserServer && s != types.HiddenUserServer {
 		return nil
@@ -143,15 +144,15 @@ func shownBy(m *waE2E.Message) (h puntuale.InboundMessage, ok bool) {
 	case m.LocationMessage != nil:
 		l := m.GetLocationMessage()
 		h.Kind = puntuale.ReplyLocation
-		h.Text = puntuale.PlaceText(l.GetName(), cmp.Or(l.GetAddress(), l.GetComment()), l.GetDegreesLatitude(), l.GetDegreesLongitude())
+		h.Text = puntuale.LocationText(l.GetName(), cmp.Or(l.GetAddress(), l.GetComment()), l.GetDegreesLatitude(), l.GetDegreesLongitude())
 	case m.LiveLocationMessage != nil:
 		l := m.GetLiveLocationMessage()
-		h.Kind, h.Text = puntuale.ReplyLocation, puntuale.PlaceText(l.GetCaption(), "", l.GetDegreesLatitude(), l.GetDegreesLongitude())
+		h.Kind, h.Text = puntuale.ReplyLocation, puntuale.LocationText(l.GetCaption(), "", l.GetDegreesLatitude(), l.GetDegreesLongitude())
 	case m.ContactMessage != nil:
 		h.Kind, h.Text = puntuale.ReplyContact, m.GetContactMessage().GetDisplayName()
 	case m.ContactsArrayMessage != nil:
 		h.Kind, h.Text = puntuale.ReplyContact, contactNames(m.GetContactsArrayMessage())
-	case m.ReactionMessage != nil: // without a sign when it is taken back
+	case m.ReactionMessage != nil: // a reaction that is taken back has no emoji
 		h.Kind, h.Text = puntuale.ReplyReaction, m.GetReactionMessage().GetText()
 	case m.PollCreationMessage != nil, m.PollCreationMessageV2 != nil, m.PollCreationMessageV3 != nil:
 		h.Text = cmp.Or(m.GetPollCreationMessage().GetName(), m.GetPollCreationMessageV2().GetName(), m.GetPollCreationMessageV3().GetName())
@@ -215,8 +216,8 @@ func fileOf(m *waE2E.Message, h *puntuale.InboundMessage) *puntuale.ReplyMedia {
 	}.Ref()}
 }
 
-// isMessage reports whether a person wrote a message. Messages between devices are none, nor are votes and what comes before
-// the pictures of an album.
+// isMessage reports whether a person wrote a message. Messages between devices do not count, and neither do votes or
+// the announcement of an album's pictures.
 func isMessage(m *waE2E.Message) bool {
 	if m.ProtocolMessage != nil || m.EncReactionMessage != nil || m.PollUpdateMessage != nil || m.KeepInChatMessage != nil ||
 		m.PinInChatMessage != nil || m.AlbumMessage != nil || m.EncEventResponseMessage != nil {

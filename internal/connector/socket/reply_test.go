@@ -18,10 +18,10 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// told returns what was told of a message, by its id.
+// toldOf returns what was reported of a message, by its id.
 func (w *world) toldOf(id string) (all []puntuale.InboundMessage) {
 	for _, b := range w.told {
-		for _, h := range b.Heard {
+		for _, h := range b.Messages {
 			if h.ID == id {
 				all = append(all, h)
 			}
@@ -30,7 +30,7 @@ func (w *world) toldOf(id string) (all []puntuale.InboundMessage) {
 	return all
 }
 
-// awaitTold returns what was told of a message.
+// awaitTold returns the first report of a message.
 func (w *world) awaitTold(id string) (h puntuale.InboundMessage) {
 	w.t.Helper()
 	w.await("the message "+id, func() bool {
@@ -95,7 +95,8 @@ func inboundTests() map[string]struct {
 	}
 }
 
-// TestInbound: every type of message is told once, with what it shows, whether a person wrote it or the phone's owner.
+// TestInbound: every type of message is reported once, with what it shows, whether a person wrote it or the phone's
+// owner.
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,7 +116,7 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestInboundFiles: a message with a file tells all that any node needs to open it.
+// TestInboundFiles: a message with a file is reported with all that any node needs to open it.
 func TestInboundFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -189,7 +190,8 @@ func TestInboundFiles(t *testing.T) {
 	}
 }
 
-// TestInboundOthers: what we send, the history and messages of groups, devices and the chat with oneself are not told.
+// TestInboundOthers: what we send, the history and messages of groups, devices and the chat with oneself are not
+// reported.
 func TestInboundOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -218,7 +220,7 @@ func TestInboundOthers(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, b := range w.told {
-		for _, h := range b.Heard {
+		for _, h := range b.Messages {
 			if h.Text != "fine" {
 				t.Errorf("told: %+v", h)
 			}
@@ -226,7 +228,8 @@ func TestInboundOthers(t *testing.T) {
 	}
 }
 
-// TestInboundGroup: a group that the session writes to is told without what was written. The client's own message there is not.
+// TestInboundGroup: an answer in a group that the session writes to is reported without its text. The client's own
+// message there is not reported.
 func TestInboundGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -242,7 +245,7 @@ func TestInboundGroup(t *testing.T) {
 	w.await("the group's message", func() bool {
 		got = nil
 		for _, b := range w.told {
-			got = append(got, b.Heard...)
+			got = append(got, b.Messages...)
 		}
 		return len(got) > 0
 	})
@@ -251,8 +254,8 @@ func TestInboundGroup(t *testing.T) {
 	}
 }
 
-// TestInboundAgain: a message that could not be stored is told again with the same id. Where the session knows both names of a
-// person, only one of them is told with the id.
+// TestInboundAgain: a message that could not be stored is reported again with the same id. If the session knows both
+// names of a person, only one of them is reported with the id.
 func TestInboundAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -265,7 +268,7 @@ func TestInboundAgain(t *testing.T) {
 	w.mu.Lock()
 	names := map[string]string{}
 	for _, b := range w.told {
-		for _, h := range b.Heard {
+		for _, h := range b.Messages {
 			names[h.Phone] = h.ID
 		}
 	}

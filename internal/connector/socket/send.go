@@ -19,9 +19,9 @@ import (
 
 // payload is a prepared message.
 type payload struct {
-	to       types.JID
-	stranger bool
-	message  *waE2E.Message
+	to      types.JID
+	cold    bool
+	message *waE2E.Message
 }
 
 // Why a message cannot leave, or must wait.
@@ -52,10 +52,10 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	}
 	p := &payload{}
 	var err error
-	if p.stranger, err = n.strangers.stranger(ctx, e.To); err != nil {
+	if p.cold, err = n.coldContacts.isCold(ctx, e.To); err != nil {
 		return puntuale.Prepared{}, err
 	}
-	if p.stranger {
+	if p.cold {
 		if err := n.admit(ctx, e, soonEnough); err != nil {
 			return puntuale.Prepared{}, err
 		}
@@ -69,17 +69,17 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// admit refuses a message to a cold contact whose slot is more than near away. It lets a nearer one pass: the caller
-// waits for its slot in place.
+// admit refuses a message to a cold contact if its slot is later than near. If the slot is nearer, the caller waits for
+// it.
 func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Duration) error {
 	now := n.c.cfg.Clock.Now()
-	if wait := n.strangers.held(now); wait > 0 {
+	if wait := n.coldContacts.held(now); wait > 0 {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdLimited), Detail: puntuale.Because(reasonColdLimit), After: wait}
 	}
 	if e.Repeat { // the first attempt was counted
 		return nil
 	}
-	slot, err := n.strangers.slot(ctx, e.Message)
+	slot, err := n.coldContacts.slot(ctx, e.Message)
 	if err != nil {
 		return err
 	}
@@ -100,10 +100,10 @@ func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	if n == nil {
 		return puntuale.Acceptance{}, offline()
 	}
-	if err := n.step(ctx, prepared.Envelope, p.stranger); err != nil {
+	if err := n.step(ctx, prepared.Envelope, p.cold); err != nil {
 		return puntuale.Acceptance{}, err
 	}
-	defer func() { <-n.turn }()
+	defer func() { <-n.slot }()
 	cli := n.connected()
 	if cli == nil {
 		return puntuale.Acceptance{}, offline()
@@ -132,21 +132,21 @@ func hand(ctx context.Context, cli *whatsmeow.Client, p *payload, id string) err
 
 // step waits until the message may be sent, after waiting for the slot of a cold contact. If step fails, the message
 // did not leave.
-func (n *number) step(ctx context.Context, e puntuale.Envelope, stranger bool) error {
+func (n *number) step(ctx context.Context, e puntuale.Envelope, cold bool) error {
 	interrupted := func(err error) error {
 		return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(err.Error()), Err: err}
 	}
 	if err := ctx.Err(); err != nil {
 		return interrupted(err)
 	}
-	if stranger {
+	if cold {
 		if err := n.admit(ctx, e, soonEnough); err != nil {
 			if puntuale.AsSendError(err) == nil {
 				return interrupted(err)
 			}
 			return err
 		}
-		slot, err := n.strangers.slot(ctx, e.Message)
+		slot, err := n.coldContacts.slot(ctx, e.Message)
 		if err != nil {
 			return interrupted(err)
 		}
@@ -158,7 +158,7 @@ func (n *number) step(ctx context.Context, e puntuale.Envelope, stranger bool) e
 		}
 	}
 	select {
-	case n.turn <- struct{}{}:
+	case n.slot <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return interrupted(ctx.Err())
@@ -167,14 +167,14 @@ func (n *number) step(ctx context.Context, e puntuale.Envelope, stranger bool) e
 
 // sent notes that the network acknowledged a message.
 func (n *number) sent(e puntuale.Envelope) {
-	n.strangers.left(e.Message)
+	n.coldContacts.left(e.Message)
 	n.mu.Lock()
 	n.unheard = nil
 	n.state.acknowledged()
 	n.mu.Unlock()
 	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
 	defer cancel()
-	if err := n.strangers.acquaint(ctx, e.To, n.c.cfg.Clock.Now()); err != nil {
+	if err := n.coldContacts.acquaint(ctx, e.To, n.c.cfg.Clock.Now()); err != nil {
 		n.log.Warn("that somebody got a first message could not be kept", "message_id", int64(e.Message), "error", err)
 	}
 }
@@ -194,7 +194,7 @@ func (n *number) notSent(ctx context.Context, e puntuale.Envelope, id string, er
 		return &puntuale.ReasonError{Reason: puntuale.Colon(puntuale.Quoted(id), refusal.Detail)}
 	}
 	if refusal.Kind == puntuale.Final {
-		n.strangers.left(e.Message)
+		n.coldContacts.left(e.Message)
 	}
 	return refusal
 }
@@ -231,7 +231,7 @@ func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendErr
 	detail := puntuale.Because(reasonErrorCode, strconv.Itoa(code))
 	switch code {
 	case 463:
-		until := n.strangers.refused(ctx)
+		until := n.coldContacts.refused(ctx)
 		n.limited(until)
 		return &puntuale.SendError{
 			Kind: puntuale.Deferred, Reason: puntuale.Because(reasonColdLimited), Detail: detail,

@@ -181,7 +181,7 @@ func (w *world) take(_ context.Context, session puntuale.SessionID, told puntual
 		return fmt.Errorf("session %d", session)
 	}
 	w.told = append(w.told, told)
-	for _, h := range told.Heard {
+	for _, h := range told.Messages {
 		w.wrote[h.Phone] = w.wrote[h.Phone] || !h.Own
 	}
 	w.changes()
@@ -338,10 +338,10 @@ func (w *world) mustSend(e puntuale.Envelope) puntuale.Acceptance {
 	return r
 }
 
-// evidence lists what the network reported about a message, in order.
-func (w *world) evidence(m puntuale.MessageID) (kinds []puntuale.ReceiptKind) {
+// receipts lists what the network reported about a message, in order.
+func (w *world) receipts(m puntuale.MessageID) (kinds []puntuale.ReceiptKind) {
 	for _, told := range w.told {
-		for _, e := range told.Evidence {
+		for _, e := range told.Receipts {
 			if e.ID == m {
 				kinds = append(kinds, e.Kind)
 			}
@@ -353,7 +353,7 @@ func (w *world) evidence(m puntuale.MessageID) (kinds []puntuale.ReceiptKind) {
 // heard counts the messages that a person wrote. With the lock held.
 func (w *world) heard(who string) (n int) {
 	for _, told := range w.told {
-		for _, h := range told.Heard {
+		for _, h := range told.Messages {
 			if h.Phone == who {
 				n++
 			}

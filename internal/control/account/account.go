@@ -25,7 +25,7 @@ const (
 type NewClient struct {
 	Name     string
 	Email    string           // of the login: an @ between two parts
-	Password string           // any that is not empty; a weak one cannot log in until it is changed
+	Password string           // any text that is not empty; with a weak one the user must first change it
 	Invite   bool             // without a password: the login's user sets one by an invitation
 	Spoken   string           // the inviter's language, for the e-mail
 	Phone    string           // kept as given
@@ -93,7 +93,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[
 	if err != nil {
 		return CreatedClient{}, fmt.Errorf("create a client: %w", once.Opened(err))
 	}
-	p.accounts.hint(ids.Session, time.Time{})
+	p.accounts.wakeup(ids.Session, time.Time{})
 	return result(ids), nil
 }
 
@@ -105,7 +105,7 @@ func (p *Partner) firstLogin(ctx context.Context, r NewClient) (puntuale.Login, 
 		return login, invitation, stored, nil
 	}
 	var err error
-	login.Password, err = auth.HashPassword(ctx, askerOf(p.id), clipped(r.Password)) // as much as a sign-in compares
+	login.Password, err = auth.HashPassword(ctx, askerOf(p.id), clipped(r.Password)) // the same limit as for a sign-in
 	return login, Invitation{}, nil, err
 }
 

@@ -13,18 +13,19 @@ import (
 
 // Config is what [Accounts] need. Control, Tenants, Partners and Clock must be set.
 type Config struct {
-	Control  *control.Control // whose clients are reached
+	Control  *control.Control // reaches the clients
 	Tenants  puntuale.TenantStore
 	Partners puntuale.PartnerStore
 	Clock    clock.Clock
-	Hint     puntuale.Wakeup    // nil: nobody listens
+	Wakeup   puntuale.Wakeup    // nil: nobody listens
 	Sandbox  bool               // a new client's first session is a sandbox, unless the call says otherwise
-	Vault    *auth.Vault        // nil: nobody signs in, and no host name is proven
-	SignIn   SignInStores       // needed where somebody signs in, with the vault
+	Vault    *auth.Vault        // nil: there are no sign-ins and no proofs of host names
+	SignIn   SignInStores       // needed, like the vault, if people sign in
 	Mails    puntuale.MailStore // nil: the service sends no e-mail. Needs Vault, SignIn and Public
-	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
+	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": it
+	// is not set.
 	Public   string
-	Resolver Resolver // proves partners' host names; needed where somebody signs in
+	Resolver Resolver // proves partners' host names; needed if people sign in
 }
 
 // SignInStores are the parts of the store for signing in. All fields are set, or none.
@@ -42,9 +43,9 @@ type Accounts struct {
 	control  *control.Control
 	tenants  puntuale.TenantStore
 	partners puntuale.PartnerStore
-	door     SignInStores
+	signIns  SignInStores
 	clock    clock.Clock
-	hint     puntuale.Wakeup
+	wakeup   puntuale.Wakeup
 	sandbox  bool
 	vault    *auth.Vault
 	zones    request.Zones
@@ -57,11 +58,11 @@ type Accounts struct {
 // New returns Accounts.
 func New(cfg Config) *Accounts {
 	c := &Accounts{
-		control: cfg.Control, tenants: cfg.Tenants, partners: cfg.Partners, door: cfg.SignIn, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox,
+		control: cfg.Control, tenants: cfg.Tenants, partners: cfg.Partners, signIns: cfg.SignIn, clock: cfg.Clock, wakeup: cfg.Wakeup, sandbox: cfg.Sandbox,
 		vault: cfg.Vault, mails: cfg.Mails, public: strings.TrimSuffix(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
 	}
-	if c.hint == nil {
-		c.hint = func(puntuale.SessionID, time.Time) {}
+	if c.wakeup == nil {
+		c.wakeup = func(puntuale.SessionID, time.Time) {}
 	}
 	return c
 }

@@ -104,7 +104,7 @@ func (p *Partner) ProveHost(ctx context.Context) error {
 		return nil
 	}
 	var f request.Faults
-	if p.accounts.askedHost(&f, name); len(f) > 0 { // the service's address may have changed since
+	if p.accounts.askedHost(&f, name); len(f) > 0 { // the service's address may have changed since the partner asked
 		return f.Err()
 	}
 	mark := p.accounts.mark("host", idText(p.id))
@@ -120,11 +120,11 @@ func (p *Partner) ProveHost(ctx context.Context) error {
 	return p.accounts.forget(ctx, mark)
 }
 
-// askDNS looks for the record. A name without records is a fault; a server that does not answer proves nothing.
+// askDNS looks for the record. A name without records is a fault. If the DNS server does not answer, nothing is proven.
 func (c *Accounts) askDNS(ctx context.Context, proof HostProof) error {
 	ctx, cancel := context.WithTimeout(ctx, dnsWithin)
 	defer cancel()
-	texts, err := c.resolver.LookupTXT(ctx, proof.Name+".") // as a whole: no search list of the server's is tried
+	texts, err := c.resolver.LookupTXT(ctx, proof.Name+".") // a fully qualified name, so that no search list of the machine is tried
 	if failed, ok := errors.AsType[*net.DNSError](err); err != nil && (!ok || !failed.IsNotFound) {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultHostDNSSilent), Err: err}
 	}

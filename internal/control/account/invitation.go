@@ -76,7 +76,7 @@ func errSpent() error { return unauthorized(faultInvitationSpent) }
 
 // Invited returns the user of a valid invitation. Codes: unauthorized.
 func (c *Accounts) Invited(ctx context.Context, secret string) (*Person, error) {
-	id, err := c.door.Invitations.Invited(ctx, ticketHash(secret), c.clock.Now())
+	id, err := c.signIns.Invitations.Invited(ctx, ticketHash(secret), c.clock.Now())
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return nil, errSpent()
@@ -102,7 +102,7 @@ func (c *Accounts) Join(ctx context.Context, secret, password string) (*Person, 
 	if err != nil {
 		return nil, err
 	}
-	id, err := c.door.Invitations.TakeInvitation(ctx, ticketHash(secret), c.clock.Now(), hash)
+	id, err := c.signIns.Invitations.TakeInvitation(ctx, ticketHash(secret), c.clock.Now(), hash)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return nil, errSpent()
@@ -113,7 +113,7 @@ func (c *Accounts) Join(ctx context.Context, secret, password string) (*Person, 
 }
 
 func (c *Accounts) userOf(ctx context.Context, id puntuale.LoginID) (*Person, error) {
-	user, host, err := c.door.Users.UserByID(ctx, id)
+	user, host, err := c.signIns.Users.UserByID(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return nil, errSpent()

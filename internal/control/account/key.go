@@ -24,7 +24,7 @@ type IssuedKey struct {
 	Plain string
 }
 
-// owned says who owns the keys of a call: a client, or the partner.
+// owned says whether a client or the partner owns the keys.
 type owned struct {
 	partner *Partner
 	client  puntuale.ClientID // 0: the partner's own

@@ -121,7 +121,7 @@ func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	if c.openMail(sealedReset, m.Sealed, &asked) != nil {
 		return errNoLetter // the installation's key is another one; a person may ask again
 	}
-	users, err := c.door.Users.UsersByEmail(ctx, asked.Email, m.Partner, mostChecks)
+	users, err := c.signIns.Users.UsersByEmail(ctx, asked.Email, m.Partner, mostChecks)
 	if err != nil {
 		return fmt.Errorf("look for users: %w", err)
 	}
@@ -166,7 +166,7 @@ func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntu
 	if err != nil {
 		return letter, err
 	}
-	user, err := c.door.Invitations.Invited(ctx, ticketHash(waiting.Secret), c.clock.Now())
+	user, err := c.signIns.Invitations.Invited(ctx, ticketHash(waiting.Secret), c.clock.Now())
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user != m.User:
 		return letter, errNoLetter
@@ -180,7 +180,7 @@ func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntu
 
 // letterTo begins a letter to the user, in the user's language, or else in the one where it was asked for.
 func (c *Accounts) letterTo(ctx context.Context, m puntuale.Mail, language string) (puntuale.Letter, error) {
-	u, host, err := c.door.Users.UserByID(ctx, m.User)
+	u, host, err := c.signIns.Users.UserByID(ctx, m.User)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return puntuale.Letter{}, errNoLetter

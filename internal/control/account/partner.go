@@ -51,7 +51,7 @@ func (p *Partner) HasUser(ctx context.Context, email string) (bool, error) {
 	if !kept(email) {
 		return false, nil
 	}
-	users, err := p.accounts.door.Users.UsersByEmail(ctx, email, p.id, mostChecks)
+	users, err := p.accounts.signIns.Users.UsersByEmail(ctx, email, p.id, mostChecks)
 	if err != nil {
 		return false, fmt.Errorf("look for a user: %w", err)
 	}
@@ -126,7 +126,7 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	return accounts, f.Err()
 }
 
-// number returns an id as a number, and any other text unchanged.
+// number returns a valid id as a number, and any other text unchanged.
 func number(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n

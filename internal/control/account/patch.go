@@ -28,7 +28,7 @@ type ClientChange struct {
 	Phone    puntuale.Change[string]
 	Profile  puntuale.Change[string] // one of the snapshot's words
 	Refill   puntuale.Change[string] // one of the snapshot's words
-	RefillTo puntuale.Change[int64]  // credits after a refill; else those of a baby account's type, or those set last
+	RefillTo puntuale.Change[int64]  // credits after a refill; otherwise those of the baby type, or the last ones that were set
 	Zone     puntuale.Change[string]
 	Region   puntuale.Change[string]
 	Expires  puntuale.Change[string] // YYYY-MM-DD, the last day of service; "" never
@@ -81,7 +81,7 @@ func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time)
 	if r.Closed.Set {
 		patch.Closed = puntuale.Change[[]puntuale.Date]{Set: true, To: holidays(&f, r.Closed.To)}
 	}
-	if r.Zone.Set && r.Zone.To != account.Zone { // a name that was stored before it was refused may stay
+	if r.Zone.Set && r.Zone.To != account.Zone { // a stored name may stay, even if it would be refused today
 		if _, err := c.zones.Named(r.Zone.To); err != nil {
 			f.Add("body.timezone", puntuale.FaultNotZone, r.Zone.To)
 		}
@@ -173,7 +173,7 @@ func (r *ClientChange) checkQuotas(f *request.Faults) {
 func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
-		loc = time.UTC // a zone that was known when it was set
+		loc = time.UTC // the zone was known when it was set; now it is missing
 	}
 	if r.Expires.Set || r.Zone.Set {
 		account.ExpiresAt = time.Time{}

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Two changes were read against the same account and are stored one after the other. The moments follow from what is
-// stored in the end, whichever came first.
+// Two calls read the same account and store their changes one after the other. In either order, the moments follow from
+// the stored result.
 func TestChangesTogether(t *testing.T) {
 	t.Parallel()
 	expires := ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2027-01-31"}}
@@ -55,8 +55,8 @@ func TestChangesTogether(t *testing.T) {
 	}
 }
 
-// A client is refilled to what it was granted last, whatever it has left by then. The order in which a partner says so
-// does not matter.
+// A refill gives the client the credits that were granted last, however many are left. The order of the partner's
+// changes does not matter.
 func TestRefillsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	number := func(n int64) ClientChange {
@@ -73,7 +73,7 @@ func TestRefillsInAnyOrder(t *testing.T) {
 	c, p, now := New(Config{Clock: w.DB.Clock}), w.Store.Partner(w.Partner), storetest.Begin
 	for _, test := range []struct {
 		account puntuale.AccountType
-		changes []ClientChange // the first stays first
+		changes []ClientChange // the first change stays first
 		want    int64
 	}{
 		{puntuale.AccountFull, []ClientChange{{}, monthly, number(50), zone}, 50},

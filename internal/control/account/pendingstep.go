@@ -31,7 +31,7 @@ const (
 
 // Resume returns the person who began a step, as long as it can be finished. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s puntuale.PendingStep) (*Person, error) {
-	user, host, err := c.door.Users.UserByID(ctx, s.User)
+	user, host, err := c.signIns.Users.UserByID(ctx, s.User)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && !s.Open(kind, user, c.clock.Now()):
 		return nil, over(faultSigninTooLate)
@@ -44,12 +44,12 @@ func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s 
 // Ticket makes the secret of a link by which somebody continues as the user, until the deadline of its kind. UnfinishedTicket signs in
 // without a second factor. UnfinishedInvitation is for a new user's password. Codes: not_found.
 func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, user puntuale.LoginID) (string, error) {
-	u, _, err := c.door.Users.UserByID(ctx, user)
+	u, _, err := c.signIns.Users.UserByID(ctx, user)
 	if err != nil {
 		return "", fmt.Errorf("read a user: %w", err)
 	}
 	plain := auth.NewToken()
-	if err := c.door.Tickets.IssueTicket(ctx, ticketHash(plain), kind.Begin(u, c.clock.Now())); err != nil {
+	if err := c.signIns.Tickets.IssueTicket(ctx, ticketHash(plain), kind.Begin(u, c.clock.Now())); err != nil {
 		return "", fmt.Errorf("issue a ticket: %w", err)
 	}
 	return plain, nil
@@ -57,12 +57,12 @@ func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, us
 
 // Holder returns the user of a ticket, which stays valid. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Holder(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
-	return c.holder(ctx, kind, plain, c.door.Tickets.Ticket)
+	return c.holder(ctx, kind, plain, c.signIns.Tickets.Ticket)
 }
 
 // Redeem returns the user of a ticket, which is not valid any more afterwards. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Redeem(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
-	return c.holder(ctx, kind, plain, c.door.Tickets.SpendTicket)
+	return c.holder(ctx, kind, plain, c.signIns.Tickets.SpendTicket)
 }
 
 func (c *Accounts) holder(ctx context.Context, kind puntuale.PendingStepKind, plain string, read func(context.Context, string, puntuale.PendingStepKind) (puntuale.PendingStep, error)) (*Person, error) {

@@ -25,7 +25,7 @@ type Person struct {
 
 // Person returns the user with the identifier, unless the user's visits were ended after stamp was read. Codes: unauthorized.
 func (c *Accounts) Person(ctx context.Context, id puntuale.LoginID, stamp int64) (*Person, error) {
-	user, host, err := c.door.Users.UserByID(ctx, id)
+	user, host, err := c.signIns.Users.UserByID(ctx, id)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user.Stamp != stamp:
 		return nil, unauthorized(puntuale.FaultSigninNobody)
@@ -180,7 +180,7 @@ func checkPassword(f *request.Faults, location, plain string, about ...string) {
 func (c *Accounts) mark(parts ...string) string { return c.vault.Mark("try", parts...) }
 
 func (c *Accounts) forget(ctx context.Context, marks ...string) error {
-	if err := c.door.Tries.Forget(ctx, marks, nil); err != nil {
+	if err := c.signIns.Tries.Forget(ctx, marks, nil); err != nil {
 		return fmt.Errorf("forget attempts: %w", err)
 	}
 	return nil
@@ -188,7 +188,7 @@ func (c *Accounts) forget(ctx context.Context, marks ...string) error {
 
 // try counts attempts. Codes: busy, with the time to wait, when there were too many.
 func (c *Accounts) try(ctx context.Context, tries ...puntuale.SignInAttempt) error {
-	wait, err := c.door.Tries.Try(ctx, tries, c.clock.Now())
+	wait, err := c.signIns.Tries.Try(ctx, tries, c.clock.Now())
 	if err != nil {
 		return fmt.Errorf("count an attempt: %w", err)
 	}

@@ -9,14 +9,14 @@ import (
 	"puntuale"
 )
 
-// Refill refills the credits of clients whose moment has come. Any number of nodes may call it, at any time; each refill takes place once,
-// a late one too.
+// Refill refills the credits of clients whose moment has come. Any number of nodes may call it at any time. Each refill
+// takes place once, even a late one.
 func (c *Accounts) Refill(ctx context.Context) (int, error) {
 	now := c.clock.Now()
 	n, err := c.partners.Refill(ctx, now, func(account puntuale.Client) time.Time {
 		loc, err := c.zones.Load(account.Zone)
 		if err != nil {
-			loc = time.UTC // a zone that was known when it was set
+			loc = time.UTC // the zone was known when it was set; now it is missing
 		}
 		return nextRefill(account, loc, now)
 	})
@@ -26,8 +26,9 @@ func (c *Accounts) Refill(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// nextRefill returns the first moment after now at which a client's credits are refilled. That is local midnight on the day of its
-// creation, each month or each year. Where the month is too short it is the month's last day (29 February: 28 February). Zero: never.
+// nextRefill returns the first moment after now at which a client's credits are refilled. That is local midnight on the
+// day of its creation, each month or each year. In a shorter month it is the month's last day (29 February: 28
+// February). Zero: never.
 func nextRefill(account puntuale.Client, loc *time.Location, now time.Time) time.Time {
 	months := map[string]int{puntuale.RefillMonthly: 1, puntuale.RefillYearly: 12}[account.Refill]
 	if months == 0 {
@@ -36,7 +37,7 @@ func nextRefill(account puntuale.Client, loc *time.Location, now time.Time) time
 	created, today := puntuale.DateOf(account.Created.In(loc)), puntuale.DateOf(now.In(loc))
 	passed := (today.Year-created.Year)*12 + int(today.Month) - int(created.Month)
 	for n := max(0, passed/months-1); ; n++ {
-		day := created.AddMonths(n * months) // always from the creation day: a short month shortens no other
+		day := created.AddMonths(n * months) // counted from the creation day, so that one short month does not move the day in later months
 		at := request.Midnight(day.AddDays(-1), loc)
 		if n > 0 && at.After(now) {
 			return at

@@ -41,7 +41,7 @@ func TestNextRefill(t *testing.T) {
 	}
 }
 
-// Refills never stop, never lie in the past, and are as many as there are months or years.
+// Refills never stop and never lie in the past. There is exactly one for each month or year.
 func TestNextRefillProperties(t *testing.T) {
 	t.Parallel()
 	var z request.Zones

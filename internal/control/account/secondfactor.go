@@ -27,7 +27,7 @@ const (
 	faultSecondWrongCode puntuale.ReasonCode = "second.wrong_code"
 )
 
-// errCode is the answer to every code that does not fit.
+// errCode is the answer to every wrong code.
 func errCode() error {
 	return puntuale.Invalid(puntuale.Fault{Location: "body.code", Code: faultSecondWrongCode})
 }
@@ -67,7 +67,7 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 	codes, hashes := p.newRecovery()
 	second := puntuale.SecondFactor{Secret: p.accounts.vault.Seal(sealedSecond, p.place(), secret), Last: step, Recovery: hashes}
 	if err := p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(second)}, func(u puntuale.User) error {
-		if u.Second.On() { // set up elsewhere meanwhile
+		if u.Second.On() { // another request set it up meanwhile
 			return errSecondIsOn
 		}
 		return nil
@@ -88,8 +88,8 @@ func (p *Person) EndSecond(ctx context.Context, password, code string) error {
 	return p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(puntuale.SecondFactor{})}, p.sameSecond())
 }
 
-// confirmBoth asks for the present password and for a code, before the second factor is changed. A code is looked at, and
-// used up, only after the right password.
+// confirmBoth asks for the present password and for a code, before the second factor is changed. It checks and uses up
+// a code only after the right password.
 func (p *Person) confirmBoth(ctx context.Context, password, code string) error {
 	if !p.user.Second.On() {
 		return puntuale.Conflict(faultSecondNone)
@@ -171,7 +171,7 @@ func (p *Person) SignInSecond(ctx context.Context, code string, from netip.Addr)
 
 var errMeanwhile = puntuale.Conflict(faultSecondUsed)
 
-// sameSecond refuses to change a second factor that somebody else used meanwhile.
+// sameSecond refuses to change a second factor that another request used meanwhile.
 func (p *Person) sameSecond() func(puntuale.User) error {
 	read := p.user.Second
 	return func(u puntuale.User) error {

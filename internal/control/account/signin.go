@@ -24,8 +24,8 @@ const (
 	triesOfHost    = 20 // questions to DNS
 )
 
-// Where the partner is not known, several of its logins may have the same e-mail. At most so many passwords are compared. At least
-// leastChecks are compared, so that the time of an answer does not show whether a login exists.
+// If the partner is not known, several logins may have the same e-mail. At most mostChecks passwords are compared. At
+// least leastChecks are compared, so that the time of an answer does not show whether a login exists.
 const (
 	mostChecks  = 8
 	leastChecks = 2
@@ -36,7 +36,7 @@ var ErrWeak = errors.New("the password is too easy to guess")
 
 // SignIn is an attempt to sign in.
 type SignIn struct {
-	Partner  puntuale.PartnerID // whose page it was; 0: not known
+	Partner  puntuale.PartnerID // the partner whose page was used; 0: not known
 	Email    string
 	Password string
 	Address  netip.Addr
@@ -47,8 +47,8 @@ type SignIn struct {
 type attempt struct {
 	asker    auth.HashCaller
 	tries    []puntuale.SignInAttempt
-	forget   []string // marks that a success ends
-	giveBack []string // marks that a success takes one attempt from
+	forget   []string // marks whose count a success ends
+	giveBack []string // marks whose count a success lowers by one
 }
 
 // attempt counts by account and address. If one of the users signed in at the browser before, it counts only by that user and browser.
@@ -59,7 +59,7 @@ func (c *Accounts) attempt(r SignIn, users []puntuale.User) attempt {
 	}
 	account, from := strings.ToLower(r.Email)+"/"+idText(r.Partner), auth.Network(r.Address)
 	ofAccount, ofAddress, ofPair := c.mark("account", account), c.mark("address", from), c.mark("pair", account, from)
-	return attempt{auth.StrangerAt(r.Address), []puntuale.SignInAttempt{{Mark: ofAccount, Free: triesOfAccount}, {Mark: ofAddress, Free: triesOfAddress},
+	return attempt{auth.UnknownCallerAt(r.Address), []puntuale.SignInAttempt{{Mark: ofAccount, Free: triesOfAccount}, {Mark: ofAddress, Free: triesOfAddress},
 		{Mark: ofPair, Free: triesOfPair}}, []string{ofAccount, ofPair}, []string{ofAddress}}
 }
 
@@ -69,28 +69,29 @@ const (
 	faultSigninWrong            puntuale.ReasonCode = "signin.wrong"
 )
 
-// SignIn returns the users who have this e-mail and password. That is usually one, or several if more than one partner has the e-mail, but
-// never none. It takes the same time for an e-mail that nobody has. Codes: unauthorized, the same for each reason. rate_limited, with the
-// time to wait, after too many attempts or while too many others sign in. forbidden, with [ErrWeak].
+// SignIn returns the users who have this e-mail and password. That is usually one, or several if more than one partner
+// has the e-mail, but never none. It takes the same time for an unknown e-mail. Codes: unauthorized, the same for each
+// reason. rate_limited, with the time to wait, after too many attempts or while too many others sign in. forbidden,
+// with [ErrWeak].
 func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	r.Email = strings.TrimSpace(r.Email)
 	var users []puntuale.User
 	if kept(r.Email) {
 		var err error
-		if users, err = c.door.Users.UsersByEmail(ctx, r.Email, r.Partner, mostChecks); err != nil {
+		if users, err = c.signIns.Users.UsersByEmail(ctx, r.Email, r.Partner, mostChecks); err != nil {
 			return nil, fmt.Errorf("look for users: %w", err)
 		}
 	}
 	a := c.attempt(r, users)
-	turn, err := auth.Enter(ctx, a.asker)
+	slot, err := auth.Enter(ctx, a.asker)
 	if err != nil {
 		return nil, err
 	}
-	defer turn.Leave()
+	defer slot.Leave()
 	if err := c.try(ctx, a.tries...); err != nil {
 		return nil, err
 	}
-	fitting, err := c.fitting(turn, users, r)
+	fitting, err := c.fitting(slot, users, r)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 		}
 		return nil, unauthorized(faultSigninWrong)
 	}
-	if err := c.door.Tries.Forget(ctx, a.forget, a.giveBack); err != nil {
+	if err := c.signIns.Tries.Forget(ctx, a.forget, a.giveBack); err != nil {
 		return nil, fmt.Errorf("forget attempts: %w", err)
 	}
 	strong := slices.DeleteFunc(slices.Clone(people), func(p *Person) bool { return auth.Weak(r.Password, p.user.Email, p.user.Name) })
@@ -117,10 +118,11 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 // kept reports whether every database can hold the text. PostgreSQL refuses a query with other texts.
 func kept(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// stillFitting reads the users whose password was right again. It leaves out users who were removed or changed the password meanwhile.
+// stillFitting reads again the users whose password was right. It leaves out users who were removed or changed the
+// password meanwhile.
 func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
 	for _, u := range compared {
-		user, host, err := c.door.Users.UserByID(ctx, u.ID)
+		user, host, err := c.signIns.Users.UserByID(ctx, u.ID)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user.Password != u.Password:
 			continue
@@ -133,14 +135,14 @@ func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (
 }
 
 // fitting compares the password with those of the users. It always takes the same time, even if there are fewer users.
-func (c *Accounts) fitting(turn *auth.HashSlot, users []puntuale.User, r SignIn) (fit []puntuale.User, err error) {
+func (c *Accounts) fitting(slot *auth.HashSlot, users []puntuale.User, r SignIn) (fit []puntuale.User, err error) {
 	password := clipped(r.Password)
 	for i := range max(len(users), c.checks(r.Partner)) {
 		hash := nobodysHash
 		if i < len(users) && users[i].Password != "" { // a user who was invited may have none yet
 			hash = users[i].Password
 		}
-		same, err := turn.Check(password, hash)
+		same, err := slot.Check(password, hash)
 		if err != nil {
 			return nil, fmt.Errorf("check a password: %w", err)
 		}
@@ -158,7 +160,8 @@ func (c *Accounts) checks(partner puntuale.PartnerID) int {
 	return leastChecks
 }
 
-// nobodysHash is the hash of a random text that nobody knows, with the parameters of every other.
+// nobodysHash is the hash of an unknown random text, with the usual parameters. It makes a check without users take the
+// same time.
 const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$NlMdYPsXGbBxQJrqQKqCMA$7Ku8mXHqYVFGlKsUYmQ3bnRkLWuRgqJ0wzXv3LZ1l6Y"
 
 // clipped bounds the length of the text that is hashed.
@@ -172,20 +175,21 @@ func (p *Person) Arrived(ctx context.Context) error {
 // PartnerAt returns the partner that is known by a confirmed host name, in any form, or by a slug if that is not "". The host of the
 // service's own address never belongs to a partner. Codes: not_found.
 func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
-	if c.door.Users == nil || !kept(slug) {
+	if c.signIns.Users == nil || !kept(slug) {
 		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
 	}
 	if slug != "" {
-		return c.door.Users.HostSlug(ctx, slug)
+		return c.signIns.Users.HostSlug(ctx, slug)
 	}
 	name, ok := hostName(host)
 	if !ok || name == c.ownHost {
 		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
 	}
-	return c.door.Users.HostNamed(ctx, name)
+	return c.signIns.Users.HostNamed(ctx, name)
 }
 
-// Logo returns a partner's logo and its media type, nil when there is none: everybody who opens the login page sees it.
+// Logo returns a partner's logo and its media type, nil when there is none: everybody who opens the sign-in page sees
+// it.
 func (c *Accounts) Logo(ctx context.Context, partner puntuale.PartnerID) ([]byte, string, error) {
 	return c.tenants.Partner(partner).Logo(ctx)
 }
@@ -195,13 +199,14 @@ func (c *Accounts) Brand(ctx context.Context, partner puntuale.PartnerID) (puntu
 	return c.tenants.Partner(partner).Host(ctx)
 }
 
-// sealedVisit is the purpose under which visits are sealed: a second factor's secret is in them while it is set up.
+// sealedVisit is the purpose under which visits are sealed: while a user sets up a second factor, the visit holds its
+// secret.
 const sealedVisit = "visit"
 
 // Visit returns the visit of a browser, by the hash of the browser's cookie. A visit that cannot be opened, for example after the
 // installation's key was changed, is not found.
 func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error) {
-	sealed, found, err := c.door.Visits.Visit(ctx, token, c.clock.Now())
+	sealed, found, err := c.signIns.Visits.Visit(ctx, token, c.clock.Now())
 	if err != nil || !found {
 		return nil, false, err
 	}
@@ -215,10 +220,10 @@ func (c *Accounts) Visit(ctx context.Context, token string) ([]byte, bool, error
 // KeepVisit stores a visit for a time.
 func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, within time.Duration) error {
 	sealed := c.vault.Seal(sealedVisit, token, data)
-	return c.door.Visits.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})
+	return c.signIns.Visits.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})
 }
 
 // EndVisit forgets it.
 func (c *Accounts) EndVisit(ctx context.Context, token string) error {
-	return c.door.Visits.EndVisit(ctx, token)
+	return c.signIns.Visits.EndVisit(ctx, token)
 }

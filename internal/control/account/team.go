@@ -42,7 +42,7 @@ func askerOf(partner puntuale.PartnerID) auth.HashCaller {
 	return auth.KnownAs("partner " + idText(partner))
 }
 
-// operators are who runs commands.
+// operators is the caller for all commands of operators.
 var operators = auth.KnownAs("operator")
 
 // NewUser is a request to create a user.

@@ -30,8 +30,8 @@ func (z *Zones) Named(name string) (*time.Location, error) {
 	return z.Load(name)
 }
 
-// Load returns the zone of a name that was stored, perhaps by a version that took other names too. "Local" is none: it
-// means something else on every machine.
+// Load returns the zone of a name that was stored, perhaps by a version that accepted other names, too. "Local" is
+// refused, because it differs between machines.
 func (z *Zones) Load(name string) (*time.Location, error) {
 	if loc, ok := z.loaded.Load(name); ok {
 		return loc.(*time.Location), nil

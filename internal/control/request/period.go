@@ -139,7 +139,7 @@ func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
 	if puntuale.DateOf(local) == m.Date && TimeOfDay(local) == m.Time {
 		return t, false
 	}
-	change, _ := local.ZoneBounds() // t was moved past it, by as much as it skips
+	change, _ := local.ZoneBounds() // t was moved past the change, by the length of the gap
 	return change, true
 }
 

@@ -22,14 +22,14 @@ func TestPeriod(t *testing.T) {
 		from, to, faults string
 	}{
 		{true, "20/11/2026 10:30", "20/11/2026 10:30", "2026-11-20T09:30:00Z", "2026-11-20T09:31:00Z", ""},
-		{true, "31/10/2027 02:30", "31/10/2027 02:30", "2027-10-31T00:30:00Z", "2027-10-31T01:31:00Z", ""}, // from the first of two to the second
-		{true, "31/10/2027 01:00", "31/10/2027 01:59", "2027-10-30T23:00:00Z", "2027-10-31T00:00:00Z", ""}, // beside the hour that is repeated
+		{true, "31/10/2027 02:30", "31/10/2027 02:30", "2027-10-31T00:30:00Z", "2027-10-31T01:31:00Z", ""}, // a minute that occurs twice: from the first to the second
+		{true, "31/10/2027 01:00", "31/10/2027 01:59", "2027-10-30T23:00:00Z", "2027-10-31T00:00:00Z", ""}, // before the repeated hour
 		{true, "31/10/2027 02:00", "31/10/2027 02:59", "2027-10-31T00:00:00Z", "2027-10-31T02:00:00Z", ""},
 		{true, "31/10/2027 03:00", "31/10/2027 03:59", "2027-10-31T02:00:00Z", "2027-10-31T03:00:00Z", ""},
 		{true, "31/10/2027 02:00", "31/10/2027 02:00", "2027-10-31T00:00:00Z", "2027-10-31T01:01:00Z", ""},
 		{false, "2027-10-31T02:30+02:00", "2027-10-31T02:30+02:00", "2027-10-31T00:30:00Z", "2027-10-31T00:31:00Z", ""},
-		{true, "28/03/2027 02:30", "28/03/2027 04:00", "2027-03-28T01:00:00Z", "2027-03-28T02:01:00Z", ""}, // skipped: from the change on
-		{true, "28/03/2027 01:30", "28/03/2027 02:30", "2027-03-28T00:30:00Z", "2027-03-28T01:00:00Z", ""}, // up to the change
+		{true, "28/03/2027 02:30", "28/03/2027 04:00", "2027-03-28T01:00:00Z", "2027-03-28T02:01:00Z", ""}, // a skipped minute: the period begins with the change
+		{true, "28/03/2027 01:30", "28/03/2027 02:30", "2027-03-28T00:30:00Z", "2027-03-28T01:00:00Z", ""}, // a skipped minute: the period ends with the change
 		{true, "28/03/2027 02:10", "28/03/2027 02:50", "2027-03-28T01:00:00Z", "2027-03-28T01:00:00Z", ""},
 		{true, "28/03/2027 02:50", "28/03/2027 02:10", "", "", "query.start"},
 		{true, "28/03/2027 03:00", "28/03/2027 02:50", "", "", "query.start"},
@@ -67,7 +67,7 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// A fault names the bound that was read, under the name and with the text that it was given by.
+// A fault names the bound as the caller did, with the caller's text.
 func TestPeriodUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	p := Period{[]Bound{{"start", " "}, {"inizio", "21/11/2026 00:00"}}, []Bound{{"end", "20/11/2026 00:00"}}}
@@ -81,7 +81,7 @@ func TestPeriodUnderAnotherName(t *testing.T) {
 	}
 }
 
-// Whatever a bound holds, a period that is accepted is one.
+// Every accepted period has an end that is not before its start.
 func FuzzPeriod(f *testing.F) {
 	for _, seed := range []string{"20/11/2026 10:30", "2026-11-20", "31/10/2027 02:30", "", " ", "0000-01-01", "9999-12-31T23:59:59.999999999+23:59"} {
 		f.Add(seed, "20/11/2026 10:30")
@@ -106,8 +106,8 @@ func FuzzPeriod(f *testing.F) {
 	})
 }
 
-// Periods side by side leave out no moment, in no zone and whatever its clocks do. The minute after one's end begins
-// the next, at the latest where the first one ends.
+// Consecutive periods leave no gap, in every zone and at every clock change. A period that begins a minute after
+// another's end begins no later than the other ends.
 func TestPeriodsSideBySide(t *testing.T) {
 	t.Parallel()
 	var z Zones

@@ -28,10 +28,11 @@ var groupShapes = regexp.MustCompile(`^(?:[0-9]+(?:-[0-9]+)?@g\.us|[0-9]+@lid|[A
 // maxRecipient bounds the length of a recipient, in bytes. The longest real one is far shorter.
 const maxRecipient = puntuale.MaxPersonID
 
-// ParseRecipient reads a recipient. A group id or a person's id at the network comes back unchanged, a phone number as "+…". A number that
-// is valid in the region (two letters) gets the region's code; any other gets a "+" before its digits. A number with a country code ("+" or
-// "00") only needs a length that the country has: countries open new ranges before the lists have them. Landlines and toll-free numbers
-// pass, premium-rate and shared-cost ones do not. The error is a [*RecipientError].
+// ParseRecipient reads a recipient. A group id or a person's id at the network comes back unchanged, a phone number as
+// "+…". A number that is valid in the region (two letters) gets the region's code; any other gets a "+" before its
+// digits. A number with a country code ("+" or "00") only needs a length that the country has: countries open new
+// ranges before the library knows them. Landlines and toll-free numbers pass, premium-rate and shared-cost ones do not.
+// The error is a [*RecipientError].
 func ParseRecipient(text, region string) (string, error) {
 	if len(text) > maxRecipient {
 		return "", &RecipientError{faultRecipientTooLong}
@@ -111,7 +112,7 @@ func phoneText(text string) (string, error) {
 	var kept strings.Builder
 	for _, r := range text {
 		switch {
-		case unicode.Is(unicode.Cf, r): // direction marks come along when a number is copied from a contact
+		case unicode.Is(unicode.Cf, r): // a number that was copied from a contact may have direction marks
 		case unicode.IsDigit(r), unicode.IsSpace(r), unicode.Is(unicode.Pd, r), strings.ContainsRune("+＋.()/", r):
 			kept.WriteRune(r)
 		default:
@@ -131,7 +132,7 @@ func phoneText(text string) (string, error) {
 }
 
 // ParseBeginning reads the beginning of a phone number, as somebody types it, and returns it from "+" on. Without a
-// country's code the region's is meant.
+// country code, the region's applies.
 func ParseBeginning(text, region string) (string, bool) {
 	text, err := phoneText(text)
 	digits, withCountry := phoneDigits(text)

@@ -10,19 +10,19 @@ import (
 func TestParseRecipient(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, region, want string }{
-		// Groups come first and are not touched.
+		// A group id comes back unchanged.
 		{"393331234567-1466093800@g.us", "IT", "393331234567-1466093800@g.us"},
 		{"120363025246125016@g.us", "IT", "120363025246125016@g.us"},
 		{"20482973843@lid", "IT", "20482973843@lid"},
 		{"AbCdEfGhIjKlMnOpQrStUv", "IT", "AbCdEfGhIjKlMnOpQrStUv"},
 		{"ABC_def-0123456789wxyz", "IT", "ABC_def-0123456789wxyz"},
 		{"0123456789012345678901", "IT", "0123456789012345678901"},
-		// As are persons by an id.
+		// A person's id comes back unchanged.
 		{"US.13491208655302741918", "IT", "US.13491208655302741918"},
 		{"IT.ENT.11815799212886844830", "IT", "IT.ENT.11815799212886844830"},
 		{"BR." + strings.Repeat("a1", 64), "IT", "BR." + strings.Repeat("a1", 64)},
 		{"Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD", "IT", "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"},
-		// A number that is valid in the region is taken so.
+		// A number that is valid in the region gets the region's code.
 		{"3331234567", "IT", "+393331234567"},
 		{"333 123 4567", "IT", "+393331234567"},
 		{"333.123.4567", "IT", "+393331234567"},
@@ -41,14 +41,14 @@ func TestParseRecipient(t *testing.T) {
 		{"(+48 804 123 456)", "IT", "+48804123456"},
 		{" ( +39 ) 333 1234567", "US", "+393331234567"},
 		{"(＋39)3331234567", "US", "+393331234567"},
-		// Otherwise it is its digits after a plus.
+		// Any other number is "+" and its digits.
 		{"447911123456", "IT", "+447911123456"},
 		{"393331234567", "US", "+393331234567"},
 		{"+1 (212) 555-2368", "IT", "+12125552368"},
 		{"2125552368", "US", "+12125552368"},
 		{"3331239901", "IT", "+393331239901"},
-		{"199123456", "IT", "+39199123456"}, // one number for all of a company's offices; not +1 99…
-		// With a country's code, a length that the country has is enough.
+		{"199123456", "IT", "+39199123456"}, // a number shared by a company's offices; the result is not +1 99…
+		// With a country code, the number only needs a length that the country has.
 		{"+39 000 000 0000", "IT", "+390000000000"},
 		{"+52 1 55 1234 5678", "IT", "+5215512345678"},
 		{"0052 1 55 1234 5678", "IT", "+5215512345678"},
@@ -94,9 +94,9 @@ func TestParseRecipientRefuses(t *testing.T) {
 		{"848 123456", "shared"},
 		{"+39 899 123456", "premium"},
 		{"0039 899 123456", "premium"},
-		{"199 1234567", "valid"}, // which is not +1 991 …
-		{"70000000000", "valid"}, // not written with a country's code
-		{"+1 212 5550", "valid"}, // possible only within its area
+		{"199 1234567", "valid"}, // the result is not +1 991 …
+		{"70000000000", "valid"}, // it has no country code
+		{"+1 212 5550", "valid"}, // it can only be dialled within its area
 		{"+39 06", "valid"},
 		{"+999 12345678", "valid"},
 		{"+52 2 55 1234 5678", "valid"},
@@ -123,7 +123,7 @@ func TestParseRecipientRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is accepted is a group id as it was, or "+" and digits that come back as they are.
+// Every result is the unchanged group id, or "+" and digits. Parsing the result again does not change it.
 func FuzzParseRecipient(f *testing.F) {
 	for _, seed := range []string{
 		"3331234567", "+39 333 123 4567", "120363025246125016@g.us", "1-2@g.us", "20482973843@lid",

@@ -12,7 +12,7 @@ import (
 // TestZoneNames: the list comes from the database of time zones in the program, without "Factory".
 func TestZoneNames(t *testing.T) {
 	t.Parallel()
-	database, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip")) //nolint:staticcheck // a test runs beside the toolchain that built it
+	database, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip")) //nolint:staticcheck // a test runs on a machine with the Go toolchain
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestZoneNames(t *testing.T) {
 	}
 }
 
-// TestNamedZones: a caller names a zone of the list; what was stored before still loads.
+// TestNamedZones: a caller may only name a zone of the list; a stored name still loads.
 func TestNamedZones(t *testing.T) {
 	t.Parallel()
 	var z Zones

@@ -9,7 +9,7 @@ import (
 // backlog says whether the database has messages that are due soon and not in memory.
 type backlog struct {
 	more      bool
-	campaigns bool // in the campaign queue
+	campaigns bool // the database holds more in the campaign queue
 	cut       bool // the last read brought all rows that it could
 }
 
@@ -25,8 +25,8 @@ func (l *Lookahead) MoreOfCampaigns() bool { return l.backlog.campaigns }
 // SetMoreOfCampaigns notes whether the last read left something in the campaign queue.
 func (l *Lookahead) SetMoreOfCampaigns(more bool) { l.backlog.campaigns = more }
 
-// Refill asks for an urgent read if memory runs low while the database holds more. low says so of the session queue,
-// campaignsLow of its campaign queue. It asks for nothing while a read is wanted.
+// Refill asks for an urgent read if memory runs low while the database holds more. low says that the session queue runs
+// low, campaignsLow that its campaign queue does. Refill asks for nothing while a read is wanted.
 func (l *Lookahead) Refill(low, campaignsLow bool, now time.Time) Action {
 	low, campaignsLow = low && l.backlog.more, campaignsLow && l.backlog.campaigns
 	if l.Wanted() || !low && !campaignsLow {
@@ -47,13 +47,13 @@ const (
 	behindMost  = time.Minute
 )
 
-// expiry says when a session that cannot send is read: its messages expire all the same.
+// expiry says when a session that cannot send is read, because its messages still expire.
 type expiry struct {
 	next   time.Time // zero: at once
-	behind time.Time // for what expires behind the rows of a read
+	behind time.Time // when to look for messages that expire behind the rows of a read
 }
 
-// ExpireBy plans a read of a session that cannot send for a moment, if its read is planned later.
+// ExpireBy moves the next read of a session that cannot send to a moment, if it is planned later.
 func (l *Lookahead) ExpireBy(moment time.Time) {
 	if moment.Before(l.expiry.next) {
 		l.expiry.next = moment
@@ -111,5 +111,5 @@ type takeover struct {
 // TakeoverKnown reports whether the messages in retry under the former owner are known.
 func (l *Lookahead) TakeoverKnown() bool { return l.takeover.known }
 
-// Crowded reports whether the session has so many in retry that it must be read alone.
+// Crowded reports whether so many of the session's messages are in retry that it must be read alone.
 func (l *Lookahead) Crowded() bool { return l.takeover.crowded }

@@ -10,7 +10,8 @@ import (
 	"puntuale/internal/dispatch/lookahead"
 )
 
-// TestRefill: only what runs low while the database holds more is read, once each time that more was found.
+// TestRefill: a read is asked for only when memory runs low while the database holds more. It is asked for once each
+// time that more was found.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -67,8 +68,8 @@ func TestExpiry(t *testing.T) {
 	due(22*time.Second-time.Hour, true)
 }
 
-// TestBehind: what expires behind the rows of a read is looked for where a read brought all rows that it could. The next
-// look is in time for what expires first, and not sooner than ten seconds.
+// TestBehind: if a read brought all rows that it could, a search looks behind them for messages that expire. The next
+// search is in time for the first expiry, but not sooner than ten seconds.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	expiring := func(after ...time.Duration) (all []puntuale.DueMessage) {

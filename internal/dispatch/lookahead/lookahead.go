@@ -37,7 +37,7 @@ const (
 // Action is what follows from an event.
 type Action struct {
 	Kind ActionKind
-	At   time.Time // with SetTimer
+	At   time.Time // the moment for SetTimer
 }
 
 // Lookahead is one session's reading. The zero value has read nothing and wants nothing. One goroutine may use it at a
@@ -137,7 +137,7 @@ func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 type Read struct {
 	From     puntuale.QueueCursor // without its session; zero: from the beginning
 	Until    time.Time            // how far ahead
-	Takeover bool                 // besides, what is in retry under the former owner
+	Takeover bool                 // also reads what is in retry under the former owner
 }
 
 // Begin begins the read that was wanted. With goOn, it continues after the cursor, if there is one. ahead is how far the horizon is from
@@ -154,7 +154,7 @@ func (l *Lookahead) Begin(goOn bool, ahead time.Duration, now time.Time) Read {
 // Result is what came of a read, once its rows are in memory.
 type Result struct {
 	Failed  bool                 // the database did not answer
-	Took    time.Duration        // from its beginning
+	Took    time.Duration        // how long the read took, from its beginning
 	Poll    time.Duration        // the interval of the poll
 	Alone   bool                 // no other session was read with it
 	Last    puntuale.QueueCursor // the last row that was taken, without its session; zero: none was
@@ -184,7 +184,7 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 		l.notBefore = now.Add(r.Poll / 4)
 		return Action{}
 	case r.CanSend:
-		l.notBefore = now.Add(min(r.Took, r.Poll)) // what held up one read is no reason to put off the next
+		l.notBefore = now.Add(min(r.Took, r.Poll)) // a read that was held up is no reason to put off the next one
 	default:
 		l.notBefore = now.Add(r.Poll) // there is no hurry
 	}

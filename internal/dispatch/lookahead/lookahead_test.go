@@ -19,7 +19,7 @@ var (
 	row   = puntuale.QueueCursor{Next: start, ID: 7}
 )
 
-// phases are the ways into each phase, all at start. What must not be listed yet waits until soon.
+// phases has for each phase a function that leads to it, at start. In Waiting, the read must not be listed before soon.
 var phases = map[lookahead.Phase]func(*lookahead.Lookahead){
 	lookahead.Idle:    func(*lookahead.Lookahead) {},
 	lookahead.Waiting: func(l *lookahead.Lookahead) { l.Delay(soon); l.Want(false, start) },
@@ -174,8 +174,8 @@ func TestEndInNoTime(t *testing.T) {
 	}
 }
 
-// TestAfterARead: a session spends half its time reading at most. A failure is tried again soon, and one that cannot
-// send has no hurry. A long delay counts as the poll's interval at most.
+// TestAfterARead: a session spends half its time reading at most. After a failure the next read comes soon. For a
+// session that cannot send, the next read is not urgent. A long delay counts as the poll's interval at most.
 func TestAfterARead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -200,8 +200,8 @@ func TestAfterARead(t *testing.T) {
 	}
 }
 
-// TestHorizon: a read looks as far as the latest wakeup told, or as far as the horizon where all is wanted. Then it
-// begins anew.
+// TestHorizon: a read looks as far as the latest moment that a wakeup named, or as far as the horizon if all is wanted.
+// After the read, both are forgotten.
 func TestHorizon(t *testing.T) {
 	t.Parallel()
 	far, near := start.Add(time.Second), start.Add(time.Millisecond)
@@ -237,7 +237,8 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
-// TestCursor: a read that left something in the database is gone on with, unless something may stand before the cursor.
+// TestCursor: if a read left rows in the database, the next one continues after it, unless a row may stand before the
+// cursor.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	cut := answered(lookahead.Result{Alone: true, Cut: true, Last: row})
@@ -287,8 +288,8 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestCursorGoesOn: each read moves the cursor, and one that takes nothing leaves it where it is. Its age counts from the
-// first one.
+// TestCursorGoesOn: each read moves the cursor. A read that takes nothing leaves it where it is. The cursor's age
+// counts from the first read.
 func TestCursorGoesOn(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -312,7 +313,7 @@ func TestCursorGoesOn(t *testing.T) {
 	read(puntuale.QueueCursor{}, cut) // six seconds later
 }
 
-// TestTakeover: what is in retry under the former owner is asked for until it is known.
+// TestTakeover: each read asks for the messages in retry under the former owner, until they are known.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -335,7 +336,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestLeft: what leaves memory during a read is known until the read ends, and only then.
+// TestLeft: a message that leaves memory during a read is remembered until the read ends, and no longer.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead

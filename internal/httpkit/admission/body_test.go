@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// endless is a body that says nothing of its length and never stops; it counts what was read.
+// endless is a body without a length and without an end. It counts the bytes that were read.
 type endless struct{ read int }
 
 func (e *endless) Read(p []byte) (int, error) {

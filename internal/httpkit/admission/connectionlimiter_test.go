@@ -73,7 +73,7 @@ func gone(t *testing.T, r *bufio.Reader) {
 	}
 }
 
-// For a connection beyond those that may be, the one that has waited longest goes; those that are answered stay.
+// Beyond the bound, a new connection closes the one that has waited longest. Connections with a running request stay.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	s := newLimited(t)

@@ -49,7 +49,7 @@ func served(t *testing.T, h func(w http.ResponseWriter, r *http.Request) error, 
 	})
 }
 
-// drips writes one byte a second until the connection is closed, and returns how long that took.
+// drips writes one byte a second until the server closes the connection, and returns the time until then.
 func drips(conn net.Conn) time.Duration {
 	began := time.Now()
 	for {
@@ -117,7 +117,7 @@ func TestConnectionDeadlines(t *testing.T) {
 	})
 }
 
-// TestReadWithin: the body of a caller that nobody knows must come within the time.
+// TestReadWithin: the body of an unknown caller must arrive within the time.
 func TestReadWithin(t *testing.T) {
 	t.Parallel()
 	served(t, func(w http.ResponseWriter, r *http.Request) error {
@@ -139,7 +139,7 @@ func TestReadWithin(t *testing.T) {
 	})
 }
 
-// TestReadOn: an upload may take far longer than other bodies, but not stand still.
+// TestReadOn: an upload may take much longer than other bodies, but it must not stand still.
 func TestReadOn(t *testing.T) {
 	t.Parallel()
 	var bytes atomic.Int64

@@ -22,7 +22,7 @@ const (
 // If a caller's oldest waiting call has already used a part of its time, the caller's next call is refused at once. It would not get a seat
 // in time either.
 const (
-	usualPatience  = 2 * time.Second
+	usualDeadline  = 2 * time.Second
 	preventTimes   = 5
 	impatientAfter = 8 // a part of the patience
 
@@ -76,7 +76,7 @@ func NewGate(cfg GateConfig) *Gate {
 		cfg.Refused = func(string) {}
 	}
 	if cfg.Patience <= 0 {
-		cfg.Patience = usualPatience
+		cfg.Patience = usualDeadline
 	}
 	if cfg.Waited == nil {
 		cfg.Waited = func(time.Duration) {}
@@ -126,7 +126,7 @@ func (p *Permit) begin(ctx context.Context) {
 }
 
 func (p *Permit) patient(ctx context.Context) context.Context {
-	return puntuale.WithPatience(ctx, puntuale.NewPatience(p.ends.Done(), p.priority == PriorityPrevent))
+	return puntuale.WithAdmissionDeadline(ctx, puntuale.NewAdmissionDeadline(p.ends.Done(), p.priority == PriorityPrevent))
 }
 
 // Rest gives the seat back while the call's body arrives, which may take long.

@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	strangers = admission.CallerKey{}
-	greedy    = admission.CallerKey{Side: puntuale.ClientSide, ID: 1}
-	modest    = admission.CallerKey{Side: puntuale.ClientSide, ID: 2}
-	third     = admission.CallerKey{Side: puntuale.PartnerSide, ID: 1}
+	unknownCallers = admission.CallerKey{}
+	greedy         = admission.CallerKey{Side: puntuale.ClientSide, ID: 1}
+	modest         = admission.CallerKey{Side: puntuale.ClientSide, ID: 2}
+	third          = admission.CallerKey{Side: puntuale.PartnerSide, ID: 1}
 )
 
-// hall is a gate with a clock that a test sets.
+// hall is a gate whose clock the test sets.
 type hall struct {
 	*admission.Gate
 	t   *testing.T
@@ -41,7 +41,7 @@ func newHall(t *testing.T, seats int) *hall {
 	return h
 }
 
-// in lets one in that need not wait.
+// in admits a call that need not wait.
 func (h *hall) in(who admission.CallerKey, priority admission.Priority) *admission.Permit {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
@@ -59,7 +59,7 @@ type entered struct {
 	err    error
 }
 
-// queue lets one wait, and returns once it does.
+// queue adds a waiting call, and returns when it waits.
 func (h *hall) queue(name string, who admission.CallerKey, priority admission.Priority, to chan<- entered) {
 	h.t.Helper()
 	before := h.Load().Waiting
@@ -87,7 +87,7 @@ func TestGateLeavesRoom(t *testing.T) {
 	h.in(modest, admission.PriorityWrite)
 	h.in(modest, admission.PriorityWrite)
 	h.in(third, admission.PriorityWrite)
-	h.in(strangers, admission.PriorityWrite)
+	h.in(unknownCallers, admission.PriorityWrite)
 	if l := h.Load(); l.Inside != 8 || l.Waiting != 1 {
 		t.Fatalf("%+v", l)
 	}
@@ -100,11 +100,12 @@ func TestGateLeavesRoom(t *testing.T) {
 	}
 }
 
-// Those who wait are let in by turns: what prevents first, then everybody's first before anybody's second.
-func TestGateTakesTurns(t *testing.T) {
+// Waiting calls are admitted in rotation: calls that prevent sends first, then each caller's first call before any
+// caller's second.
+func TestGateIsFair(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
-	held := h.in(strangers, admission.PriorityWrite)
+	held := h.in(unknownCallers, admission.PriorityWrite)
 	waits := make(chan entered, 8)
 	h.queue("greedy 1", greedy, admission.PriorityWrite, waits)
 	h.queue("greedy 2", greedy, admission.PriorityWrite, waits)
@@ -137,7 +138,7 @@ func TestGateTakesTurns(t *testing.T) {
 	}
 }
 
-// Lists may wait; they do not take what calls that change something need.
+// Lists wait, so that they do not take the seats of calls that change something.
 func TestGateReads(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 8)
@@ -154,7 +155,7 @@ func TestGateReads(t *testing.T) {
 	}
 }
 
-// Whose calls have waited for long already is refused at once and told when to come again; others are not.
+// A caller whose calls have waited for long is refused at once, with a time to retry. Other callers are not.
 func TestGateRefusesEarly(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 2)
@@ -174,7 +175,7 @@ func TestGateRefusesEarly(t *testing.T) {
 	}
 }
 
-// A caller whose calls fill all there is to wait in can still stop something.
+// A caller whose calls fill the whole queue can still make a call that prevents sends.
 func TestGateStopsBehindAFlood(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
@@ -183,7 +184,7 @@ func TestGateStopsBehindAFlood(t *testing.T) {
 		h.in(admission.CallerKey{ID: 100 + id}, admission.PriorityPrevent)
 	}
 	waits := make(chan entered, 64)
-	for h.Load().Waiting < 4 { // of eight: nobody gets more than are free beside
+	for h.Load().Waiting < 4 { // of eight seats: no caller gets more than stay free
 		h.queue("flood", greedy, admission.PriorityWrite, waits)
 	}
 	if _, _, err := h.Enter(t.Context(), greedy, admission.PriorityWrite); err == nil {
@@ -197,23 +198,23 @@ func TestGateStopsBehindAFlood(t *testing.T) {
 }
 
 // A call that waits for too long is refused, and leaves nothing behind.
-func TestGatePatience(t *testing.T) {
+func TestGateDeadline(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
 	held := h.in(modest, admission.PriorityWrite)
-	if _, _, err := h.Enter(t.Context(), strangers, admission.PriorityWrite); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+	if _, _, err := h.Enter(t.Context(), unknownCallers, admission.PriorityWrite); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 		t.Errorf("%v", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := h.Enter(gone, strangers, admission.PriorityWrite); !errors.Is(err, context.Canceled) {
+	if _, _, err := h.Enter(gone, unknownCallers, admission.PriorityWrite); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	held.Leave()
 	if l := h.Load(); l != (admission.Load{}) {
 		t.Errorf("%+v", l)
 	}
-	h.in(strangers, admission.PriorityWrite).Leave()
+	h.in(unknownCallers, admission.PriorityWrite).Leave()
 }
 
 // While a body is on its way others have the seat; the call comes back before new ones of the same caller.
@@ -246,7 +247,7 @@ func TestGateRest(t *testing.T) {
 	}
 }
 
-// However calls come and go, there are never more inside than seats, and in the end nobody is left.
+// In any order of calls, there are never more admitted calls than seats. In the end the gate is empty.
 func TestGateCounts(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 16)

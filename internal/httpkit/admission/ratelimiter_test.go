@@ -32,7 +32,8 @@ func TestRateLimiter(t *testing.T) {
 		t.Error(err)
 	}
 
-	// Any number of callers, one after the other, are not all known at once; one that has calls to wait for stays known.
+	// The limiter does not remember all of many callers that come one after the other. It remembers a caller that must
+	// wait.
 	p := NewRateLimiter[int](1, 2, clock)
 	for range 2 {
 		_ = p.Take(0)
@@ -47,7 +48,7 @@ func TestRateLimiter(t *testing.T) {
 		t.Errorf("%d callers are known", len(p.callers))
 	}
 
-	// Even of those that come all at once no more are known than so many.
+	// Even if many callers come at once, the limiter remembers a bounded number.
 	crowd := NewRateLimiter[int](1, 100, clock)
 	for id := range 2 * mostCallers {
 		_ = crowd.Take(id)
@@ -56,7 +57,7 @@ func TestRateLimiter(t *testing.T) {
 		t.Errorf("%d callers are known", len(crowd.callers))
 	}
 
-	// Calls at once are as many as may be.
+	// The number of calls at once is the burst.
 	busy := NewRateLimiter[int](50, 100, clock)
 	var done sync.WaitGroup
 	passed := make(chan struct{}, 400)

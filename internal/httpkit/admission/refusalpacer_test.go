@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 )
 
-// Refusals go at once while there are few, and later when there are many: a second at most.
+// A few refusals leave at once. Many are delayed, by a second at most.
 func TestRefusalPacer(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -19,7 +19,7 @@ func TestRefusalPacer(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 10_000 {
-		r.Delay(gone) // who is gone keeps nobody
+		r.Delay(gone) // a caller that hung up does not hold the test
 	}
 	begun := time.Now()
 	r.Delay(t.Context())

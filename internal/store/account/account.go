@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/queue"
 )
@@ -46,11 +47,11 @@ func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c 
 func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Idempotency) (created puntuale.CreatedIDs, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var there int64
-		found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1`, []any{p.id}, &there)
+		found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1 for share`, []any{p.id}, &there)
 		if err := engine.ThereOr(found, err, puntuale.NoPartner); err != nil {
 			return nil, err
 		}
-		// All transactions raise counters in the order of their names.
+		// All transactions raise counters in the order of the counters' names.
 		id, err := engine.NextNumber(ctx, a, "client")
 		if err != nil {
 			return nil, err
@@ -73,8 +74,10 @@ func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *punt
 		}
 		s := n.Session
 		s.Default = true
-		created.Session, err = fleet.InsertSession(ctx, a, created.Client, s)
-		return created, err
+		if created.Session, err = fleet.InsertSession(ctx, a, created.Client, s); err != nil {
+			return nil, err
+		}
+		return created, event.Created(ctx, a, created.Client)
 	})
 	if err != nil {
 		return puntuale.CreatedIDs{}, err
@@ -128,7 +131,7 @@ func optional(n *int64) sql.NullInt64 {
 	return sql.NullInt64{Int64: *n, Valid: true}
 }
 
-// dayNumber is a day as it is kept, 0 for none.
+// dayNumber is a day as the database has it, 0 for none.
 func dayNumber(d puntuale.Date) int {
 	if d.IsZero() {
 		return 0
@@ -136,7 +139,7 @@ func dayNumber(d puntuale.Date) int {
 	return d.Int()
 }
 
-// date scans a day kept as the number YYYYMMDD, 0 for none.
+// date scans a day that is stored as the number YYYYMMDD, 0 for none.
 type date struct{ into *puntuale.Date }
 
 func (d date) Scan(value any) error {

@@ -12,7 +12,7 @@ import (
 
 func (p Partner) AddAudit(ctx context.Context, e puntuale.AuditEntry) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if e.Client != 0 { // also one that was just deleted
+		if e.Client != 0 { // a client that was just deleted passes, too
 			var n int64
 			found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2`, []any{p.id, e.Client}, &n)
 			if err := engine.ThereOr(found, err, puntuale.NoClient); err != nil {
@@ -52,8 +52,8 @@ func (p Partner) Audit(ctx context.Context, client puntuale.ClientID, page puntu
 }
 
 func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.SignInFailure, now time.Time) error {
-	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
-		// It always writes something, so that the time of an answer does not show whether there is such a user.
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+		// The write always happens. So the time of an answer does not show whether the user exists.
 		if _, err := a.Exec(ctx, `update try set at = $2 where mark = $1`, mark, engine.Micros(now)); err != nil {
 			return fmt.Errorf("note a failed attempt: %w", err)
 		}
@@ -66,8 +66,8 @@ func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.Si
 	})
 }
 
-// noteFailure counts a failure in an existing entry, or makes one. Servers that do so at the same moment may make a few more than
-// [puntuale.MaxFailures].
+// noteFailure counts a failure in an existing entry, or makes a new one. Servers that do this at the same moment may make a few more
+// entries than [puntuale.MaxFailures].
 func noteFailure(ctx context.Context, a engine.Querier, f puntuale.SignInFailure, now time.Time) error {
 	hour, day := engine.Micros(now.Add(-time.Hour)), engine.Micros(now.Add(-24*time.Hour))
 	if counted, err := countFailure(ctx, a, f, hour); counted || err != nil {

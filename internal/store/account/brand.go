@@ -31,7 +31,7 @@ func (p Partner) SetBrand(ctx context.Context, b puntuale.Brand, known ...puntua
 		b.Logo = []byte{}
 	}
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if err := p.lockUsers(ctx, a, 0); err != nil { // nobody else sets it meanwhile
+		if err := p.lockUsers(ctx, a, 0); err != nil { // so that no other transaction sets it meanwhile
 			return err
 		}
 		var h puntuale.Host

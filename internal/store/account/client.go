@@ -30,7 +30,7 @@ func (s *Accounts) ClientOf(ctx context.Context, id puntuale.ClientID) (c puntua
 	return c, engine.FoundOr(found, err, puntuale.NoClient)
 }
 
-// lockedClient reads the client once its row is locked: what is read stays until this transaction has committed.
+// lockedClient reads the client after it locked the row. So the values stay until this transaction has committed.
 func (p Partner) lockedClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) (puntuale.Client, bool, error) {
 	if err := p.LockClient(ctx, a, id); err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeNotFound {

@@ -29,8 +29,8 @@ const tallyRounds = 60
 type uncountedClient struct {
 	id    puntuale.ClientID
 	zone  string
-	mark  int64 // counted up to here
-	first int64 // what was done first since then
+	mark  int64 // outcomes before this moment are counted
+	first int64 // the moment of the first outcome since then
 }
 
 const findUntallied = `
@@ -98,9 +98,9 @@ func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from
 		})
 }
 
-// addTotal adds the counts, unless another node did so first.
+// addTotal adds the counts, unless another node added them first.
 func (s *Accounts) addTotal(ctx context.Context, u uncountedClient, end int64, day puntuale.Date, t puntuale.DayTotal) error {
-	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
  where total_mark.at = $3`, u.id, end, u.mark)
 		if err != nil || n == 0 {
@@ -116,7 +116,7 @@ func (s *Accounts) addTotal(ctx context.Context, u uncountedClient, end int64, d
 func zoneOf(name string) *time.Location {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return time.UTC // a zone that was known when it was set
+		return time.UTC // the zone was known when it was set
 	}
 	return zone
 }
@@ -141,7 +141,7 @@ type dayTotals struct {
 
 func (t dayTotals) at(d puntuale.Date) *puntuale.DayTotal {
 	if d.Int() < t.from.Int() || d.Int() > t.to.Int() {
-		return &puntuale.DayTotal{} // of no interest
+		return &puntuale.DayTotal{} // the day is outside of the page's period
 	}
 	if t.days[d] == nil {
 		t.days[d] = &puntuale.DayTotal{Day: d}
@@ -181,7 +181,7 @@ func (p Partner) Totals(ctx context.Context, client puntuale.ClientID, from, to 
 	return all, nil
 }
 
-// ofDays are the clients, each with a bound.
+// ofDays is a batch of the clients, each with a bound.
 func ofDays(clients []clientZone, bound func(*clientZone) int64) engine.Columns {
 	return engine.Columns{engine.Column(clients, func(c *clientZone) int64 { return int64(c.id) }), engine.Column(clients, bound)}
 }

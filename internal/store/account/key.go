@@ -35,7 +35,7 @@ func insertKey(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c pu
 
 var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(faultKeyUnknown)}
 
-// The usual case, a client's key, costs one query.
+// A client's key is the usual case, and costs one query.
 const (
 	validKey  = ` k.hash = $1 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $2)`
 	clientKey = `select k.id, k.partner_id, k.expires_at, ` + ClientColumns + ` from api_key k
@@ -60,7 +60,7 @@ func (s *Accounts) Principal(ctx context.Context, hash puntuale.KeyHash, now tim
 	return p, nil
 }
 
-// RotateKey answers unauthorized for a key that is not valid at now.
+// RotateKey returns the code unauthorized if the key is not valid at now.
 func (s *Accounts) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntuale.Key, graceEnds, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		p := Partner{s: s}
@@ -106,7 +106,7 @@ func (p Partner) CreateKey(ctx context.Context, client puntuale.ClientID, k punt
 		if err != nil {
 			return nil, err
 		}
-		if err := p.roomForKey(ctx, a, client, `k.expires_at = 0`); err != nil {
+		if err := p.checkKeyQuota(ctx, a, client, `k.expires_at = 0`); err != nil {
 			return nil, err
 		}
 		id, err = insertKey(ctx, a, p.id, client, k)
@@ -124,8 +124,8 @@ func (p Partner) RotateClientKey(ctx context.Context, client puntuale.ClientID, 
 	return id, err
 }
 
-// rotate replaces a key by a new one. The number of keys does not grow, unless the old key was already replaced: then the quota must allow
-// one more. Keys in their grace period are counted separately, under the same limit.
+// rotate replaces a key by a new one. The number of keys does not grow, unless the old key was already replaced. Then the quota must allow
+// one more key. Keys in their grace period are counted separately, under the same limit.
 func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (puntuale.KeyID, error) {
 	if err := p.lockUsers(ctx, a, client); err != nil {
 		return 0, err
@@ -136,9 +136,9 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 		return 0, err
 	}
 	if expires != 0 {
-		err = p.roomForKey(ctx, a, client, `k.expires_at = 0`)
+		err = p.checkKeyQuota(ctx, a, client, `k.expires_at = 0`)
 	} else if graceEnds.After(now) {
-		err = p.roomForKey(ctx, a, client, `k.expires_at > $3`, engine.Micros(now))
+		err = p.checkKeyQuota(ctx, a, client, `k.expires_at > $3`, engine.Micros(now))
 	}
 	if err != nil {
 		return 0, err
@@ -154,9 +154,9 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 	return id, Changed(ctx, a, client)
 }
 
-// roomForKey refuses a new key if the condition finds too many valid keys. The limit is the client's quota, or [puntuale.MaxPartnerKeys]
+// checkKeyQuota refuses a new key if the condition finds too many valid keys. The limit is the client's quota, or [puntuale.MaxPartnerKeys]
 // for the partner itself. The owner's row is locked.
-func (p Partner) roomForKey(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
+func (p Partner) checkKeyQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
 	var has int64
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+which,
 		append([]any{p.id, client}, args...), &has); err != nil {

@@ -15,7 +15,7 @@ const mailsOfPartner = 8
 const faultSigninTooManyResets puntuale.ReasonCode = "signin.too_many_resets"
 
 func (s *Accounts) QueueMails(ctx context.Context, all []puntuale.Mail, instead puntuale.MailID) error {
-	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
 		if instead != 0 {
 			if _, err := a.Exec(ctx, `delete from mail where id = $1`, int64(instead)); err != nil {
 				return fmt.Errorf("take an e-mail out of the queue: %w", err)
@@ -81,7 +81,7 @@ update mail set next_at = $2, attempts = attempts + 1 where next_at <= $1 and id
 returning id, partner_id, login_id, kind, sealed, queued_at, attempts`
 
 func (s *Accounts) ClaimMails(ctx context.Context, now time.Time, most int) (claimed []puntuale.Mail, err error) {
-	err = s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) (err error) {
+	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 		claimed, err = engine.QueryAll(ctx, a, claimMails, []any{engine.Micros(now), engine.Micros(now.Add(puntuale.MailHold)), mailsOfPartner, most},
 			func(rows engine.Row, m *puntuale.Mail) error {
 				return rows.Scan(&m.ID, &m.Partner, &m.User, &m.Kind, &m.Sealed, engine.ScanTime(&m.Queued), &m.Attempts)
@@ -95,7 +95,7 @@ func (s *Accounts) ClaimMails(ctx context.Context, now time.Time, most int) (cla
 }
 
 func (s *Accounts) EndMail(ctx context.Context, m puntuale.Mail, again time.Time) error {
-	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) (err error) {
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 		if again.IsZero() {
 			_, err = a.Exec(ctx, `delete from mail where id = $1 and attempts = $2`, int64(m.ID), m.Attempts)
 		} else {

@@ -20,7 +20,7 @@ func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page 
 		return fmt.Sprintf("$%d", len(args))
 	}
 	where := `c.partner_id = $1 and c.deleted_at = 0`
-	if last > 0 { // a client's row stays, whatever becomes of it
+	if last > 0 { // a client's row is never deleted
 		where += ` and (lower(c.name), c.id) > (select lower(x.name), x.id from client x where x.partner_id = $1 and x.id = ` + arg(last) + `)`
 	}
 	if text := strings.TrimSpace(f.Text); text != "" {

@@ -15,7 +15,7 @@ type Accounts struct{ *engine.DB }
 // NewAccounts returns Accounts that run their statements on db.
 func NewAccounts(db *engine.DB) *Accounts { return &Accounts{db} }
 
-// Partner is a partner's handle: every statement of its methods carries the partner's id.
+// Partner is a partner's handle: every statement of its methods names the partner's id.
 type Partner struct {
 	s  *Accounts
 	id puntuale.PartnerID
@@ -42,7 +42,7 @@ func (p Partner) Kept(ctx context.Context, o puntuale.Idempotency) ([]byte, erro
 // owner keeps a partner's idempotency keys separate from those of clients.
 func (p Partner) owner() int64 { return -int64(p.id) }
 
-// PartnersByLogin returns the partners that have a login with this e-mail, in upper or lower case, oldest first.
+// PartnersByLogin returns the partners that have a login with this e-mail, oldest first. It ignores upper and lower case.
 func (s *Accounts) PartnersByLogin(ctx context.Context, email string) ([]puntuale.Partner, error) {
 	partners, err := engine.QueryAll(ctx, s.CallReads, `select p.id, p.name, p.slug, p.created_at from partner p
  where exists (select 1 from login l where l.partner_id = p.id and l.client_id = 0 and lower(l.email) = lower($1))

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// inUse counts what a client ($1) has of each kind, except keys, which the partner's handle counts. Each count uses an index.
+// inUse counts what a client ($1) has of each kind. Keys are not here, because the partner's handle counts them. Each count uses an index.
 var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaSessions:  `select count(*) from session where client_id = $1 and deleted_at = 0`,
 	puntuale.QuotaSequences: `select count(*) from sequence where client_id = $1 and deleted_at = 0`,
@@ -16,9 +16,9 @@ var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaUsers:     `select count(*) from login where client_id = $1 and client_id <> 0`,
 }
 
-// Room refuses a new one if the client has as many as its quota allows. The caller holds the lock on the client's row until its transaction
-// commits. A change of the quota takes the same lock.
-func Room(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota) error {
+// Room refuses a new thing if the client has as many as its quota allows. The caller holds the lock on the client's row until its
+// transaction commits. A change of the quota takes the same lock.
+func CheckQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota) error {
 	var has int64
 	if _, err := engine.QueryOne(ctx, a, inUse[q], []any{client}, &has); err != nil {
 		return fmt.Errorf("count %s: %w", q, err)
@@ -38,7 +38,7 @@ func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q pu
 	return nil
 }
 
-// storeQuotas writes the quotas that change of a client whose row is locked.
+// storeQuotas writes the changed quotas of a client whose row is locked.
 func storeQuotas(ctx context.Context, a engine.Querier, client puntuale.ClientID, changes map[puntuale.Quota]*int64) error {
 	for _, q := range puntuale.AllQuotas {
 		most, changes := changes[q]

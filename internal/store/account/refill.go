@@ -14,7 +14,7 @@ import (
 // refillsAtOnce bounds the clients of one read.
 const refillsAtOnce = 200
 
-// Refill skips a client that cannot be refilled, so that this does not stop the others.
+// Refill skips a client that it cannot refill, and continues with the others.
 func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale.Client) time.Time) (int, error) {
 	refilled := 0
 	var failed []error
@@ -30,7 +30,7 @@ func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale
 			if err != nil {
 				failed = append(failed, fmt.Errorf("refill client %d: %w", c.ID, err))
 			}
-			if puntuale.StoreAway(err) { // it would meet the others alike
+			if puntuale.StoreAway(err) { // the other clients would get the same error
 				return refilled, errors.Join(failed...)
 			}
 			if done {
@@ -44,7 +44,7 @@ func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale
 	}
 }
 
-// refill is one client's refill, unless another node has done it. So it compares the moment that it read, and changes it in the same
+// refill refills one client, unless another node has done it. It compares the moment that it read, and changes that moment in the same
 // transaction. Unlimited credits stay unlimited.
 func (s *Accounts) refill(ctx context.Context, c puntuale.Client, next, now time.Time) (done bool, err error) {
 	err = s.TenantWriter(int64(c.ID)).Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {

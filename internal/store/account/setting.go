@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// storeSettings changes what is given, and leaves the rest as it is. A client without a row gets one with the defaults.
-// What happens while a client remembers nobody is never caught up.
+// storeSettings changes the given settings, and leaves the rest as it is. A client without a row gets one with the defaults. If a client
+// does not remember people for some time, it never remembers the runs of that time.
 const storeSettings = `
 insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours)
 values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12))

@@ -21,7 +21,7 @@ func userFields(u *puntuale.User) []any {
 
 func scanUser(rows engine.Row, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
 
-// ofClient checks that a client belongs to the partner. 0 is the partner itself.
+// ofClient checks that a client belongs to the partner. Client 0 stands for the partner itself.
 func (p Partner) ofClient(ctx context.Context, client puntuale.ClientID) error {
 	if client == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.In
 		if err := p.lockUsers(ctx, a, u.Client); err != nil {
 			return err
 		}
-		if err := p.roomForUser(ctx, a, u.Client); err != nil {
+		if err := p.checkUserQuota(ctx, a, u.Client); err != nil {
 			return err
 		}
 		var err error
@@ -89,10 +89,10 @@ const (
 	faultUserTooMany   puntuale.ReasonCode = "user.too_many"
 )
 
-// roomForUser refuses a new user if the limit is reached: a client's quota, or [puntuale.MaxUsers] for the partner itself.
-func (p Partner) roomForUser(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
+// checkUserQuota refuses a new user if the limit is reached: a client's quota, or [puntuale.MaxUsers] for the partner itself.
+func (p Partner) checkUserQuota(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
-		return Room(ctx, a, client, puntuale.QuotaUsers)
+		return CheckQuota(ctx, a, client, puntuale.QuotaUsers)
 	}
 	var n int64
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from login where partner_id = $1 and client_id = 0`, []any{p.id}, &n); err != nil {

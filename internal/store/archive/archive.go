@@ -1,13 +1,13 @@
-// Package archive is the form of an exported installation, and of the files with old rows that were taken out of one ([Folder]). It is one
-// gzip stream of lines, readable with zcat. Its content is the same for both databases.
+// Package archive is the format of an exported installation. Files with old rows that were moved out of an installation ([Folder]) have it,
+// too. A file is one gzip stream of lines, readable with zcat. Its content is the same for both databases.
 //
 // The first line is the [Header]: what made the file, and each table with its columns and its number of rows. Then each table follows in
 // that order. It has a line {"table": "client"} and its rows, each a JSON array of the columns' values. It ends with a line {"end":
 // "client", "rows": 12, "digest": "…"}. The last line of all is {"end": "export", "rows": 3456, "sha256": "…"}.
 //
-// Values are integers, reals, texts, bytes (in base64), booleans and null. A row has exactly one way to be written (AppendRow). A table's
-// digest is the sum, modulo 2^256, of the SHA-256 of each of its rows' lines without the line break. It does not depend on the order of the
-// rows. So it tells whether two databases hold the same. The last line's sha256 covers all lines before it, and so depends on everything.
+// Values are integers, reals, texts, bytes (in base64), booleans and null. A row can be written in only one way (AppendRow). A table's
+// digest is the sum, modulo 2^256, of the SHA-256 of each row's line without the line break. It does not depend on the order of the rows.
+// So it tells whether two databases hold the same rows. The last line's sha256 covers all lines before it, so it covers everything.
 package archive
 
 import (
@@ -25,7 +25,7 @@ const Version = 1
 // Format is the name of the format, in every file.
 const (
 	Format     = "puntuale export"
-	PartFormat = "puntuale archive" // of a file with a Part
+	PartFormat = "puntuale archive" // of a file that has a Part
 )
 
 // Errors of a file.
@@ -39,24 +39,24 @@ var (
 type Header struct {
 	Format   string    `json:"format"`
 	Version  int       `json:"version"`
-	Schema   int64     `json:"schema"`           // of the tables it came from
-	Program  string    `json:"program"`          // that made it
+	Schema   int64     `json:"schema"`           // version of the tables that the rows came from
+	Program  string    `json:"program"`          // the program that made the file
 	Database string    `json:"database"`         // kind: sqlite or postgres
-	At       time.Time `json:"at"`               // when it was begun, UTC
-	Final    bool      `json:"final"`            // the installation it came from sends no more
-	Backup   bool      `json:"backup,omitempty"` // part of a backup: what was due may have left since
+	At       time.Time `json:"at"`               // when the export began, UTC
+	Final    bool      `json:"final"`            // the exported installation sends no more
+	Backup   bool      `json:"backup,omitempty"` // part of a backup: its due messages may have left since then
 	Tables   []Table   `json:"tables"`
 	Part     *Part     `json:"part,omitempty"` // nil: a whole installation
 }
 
-// Part says which part of an installation's past a file of a [Folder] holds.
+// Part describes the contents of one file of a [Folder].
 type Part struct {
 	Folder  string `json:"folder"` // its identifier
 	Serial  int64  `json:"serial"`
 	Clients []Span `json:"clients"` // sorted
 }
 
-// Span is what a file holds of one client. Without messages First, Last, From and To are 0.
+// Span describes a client's rows in a file. Without messages First, Last, From and To are 0.
 type Span struct {
 	Client int64 `json:"client"`
 	First  int64 `json:"first"` // least identifier of a message

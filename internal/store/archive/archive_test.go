@@ -24,7 +24,7 @@ var rows = [][]any{
 	{nil, -0.1, strings.Repeat("lungo ", 1<<18), []byte("x"), true},
 }
 
-// written is a file of two tables, of which the second has no rows.
+// written makes a file of two tables. The second table has no rows.
 func written(t testing.TB, rows [][]any) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -87,7 +87,7 @@ func TestRowsComeBack(t *testing.T) {
 	}
 }
 
-// plain is a file's text, and packed a text's file.
+// plain returns a file's text. packed makes a file of a text.
 func plain(t *testing.T, file []byte) string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(file))
@@ -121,7 +121,7 @@ func TestDamagedFiles(t *testing.T) {
 	text := plain(t, whole)
 	lines := strings.SplitAfter(text, "\n") // header, begin, 3 rows, end, begin, end, last
 	flip := bytes.Clone(whole)
-	flip[len(flip)-6] ^= 1 // in gzip's own sum
+	flip[len(flip)-6] ^= 1 // in gzip's own checksum
 	swapped := strings.Join([]string{lines[0], lines[1], lines[3], lines[2]}, "") + strings.Join(lines[4:], "")
 	tables := strings.Join(append(append([]string{lines[0]}, lines[6:8]...), append(lines[1:6:6], lines[8:]...)...), "")
 	for name, c := range map[string]struct {
@@ -151,7 +151,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// The digest does not depend on the order of rows, and on everything else.
+// The digest depends on everything but the order of rows.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	sum := func(lines ...string) string {
@@ -173,7 +173,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// Whatever is read as a row is written as a row that reads the same, and nothing panics.
+// A row that can be read is written as a row that reads the same. No input may cause a panic.
 func FuzzRow(f *testing.F) {
 	f.Add(`[1,45.5,"Rossi","AP8i"]`)
 	f.Add(`[null,null,"a\"b\\\u000a",""]`)
@@ -197,11 +197,11 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// An import reads untrusted lengths: a file that never ends a line is given up.
+// An import reads lengths that it cannot trust. So it gives up a file with a line that never ends.
 func TestEndlessLine(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&file, gzip.HuffmanOnly) // the quickest
+	zip, err := gzip.NewWriterLevel(&file, gzip.HuffmanOnly) // the quickest level
 	if err != nil {
 		t.Fatal(err)
 	}

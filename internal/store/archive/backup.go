@@ -15,8 +15,8 @@ import (
 )
 
 // A backup is a zip file. Its last entry, backup.json, is a [Backup] with the SHA-256 of every other entry. The entry database.gz is an
-// export (see above) whose header says that it is a backup. The entry whatsapp.gz is another export, of the tables of linked numbers. Its
-// header's Schema is the version of their library.
+// export (archive.go), and its header says that it is a backup. The entry whatsapp.gz is another export, of the tables of linked numbers.
+// Its header's Schema is the version of the library that made them.
 const (
 	BackupFormat  = "puntuale backup"
 	BackupVersion = 1
@@ -39,8 +39,8 @@ var (
 type Backup struct {
 	Format  string       `json:"format"`
 	Version int          `json:"version"`
-	Program string       `json:"program"` // that made it
-	At      time.Time    `json:"at"`      // what happened later is not in it
+	Program string       `json:"program"` // the program that made the backup
+	At      time.Time    `json:"at"`      // the backup has nothing that happened later
 	Files   []BackupFile `json:"files"`
 }
 
@@ -64,7 +64,7 @@ func NewBackupWriter(to io.Writer) *BackupWriter { return &BackupWriter{zip: zip
 func (w *BackupWriter) Add(name string, fill func(to io.Writer) error) error {
 	method := zip.Deflate
 	if name == DatabaseEntry || name == NumbersEntry {
-		method = zip.Store // they are compressed already
+		method = zip.Store // the exports are compressed already
 	}
 	entry, err := w.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method})
 	if err != nil {
@@ -78,7 +78,7 @@ func (w *BackupWriter) Add(name string, fill func(to io.Writer) error) error {
 	return nil
 }
 
-// Close writes the end of the backup. A backup without it is refused.
+// Close writes the end of the backup. Without that end, a reader refuses the backup.
 func (w *BackupWriter) Close(program string, at time.Time) error {
 	text, err := json.MarshalIndent(Backup{BackupFormat, BackupVersion, program, at.UTC(), w.files}, "", "  ")
 	if err != nil {
@@ -169,7 +169,7 @@ func (r *BackupReader) entry(name string) (*zip.File, error) {
 	return r.zip.File[i], nil
 }
 
-// Copy writes an entry's contents and compares their size and sum with what the backup lists.
+// Copy writes an entry's contents. It compares their size and sum with the backup's list.
 func (r *BackupReader) Copy(name string, to io.Writer) error {
 	i := slices.IndexFunc(r.Files, func(f BackupFile) bool { return f.Name == name })
 	entry, err := r.entry(name)
@@ -182,7 +182,7 @@ func (r *BackupReader) Copy(name string, to io.Writer) error {
 	}
 	defer f.Close()
 	sum := newSummer(to)
-	if _, err := io.Copy(sum, io.LimitReader(f, r.Files[i].Size+1)); err != nil { // one byte more shows what is too long
+	if _, err := io.Copy(sum, io.LimitReader(f, r.Files[i].Size+1)); err != nil { // one byte more shows that an entry is too long
 		if sum.failed {
 			return fmt.Errorf("copy %s: %w", name, err)
 		}
@@ -195,7 +195,7 @@ func (r *BackupReader) Copy(name string, to io.Writer) error {
 	return nil
 }
 
-// Check reads every entry and compares it with what the backup lists.
+// Check reads every entry and compares it with the backup's list.
 func (r *BackupReader) Check() error {
 	for _, f := range r.Files {
 		if err := r.Copy(f.Name, io.Discard); err != nil {

@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// Folder keeps files with parts of an installation's past, numbered from 1 on. A file is written under another name, synced, and linked
-// under its own name. The link fails if the name exists already. So each number is given only once, even with several writers, and a file
-// under its own name is complete. A file never changes: a new version of it is put beside it, and the old version is removed. Its methods
-// may be called by several processes at once.
+// Folder keeps files with parts of an installation's past, numbered from 1 on. A writer writes a file under another name, syncs it, and
+// links it under its own name. The link fails if the name exists already. So each number is used only once, even with several writers, and
+// a file under its own name is complete. A file never changes. A new version is put beside the old one, and the old version is removed.
+// Several processes may call its methods at once.
 type Folder struct {
 	path string
 	id   string
@@ -34,7 +34,7 @@ var (
 	ErrTaken    = errors.New("there is such a file already")
 )
 
-// identity is the name of the file that makes a folder an archive. It prevents that an archive continues in an empty folder, for example
+// identity is the name of the file that makes a folder an archive. Without it, an archive could continue in an empty folder, for example
 // because a disk is not mounted.
 const identity = "archive.json"
 
@@ -84,13 +84,13 @@ func BeginFolder(path string) (*Folder, error) {
 // ID distinguishes the folder from all others.
 func (f *Folder) ID() string { return f.id }
 
-// Path is where the folder is.
+// Path returns the folder's path.
 func (f *Folder) Path() string { return f.path }
 
 // File names a file of a folder.
 type File struct {
 	Serial  int64
-	Version int64 // the highest one counts
+	Version int64 // the highest version is the current one
 }
 
 // Name is the file's name: 00000012-1.gz.
@@ -107,7 +107,7 @@ func (f *Folder) Files() ([]File, error) {
 	return slices.SortedFunc(maps.Values(newest), func(a, b File) int { return cmp.Compare(a.Serial, b.Serial) }), nil
 }
 
-// Find is the current version of a file; false if there is none.
+// Find returns the current version of a file, or false if there is none.
 func (f *Folder) Find(serial int64) (File, bool, error) {
 	newest, _, err := f.list()
 	file, found := newest[serial]
@@ -127,7 +127,7 @@ func (f *Folder) list() (newest map[int64]File, replaced []File, err error) {
 			continue
 		}
 		var file File
-		file.Serial, _ = strconv.ParseInt(m[1], 10, 64) // of so many digits
+		file.Serial, _ = strconv.ParseInt(m[1], 10, 64) // the pattern allows only as many digits as fit
 		file.Version, _ = strconv.ParseInt(m[2], 10, 64)
 		if file.Name() != entry.Name() {
 			continue
@@ -171,7 +171,7 @@ func (f *Folder) Sweep() error {
 	return nil
 }
 
-// Size is a file's, in bytes.
+// Size returns a file's size in bytes.
 func (f *Folder) Size(file File) (int64, error) {
 	info, err := os.Stat(filepath.Join(f.path, file.Name()))
 	if err != nil {
@@ -235,7 +235,7 @@ func (f *Folder) open(file File, use func(*Reader) error) (err error) {
 	return nil
 }
 
-// unfinished is the beginning of the names of unfinished files. If a file did not grow for remainsAge, nobody is writing it any more.
+// unfinished is the beginning of the names of unfinished files. If a file did not grow for remainsAge, no process is writing it any more.
 const (
 	unfinished = ".unfinished-"
 	remainsAge = time.Hour
@@ -243,11 +243,11 @@ const (
 
 // put writes a complete file under the name, or nothing. It never replaces a file.
 func put(folder, name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(folder, unfinished+"*") // readable by its owner alone
+	f, err := os.CreateTemp(folder, unfinished+"*") // only its owner may read it
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // else somebody does later
+	defer func() { _ = os.Remove(f.Name()) }() // if this fails, a later call removes the file (removeRemains)
 	removeRemains(folder, f)
 	buffered := bufio.NewWriterSize(f, 1<<20)
 	err = write(buffered)

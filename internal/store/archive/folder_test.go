@@ -60,7 +60,7 @@ func names(t *testing.T, f *archive.Folder) string {
 	return strings.Join(all, " ")
 }
 
-// A number is given once, the highest version counts, and what was replaced goes.
+// A number is given only once, the highest version is the current one, and replaced versions are removed.
 func TestFolder(t *testing.T) {
 	t.Parallel()
 	f := begun(t)
@@ -107,7 +107,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// A file of another archive, or under another's number, is not taken for one of this.
+// A file of another archive is not accepted, and neither is a file with another file's number.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 	f, other := begun(t), begun(t)
@@ -135,7 +135,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// Of many who write one file at once, one does.
+// If several goroutines put one file at once, one succeeds.
 func TestPutTogether(t *testing.T) {
 	t.Parallel()
 	f := begun(t)

@@ -17,15 +17,15 @@ import (
 // maxLine bounds a line, in bytes: a row holds at most a request of a mebibyte and the contents made from it.
 const maxLine = 32 << 20
 
-// Reader reads a file, table by table, and checks all counts and checksums. One goroutine uses it. The rows are reliable only after Close
-// returned without an error.
+// Reader reads a file, table by table, and checks all counts and checksums. One goroutine uses it. The caller may trust the rows only after
+// Close returned no error.
 type Reader struct {
 	Header Header
 
 	lines  *bufio.Reader
 	all    hash.Hash
 	before []byte // sum of all lines before the present one
-	long   []byte // a line beyond the buffer
+	long   []byte // a line that is longer than the buffer
 	line   int64
 	table  int
 	rows   int64
@@ -56,7 +56,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Next begins the header's next table; false after the last.
+// Next begins the header's next table. It returns false after the last one.
 func (r *Reader) Next() (t Table, found bool, err error) {
 	if r.table == len(r.Header.Tables) {
 		return Table{}, false, nil
@@ -147,7 +147,7 @@ func (r *Reader) next() ([]byte, error) {
 	if err != nil {
 		return nil, r.cut(err)
 	}
-	if line[0] == '{' { // a sum at every row would cost as much as all the rest
+	if line[0] == '{' { // only here, because a sum for every row would cost as much as all other work
 		r.before = r.all.Sum(r.before[:0])
 	}
 	r.all.Write(line)

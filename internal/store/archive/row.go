@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// AppendRow appends a row's line, without a break: int64, float64, string, []byte, bool or nil for each column.
+// AppendRow appends a row's line, without a line break. Each column is an int64, float64, string, []byte, bool or nil.
 func AppendRow(line []byte, row []any) ([]byte, error) {
 	line = append(line, '[')
 	for i, value := range row {
@@ -67,8 +67,8 @@ func appendText(line []byte, text string) []byte {
 	return append(line, '"')
 }
 
-// ParseRow is the inverse of AppendRow: it reads a line into row, which has one element for each column. It refuses any line that is not a
-// JSON array of so many values of these kinds.
+// ParseRow is the inverse of AppendRow: it reads a line into row, which has one element for each column. It refuses a line that is not a
+// JSON array with that many values of these kinds.
 func ParseRow(line []byte, columns []Column, row []any) error {
 	if len(line) < 2 || line[0] != '[' || line[len(line)-1] != ']' {
 		return fmt.Errorf("%.20q is no row", line)

@@ -13,17 +13,17 @@ import (
 // movedTable is a table that moves to another database.
 type movedTable struct {
 	Name    string
-	Columns string // that move, in the file's order
-	left    string // that stay, as they say something of servers that run: the other side has their defaults
-	Serial  string // the column that PostgreSQL numbers
+	Columns string // columns that move, in the file's order
+	left    string // columns that do not move, because they describe running servers; the new installation has their defaults
+	Serial  string // the column that PostgreSQL numbers by itself
 }
 
-// MovedTables and leftTables name every table and every column, so that none is forgotten silently. A test compares them with the
-// catalogues of both databases. Export and import compare them with their own database's. A new column must be added here. Then think about
-// what its absence means in older files.
+// MovedTables and LeftTables name every table, and MovedTables every column, so that none is forgotten. A test compares them with the
+// catalogues of both databases. Export and import compare them with their own database's catalogue. A new column must be added here. Then
+// decide what an import does with older files that do not have the column.
 var MovedTables = []movedTable{
-	{Name: "secret", Columns: "name value"}, // wrapped, where it is, by a key that does not move
-	{Name: "counter", Columns: "noun next"}, // nodes' too: an attempt's token holds a node that is never there again
+	{Name: "secret", Columns: "name value"}, // its value stays wrapped by a key that does not move
+	{Name: "counter", Columns: "noun next"}, // also the nodes' counter: an attempt's token contains a node's number, which must not be used again
 	{Name: "id_block", Columns: "one next"},
 	{Name: "partner", Columns: "id name slug created_at"},
 	{Name: "client", Columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
@@ -92,7 +92,7 @@ var MovedTables = []movedTable{
 // LeftTables are not moved: they are about running servers, or about one database.
 var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
 
-// BeginTables have rows from the beginning, so their rows do not show that a database is in use.
+// BeginTables have rows in a new database. So their rows do not show that a database is in use.
 var BeginTables = []string{"secret", "counter", "id_block"}
 
 const (
@@ -109,7 +109,7 @@ var KindOf = map[string]Kind{
 }
 
 // Catalogue reads the database's tables and compares them with the known ones. It returns the columns that move, and the names of unknown
-// tables. These stay, because they belong to an extension or an operator.
+// tables. Unknown tables stay, because they belong to an extension or an operator.
 func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []Table, foreign []string, err error) {
 	there := map[string]map[string]string{}
 	text := SQLiteCatalogue
@@ -141,7 +141,7 @@ func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []
 	return all, slices.Sorted(maps.Keys(there)), nil
 }
 
-// described compares a table with the catalogue's columns, by name, and their types.
+// described compares a table with the catalogue's columns and their types. there has the types by column name.
 func (m *movedTable) described(there map[string]string) (Table, error) {
 	t := Table{Name: m.Name}
 	for _, name := range strings.Fields(m.Columns) {

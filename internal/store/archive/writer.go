@@ -15,7 +15,7 @@ type Writer struct {
 	zip    *gzip.Writer
 	all    hash.Hash
 	header Header
-	table  int // index of the present one, of the next one between tables
+	table  int // index of the present table; between two tables, of the next one
 	rows   int64
 	digest Digest
 	line   []byte
@@ -47,7 +47,7 @@ func (w *Writer) Row(row []any) error {
 	return w.Line(w.line)
 }
 
-// Line writes a row of the present table that AppendRow made.
+// Line writes a row of the present table. AppendRow must have made the line.
 func (w *Writer) Line(line []byte) error {
 	if len(line) >= maxLine {
 		return fmt.Errorf("a row has %d bytes, and %d are allowed", len(line), maxLine)
@@ -67,7 +67,7 @@ func (w *Writer) End() error {
 	return w.mark(endLine{t.Name, w.rows, w.digest.String()})
 }
 
-// Close writes the end of the file. A file without it is refused.
+// Close writes the end of the file. Without that end, a reader refuses the file.
 func (w *Writer) Close() error {
 	if err := w.mark(lastLine{lastEnd, w.header.Rows(), hex.EncodeToString(w.all.Sum(nil))}); err != nil {
 		return err

@@ -31,9 +31,9 @@ var PastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: 
 type archiveBatch struct {
 	tables []archive.Table
 	runs   map[puntuale.RunRef]*pastRun
-	order  []*pastRun // as they came
+	order  []*pastRun // in the order in which they were added
 	of     map[puntuale.MessageRef]*pastRun
-	ledger []batchEntry // likewise
+	ledger []batchEntry // in the order in which they were added
 	rows   int
 	bytes  int
 }
@@ -147,7 +147,7 @@ func (r *pastRun) refs() []puntuale.MessageRef {
 	return engine.Column(r.messages, func(m *pastMessage) puntuale.MessageRef { return m.MessageRef })
 }
 
-// copies are the messages of the run that the simulated network may have received.
+// copies names the copies of the run's messages that the simulated network may have received.
 func (r *pastRun) copies() (all []retention.SandboxCopy) {
 	for _, m := range r.messages {
 		all = append(all, retention.CopiesOf(m.MessageRef, m.generation)...)
@@ -157,7 +157,7 @@ func (r *pastRun) copies() (all []retention.SandboxCopy) {
 
 func (p *archiveBatch) empty() bool { return len(p.order)+len(p.ledger) == 0 }
 
-// keep drops everything for which the two functions are false.
+// keep drops all runs and entries for which its functions return false.
 func (p *archiveBatch) keep(run func(*pastRun) bool, entry func(*batchEntry) bool) {
 	p.order = slices.DeleteFunc(p.order, func(r *pastRun) bool { return !run(r) })
 	p.ledger = slices.DeleteFunc(p.ledger, func(e batchEntry) bool { return !entry(&e) })
@@ -219,7 +219,7 @@ func (p *archiveBatch) write(to io.Writer, h archive.Header) error {
 	h.Tables = slices.Clone(p.tables)
 	for i := range h.Tables {
 		h.Tables[i].Rows = 0
-		_ = lines(i, func(string) error { h.Tables[i].Rows++; return nil }) // it counts
+		_ = lines(i, func(string) error { h.Tables[i].Rows++; return nil }) // the function only counts rows
 	}
 	h.Part.Clients = p.spans()
 	w, err := archive.NewWriter(to, h)

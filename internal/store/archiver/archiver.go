@@ -15,27 +15,27 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// Archiver takes runs that ended long ago out of the database and into compressed files. Any number of nodes may have one on the same
-// folder; only the node with the lease works. But the lease is not what makes it safe:
+// Archiver moves runs that ended long ago from the database into compressed files. Any number of nodes may have an archiver on the same
+// folder. Only the node with the lease works. But the lease alone does not make it safe. These rules do:
 //
 //   - A file gets the number after the last finished one, and no number is given twice (archive.Folder).
-//   - Rows are deleted only while they are byte for byte what the file says, which was on disk and read back before; what
-//     is not is taken out of the file again.
-//   - Each transaction compares the term of the lease, so that one who stood still deletes nothing any more.
-//   - A file that was begun is finished before the next one, by whoever comes: what it holds and the database has not is
-//     gone from there already.
+//   - A file is on disk and was read back before any row is deleted. A row is deleted only while it is byte for byte the row in the file.
+//     If a row differs, its run is removed from the file.
+//   - Each transaction compares the term of the lease. So a node that stood still deletes nothing after it lost the lease.
+//   - A file that was begun is finished before the next one, by the node that has the lease then. If the file holds rows that the database
+//     does not have, they were deleted already.
 type Archiver struct {
 	s       *engine.DB
 	kind    *engine.Kind
 	cfg     Config
-	Fail    func(step string) error // of tests: ends the work at a step
+	Fail    func(step string) error // for tests: ends the work at a step
 	working atomic.Bool
 }
 
 // Config says where the archive is, and how to work.
 type Config struct {
-	Folder  string // made at the first use
-	Program string // what the files say of the program that made them
+	Folder  string // the first use creates it
+	Program string // the program's name in the files
 
 	// Mark is the keyed hash that replaces a client's number in an erasure.
 	Mark func(client puntuale.ClientID, phone string) string
@@ -43,8 +43,8 @@ type Config struct {
 	// Lease is how long another node waits for a node that stopped in the middle of the work; default 2 minutes.
 	Lease time.Duration
 
-	// Rest is called after each piece of work with the time that it took. It waits so that others can use the database alone. nil: it waits
-	// 19 times as long as the work took, at most 2 s.
+	// Rest is called after each piece of work, with the time that the work took. It waits, so that others can use the database. nil: it
+	// waits 19 times as long as the work took, at most 2 s.
 	Rest func(ctx context.Context, took time.Duration) error
 }
 
@@ -53,7 +53,7 @@ type ArchiveResult struct {
 	Files, Runs, Messages, Erased int
 }
 
-// The most that one file has. It is in memory while it is made.
+// The most that one file holds. A file is in memory while it is made.
 const (
 	mostRows    = 40_000
 	mostBytes   = 12 << 20
@@ -72,15 +72,15 @@ func New(s *engine.DB, cfg Config) *Archiver {
 	return a
 }
 
-// newArchiveKind is a kind of tasks that may run again, because a repeat finds no rows any more.
+// newArchiveKind makes a kind of tasks that may run again, because a second run finds no rows to delete.
 func newArchiveKind() *engine.Kind {
 	k := engine.NewSingle("archive", engine.PriorityCall)
 	k.Check, k.Background = engine.RunAgain, true
 	return k
 }
 
-// rest leaves nineteen twentieths of the time to others. While others keep the database busy, each piece of work takes longer, and so rest
-// waits longer.
+// rest leaves nineteen twentieths of the time to others. If others keep the database busy, each piece of work takes longer. Then rest waits
+// longer, too.
 func (a *Archiver) rest(ctx context.Context, took time.Duration) error {
 	return a.s.LocalClock.Sleep(ctx, min(19*took, 2*time.Second))
 }
@@ -94,10 +94,10 @@ type archiveTerm struct {
 	now    time.Time
 	before time.Time
 	term   int64
-	beaten time.Time         // when the lease was prolonged last, by this machine's clock
+	beaten time.Time         // when the lease was last renewed, by this machine's clock
 	serial int64             // of the last finished file
-	from   puntuale.ClientID // clients up to this were looked at
-	rests  bool              // some runs were not blanked yet: it must be looked again
+	from   puntuale.ClientID // clients up to this one were looked at
+	rests  bool              // some runs were not blanked yet, so they must be looked at again
 	looked lookedAtRuns
 	done   ArchiveResult
 }
@@ -120,7 +120,7 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResul
 	}
 	err = t.work(ctx)
 	switch {
-	case errors.Is(err, puntuale.ErrFenced): // another server goes on
+	case errors.Is(err, puntuale.ErrFenced): // another node has the lease now
 		return t.done, nil
 	case !errors.Is(err, ErrKilled):
 		err = errors.Join(err, t.end(context.WithoutCancel(ctx)))
@@ -128,7 +128,7 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (ArchiveResul
 	return t.done, engine.PublicError(err)
 }
 
-// ErrKilled is an error with which tests stop the work as a kill would, without another step.
+// ErrKilled is an error with which tests stop the work as a kill would: no further step runs.
 var ErrKilled = errors.New("killed")
 
 func (t *archiveTerm) at(step string) error {
@@ -217,7 +217,7 @@ func (t *archiveTerm) write(ctx context.Context, do func(ctx context.Context, a 
 	return t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun))
 }
 
-// fenced is write for the holder of the lease, which it prolongs.
+// fenced is write for the node with the lease. It also renews the lease.
 func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	t.beaten = t.s.LocalClock.Now()
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -232,7 +232,7 @@ func (t *archiveTerm) fenced(ctx context.Context, do func(ctx context.Context, a
 	})
 }
 
-// rested rests after a read that began at a moment, and prolongs the lease when it is time.
+// rested rests after a read that began at a moment, and renews the lease when it is time.
 func (t *archiveTerm) rested(ctx context.Context, begun time.Time) error {
 	if err := t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun)); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (t *archiveTerm) work(ctx context.Context) error {
 		if t.before.IsZero() {
 			return nil
 		}
-		p, more, err := t.gather(ctx)
+		p, more, err := t.collect(ctx)
 		if err != nil {
 			return err
 		}
@@ -309,7 +309,7 @@ func (t *archiveTerm) work(ctx context.Context) error {
 			return err
 		}
 		err = t.put(archive.File{Serial: t.serial + 1, Version: 1}, p)
-		if errors.Is(err, archive.ErrTaken) { // by somebody who stood still; it is finished like any other
+		if errors.Is(err, archive.ErrTaken) { // another node that stood still wrote it; it is finished like any other file
 			t.looked, t.from = lookedAtRuns{}, 0
 		} else if err != nil {
 			return err

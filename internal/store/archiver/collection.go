@@ -13,14 +13,14 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// Old runs are found as blanking finds them (blanking.go). Each client's runs are read in the order of their key, from a cursor. Runs that
-// had not ended for long enough are put into a list when the cursor passes them. Everything is read outside of transactions and, on SQLite,
-// beside the writer.
+// The archiver finds old runs as blanking does (retention/blanking.go). It reads each client's runs in the order of their key, from a
+// cursor. When the cursor passes a run that has not ended for long enough, the run is put into a list. Everything is read outside of
+// transactions and, on SQLite, beside the writer.
 
 const (
-	gatherRuns    = 100  // of one read
-	gatherEntries = 500  // likewise
-	gatherClients = 1000 // likewise
+	collectRuns    = 100  // of one read
+	collectEntries = 500  // of one read
+	collectClients = 1000 // of one read
 )
 
 // Clients with runs that may be old. Each subquery is a single lookup.
@@ -32,7 +32,7 @@ where c.id > $1 and (
  or coalesce((select min(f.at) from (select e.at, e.kind from credit_entry e where e.client_id = c.id order by e.id limit 2) f where f.kind <> 'carried'), $3) < $3)
 order by c.id limit $4`
 
-// pastColumns are the first columns of a run: whether it was blanked, and when its last message ended (runsEnded).
+// pastColumns are the first columns of a run: whether it was blanked, and when its last message ended (retention.RunsEnded).
 const pastColumns = `r.blanked_at <> 0,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages), 0),
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0), 0)`
@@ -68,7 +68,7 @@ select e.kind = 'carried', :credit_entry from credit_entry e where e.client_id =
 // Alias are the names of the tables in these statements.
 var Alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox_message": "g", "receipt": "v", "credit_entry": "e"}
 
-// named puts table names before columns in a statement.
+// named puts the tables' aliases before the columns in a statement.
 func (t *archiveTerm) named(text string) string {
 	for _, of := range t.tables {
 		names := make([]string, len(of.Columns))
@@ -80,19 +80,19 @@ func (t *archiveTerm) named(text string) string {
 	return text
 }
 
-// lookedAtRuns are runs that were looked at and stay in the database. They are noted when the present file is finished.
+// lookedAtRuns are runs that were looked at and stay in the database. They are stored when the present file is finished.
 type lookedAtRuns struct {
 	place map[puntuale.ClientID]puntuale.RunID
 	late  []retention.LateRun
 	runs  int
 }
 
-// gather reads as many old runs as one file can have. more says that there may be more.
-func (t *archiveTerm) gather(ctx context.Context) (p *archiveBatch, more bool, err error) {
+// collect reads as many old runs as one file can have. more says that there may be more.
+func (t *archiveTerm) collect(ctx context.Context) (p *archiveBatch, more bool, err error) {
 	p = newPast(t.tables)
 	t.looked = lookedAtRuns{place: map[puntuale.ClientID]puntuale.RunID{}}
 	for {
-		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, PastClients, []any{t.from, queue.FirstID(t.before), engine.Micros(t.before), gatherClients},
+		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, PastClients, []any{t.from, queue.FirstID(t.before), engine.Micros(t.before), collectClients},
 			func(rows engine.Row, w *retention.BlankingCursor) error { return rows.Scan(&w.Client, &w.From) })
 		if err != nil {
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
@@ -108,7 +108,7 @@ func (t *archiveTerm) gather(ctx context.Context) (p *archiveBatch, more bool, e
 			}
 			t.from = w.Client
 		}
-		if len(walks) < gatherClients {
+		if len(walks) < collectClients {
 			return p, false, nil
 		}
 	}
@@ -121,14 +121,14 @@ func (t *archiveTerm) full(p *archiveBatch) bool {
 // late looks again at runs that had not ended when the cursor passed them.
 func (t *archiveTerm) late(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), gatherRuns}
+		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), collectRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
 // next continues with the client's runs. It stops at a run that must be blanked first.
 func (t *archiveTerm) next(ctx context.Context, w retention.BlankingCursor, p *archiveBatch) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), gatherRuns}
+		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), collectRuns}
 	}, puntuale.RunID(w.From), func(r seenRun) bool {
 		if !r.blanked && r.ended <= engine.Micros(t.before) {
 			t.rests = true
@@ -143,11 +143,11 @@ func (t *archiveTerm) next(ctx context.Context, w retention.BlankingCursor, p *a
 type seenRun struct {
 	puntuale.RunRef
 	blanked bool
-	ended   int64 // the end of time while a message is open
+	ended   int64 // a far moment while a message is open
 	values  []any
 }
 
-// pages reads runs in pages, takes old ones into the file, and notes the others. It ends when step says so, or when the file is full.
+// pages reads runs in pages. It puts old runs into the file, and notes the others. It ends when step says so, or when the file is full.
 func (t *archiveTerm) pages(ctx context.Context, p *archiveBatch, page func(after puntuale.RunID) (string, []any), after puntuale.RunID, step func(seenRun) bool) error {
 	for !t.full(p) {
 		begun := t.s.LocalClock.Now()
@@ -156,7 +156,7 @@ func (t *archiveTerm) pages(ctx context.Context, p *archiveBatch, page func(afte
 		if err != nil {
 			return fmt.Errorf("look for old runs: %w", err)
 		}
-		whole := len(runs) == gatherRuns
+		whole := len(runs) == collectRuns
 		if stop := slices.IndexFunc(runs, func(r seenRun) bool { return !step(r) }); stop >= 0 {
 			runs, whole = runs[:stop], false
 		}
@@ -250,7 +250,7 @@ func (t *archiveTerm) entries(ctx context.Context, w retention.BlankingCursor, p
 	for after := int64(0); !t.full(p); {
 		begun := t.s.LocalClock.Now()
 		n, young := 0, false
-		err := t.s.ArchiveReads.Query(ctx, t.named(PastEntriesNext), []any{w.Client, after, gatherEntries}, func(rows engine.Row) error {
+		err := t.s.ArchiveReads.Query(ctx, t.named(PastEntriesNext), []any{w.Client, after, collectEntries}, func(rows engine.Row) error {
 			var carried bool
 			values, err := scanPast(rows, t.tables[pastEntries], &carried)
 			if err != nil {
@@ -267,7 +267,7 @@ func (t *archiveTerm) entries(ctx context.Context, w retention.BlankingCursor, p
 		if err != nil {
 			return fmt.Errorf("read old entries of the ledger: %w", err)
 		}
-		if young || n < gatherEntries {
+		if young || n < collectEntries {
 			return nil
 		}
 		if err := t.rested(ctx, begun); err != nil {

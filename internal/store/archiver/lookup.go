@@ -13,24 +13,24 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Search asks for messages of an archive. Zero values do not narrow.
+// Search asks for messages of an archive. A field with its zero value does not narrow the search.
 type Search struct {
 	IDs      []puntuale.MessageID
 	Client   puntuale.ClientID
 	Phone    string    // as the API shows it
-	From, To time.Time // of the moment that was promised: from inclusive, to exclusive
+	From, To time.Time // when the message was due: From inclusive, To exclusive
 }
 
 // Message is a message of an archive, with its history.
 type Message struct {
 	puntuale.MessageDetail
-	Outcome int // 0 none, 1 sent, 2 failed; survives a re-send
+	Outcome int // 0 none, 1 sent, 2 failed; a resend keeps it
 	Credit  int // 1 spent, -1 given back, 0 none
 	File    string
 	Events  []Event
 }
 
-// Event is something that was not normal about a message.
+// Event is an unusual event of a message.
 type Event struct {
 	At     time.Time
 	Kind   string
@@ -77,7 +77,7 @@ func Find(path string, r Search, use func(Message) error) error {
 		}
 		var found []Message
 		if err == nil {
-			found, err = recallFrom(folder, file, &r)
+			found, err = findIn(folder, file, &r)
 		}
 		if err != nil {
 			damaged = errors.Join(damaged, err)
@@ -92,7 +92,7 @@ func Find(path string, r Search, use func(Message) error) error {
 	return damaged
 }
 
-func recallFrom(folder *archive.Folder, file archive.File, r *Search) ([]Message, error) {
+func findIn(folder *archive.Folder, file archive.File, r *Search) ([]Message, error) {
 	p, _, err := readPast(folder, file)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func recallFrom(folder *archive.Folder, file archive.File, r *Search) ([]Message
 		if r.Client != 0 && r.Client != run.Client || r.Phone != "" && r.Phone != run.phone {
 			continue
 		}
-		messages, err := p.recall(run)
+		messages, err := p.messagesOf(run)
 		if err != nil {
 			return nil, fmt.Errorf("%s: run %d: %w", file.Name(), run.ID, err)
 		}
@@ -115,8 +115,8 @@ func recallFrom(folder *archive.Folder, file archive.File, r *Search) ([]Message
 	return all, nil
 }
 
-// recall makes messages of a run's lines.
-func (p *archiveBatch) recall(run *pastRun) ([]Message, error) {
+// recall makes messages of the lines of a run.
+func (p *archiveBatch) messagesOf(run *pastRun) ([]Message, error) {
 	of, err := p.parsed(run, pastRuns)
 	if err != nil || len(of) != 1 {
 		return nil, errors.Join(errors.New("it is not whole"), err)
@@ -132,7 +132,7 @@ func (p *archiveBatch) recall(run *pastRun) ([]Message, error) {
 	all := make([]Message, 0, len(rows))
 	for _, row := range rows {
 		m := Message{Outcome: int(row.int("outcome")), Credit: int(row.int("credit"))}
-		if m.MessageDetail, err = recalledDetail(of[0], row); err != nil {
+		if m.MessageDetail, err = detailOf(of[0], row); err != nil {
 			return nil, err
 		}
 		m.Ended = m.Outcome != 0
@@ -149,7 +149,7 @@ func (p *archiveBatch) recall(run *pastRun) ([]Message, error) {
 
 func (m *Message) ref() puntuale.MessageRef { return puntuale.MessageRef{Client: m.Client, ID: m.ID} }
 
-// parsed are the run's rows of a table.
+// parsed returns the run's rows of one table.
 func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	var all []fields
 	for _, line := range run.lines[table] {
@@ -162,8 +162,8 @@ func (p *archiveBatch) parsed(run *pastRun, table int) ([]fields, error) {
 	return all, nil
 }
 
-// recalledDetail is the detail that Details would have returned (message.go).
-func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
+// recalledDetail makes the same detail as Details made before (message.go).
+func detailOf(run, m fields) (puntuale.MessageDetail, error) {
 	at := func(name string) time.Time { return engine.Instant(m.int(name)) }
 	d := puntuale.MessageDetail{
 		Message: puntuale.Message{
@@ -200,8 +200,8 @@ type ArchivedFile struct {
 	At             time.Time
 	Runs, Messages int64
 	Clients        []archive.Span
-	Missing        int64 // files between this one and the one before
-	Err            error // what is wrong with it
+	Missing        int64 // files that are missing between this one and the one before
+	Err            error // why the file cannot be read
 }
 
 // ListArchive calls use for each file of an archive, by number. With whole, it reads each file to its end and checks its checksums.

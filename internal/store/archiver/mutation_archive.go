@@ -2,6 +2,6 @@
 
 package archiver
 
-// archiveCompares makes the deletion of an archived run depend on its rows being what the file says. The build with the
-// tag mutate_archive shows that the tests notice when it does not.
+// archiveCompares makes the archiver delete a run only if its rows are those in the file. The build with the tag mutate_archive shows that
+// the tests notice when it does not.
 const archiveCompares = true

@@ -14,14 +14,14 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// finish completes the file after the last finished one, if it is there. It deletes the file's rows from the database, removes from the
-// file the runs that have changed since, and makes it the last finished file.
+// finish completes the file after the last finished one, if there is such a file. It deletes the file's rows from the database. It removes
+// from the file the runs that have changed since. Then this file is the last finished one.
 func (t *archiveTerm) finish(ctx context.Context) error {
 	file, found, err := t.folder.Find(t.serial + 1)
 	if err != nil || !found {
 		return err
 	}
-	p, _, err := readPast(t.folder, file) // what is not whole deletes nothing
+	p, _, err := readPast(t.folder, file) // an incomplete file must delete nothing
 	if err != nil {
 		return fmt.Errorf("an unfinished file of the archive: %w", err)
 	}
@@ -33,7 +33,7 @@ func (t *archiveTerm) finish(ctx context.Context) error {
 		return err
 	}
 	if len(changed) > 0 {
-		t.from = 0 // their turn comes again
+		t.from = 0 // look at all clients again, because these runs stay in the database
 		p.keep(func(r *pastRun) bool { return !changed[r.RunRef] }, func(*batchEntry) bool { return true })
 		p.tables = t.tables
 		if err := t.replace(file, p); err != nil {
@@ -116,7 +116,7 @@ func (t *archiveTerm) remove(ctx context.Context, p *archiveBatch) (changed map[
 	return changed, nil
 }
 
-// removalBatch is one transaction. Locks: messages, runs, then what belongs to them.
+// removalBatch is one transaction. Locks: messages, runs, then their other rows.
 type removalBatch struct {
 	*archiveTerm
 	client  puntuale.ClientID
@@ -264,7 +264,7 @@ func (t *archiveTerm) carry(ctx context.Context, a engine.Querier, part []batchE
 	if _, err := engine.QueryOne(ctx, a, `select id, kind from credit_entry where client_id = $1 order by id limit 1`, []any{client}, &oldest, &kind); err != nil {
 		return err
 	}
-	if kind != "carried" { // the first of these becomes it
+	if kind != "carried" { // the first deleted entry becomes the entry "carried"
 		oldest = first
 		there = slices.DeleteFunc(there, func(id int64) bool { return id == first })
 		if _, err := a.Exec(ctx, `update credit_entry set kind = 'carried', amount = $3, at = $4 where client_id = $1 and id = $2`, client, oldest, sum, last); err != nil {

@@ -13,10 +13,10 @@ import (
 	"modernc.org/sqlite/vtab"
 )
 
-// SQLite has no arrays. Its json_each could carry a batch. A virtual table that reads the Go slices themselves takes a third less for a
-// claim of 1,000 rows (4.1 against 6.1 µs a row). Also, bytes need no encoding.
+// SQLite has no arrays, but its json_each could carry a batch. A virtual table that reads the Go slices themselves is quicker. For a claim
+// of 1,000 rows it needs a third less time (4.1 against 6.1 µs a row). Also, bytes need no encoding.
 //
-// "batch(handle)" is a table with columns c0, c1, …; handle is what lend returned.
+// "batch(handle)" is a table with columns c0, c1, …; lend returned the handle.
 type batchModule struct{}
 
 const mostColumns = 32
@@ -90,7 +90,7 @@ func (batchModule) Connect(c vtab.Context, _ []string) (vtab.Table, error) {
 
 type batchTable struct{}
 
-// BestIndex says that a batch is small and quick to read, so that it is read first and the big tables are looked up.
+// BestIndex says that a batch is small and quick to read. So SQLite reads the batch first and looks up its rows in the big tables.
 func (batchTable) BestIndex(info *vtab.IndexInfo) error {
 	for i := range info.Constraints {
 		if c := &info.Constraints[i]; c.Column == mostColumns && c.Op == vtab.OpEQ && c.Usable {

@@ -10,13 +10,13 @@ import (
 	"puntuale/internal/clock"
 )
 
-// checkpointer copies SQLite's log into its file beside the writer. Otherwise one commit in thousands does that, and all calls wait for it
-// for 20 to 60 ms. A commit must copy the last pages itself, because only then the log begins anew.
+// checkpointer copies SQLite's log into its file, beside the writer. Without it, one commit in some thousands would copy the log, and all
+// calls would wait for 20 to 60 ms. A commit must copy the last pages itself, because only then the log begins anew.
 type checkpointer struct {
 	db     *sql.DB
 	clock  clock.Clock
-	wake   chan struct{} // holds one sign that something was committed
-	last   atomic.Bool   // the writer should copy the last pages
+	wake   chan struct{} // holds a value after a commit
+	last   atomic.Bool   // whether the writer should copy the last pages
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -26,7 +26,7 @@ const (
 	CheckpointFrom  = 2000                  // the checkpointer begins to copy
 	CheckpointLast  = 400                   // few enough for the writer
 	CheckpointEnd   = 4000                  // the writer copies the last pages
-	checkpointEach  = 20000                 // every commit copies, should the checkpointer not get there
+	checkpointEach  = 20000                 // every commit copies, if the checkpointer is too slow
 	checkpointEvery = 20 * time.Millisecond // between two looks at the log
 )
 
@@ -60,7 +60,7 @@ func (k *checkpointer) committed(l *Conn) {
 		return
 	}
 	_, _, err := pages(context.Background(), l.conn, "passive")
-	_ = err // the next transaction uses the same files, and meets what is wrong with them
+	_ = err // the next transaction uses the same files, and gets the same error
 }
 
 func (k *checkpointer) loop(ctx context.Context) {
@@ -92,8 +92,8 @@ func (k *checkpointer) copy(ctx context.Context) {
 	}
 }
 
-// pages returns how many pages the log has, and how many of them are in the file. The mode noop only counts them; passive
-// copies, and waits for nobody.
+// pages returns how many pages the log has, and how many of them are in the file. The mode noop only counts them. The mode passive copies,
+// and does not wait for other users.
 func pages(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, mode string,

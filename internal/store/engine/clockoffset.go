@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// slight is how far a machine's clock may be from the database's without being corrected.
+// slight is a difference between the machine's clock and the database's that is too small to be corrected.
 const slight = 2 * time.Second
 
 // ClockOffset is how much the database's clock is ahead of this machine's. One node writes some moments, and another node compares them
@@ -25,8 +25,8 @@ func (s *DB) ClockOffset(ctx context.Context, a Querier) (time.Duration, error) 
 	return 0, nil
 }
 
-// From returns a clock that begins at now. Outcomes are listed by the moment of their record, and a reader continues from the last one that
-// it saw. So each outcome has the moment of its transaction, because the call may have waited before that.
+// From returns a clock that begins at now. Readers list outcomes by moment, and continue after the last one that they saw. A call may wait
+// before its transaction. So an outcome gets the moment of the transaction, not the moment of the call.
 func (s *DB) From(now time.Time) func() time.Time {
 	begun := s.Config.Clock.Now()
 	return func() time.Time { return now.Add(max(0, s.Config.Clock.Now().Sub(begun))) }

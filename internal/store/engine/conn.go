@@ -22,12 +22,12 @@ type Row interface {
 
 // Querier runs statements, inside a transaction or outside.
 type Querier interface {
-	// each runs the statement and calls scan for each row it returns.
+	// Query runs the statement and calls scan for each row that it returns.
 	Query(ctx context.Context, text string, args []any, scan func(r Row) error) error
-	// exec runs the statement and returns how many rows it changed.
+	// Exec runs the statement and returns how many rows it changed.
 	Exec(ctx context.Context, text string, args ...any) (int64, error)
-	// later runs a statement whose answer is not needed yet. It may be sent together with the next statement, which then may return this
-	// one's error. scan, which may be nil, is called before that one returns.
+	// Queue runs a statement whose answer is not needed yet. It may be sent together with the next statement, and the next statement may
+	// return its error. scan may be nil. It is called before the next statement returns.
 	Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error
 }
 
@@ -44,8 +44,8 @@ func QueryOne(ctx context.Context, a Querier, text string, args []any, into ...a
 func QueryAll[T any](ctx context.Context, a Querier, text string, args []any, scan func(r Row, into *T) error) ([]T, error) {
 	var all []T
 	err := a.Query(ctx, text, args, func(r Row) error {
-		if len(all)%rowsAtOnce == 0 && len(all) > 0 { // few rows need no room
-			if err := TakeRoom(ctx, rowsAtOnce, 0); err != nil {
+		if len(all)%rowsAtOnce == 0 && len(all) > 0 { // a few rows need no memory grant
+			if err := TakeMemory(ctx, rowsAtOnce, 0); err != nil {
 				return err
 			}
 		}
@@ -65,9 +65,9 @@ type Conn struct {
 	watch   *Monitor
 	stmts   map[string]*sql.Stmt
 	open    bool        // a transaction is under way
-	queued  []statement // go with the next one, in one round trip; on PostgreSQL only
+	queued  []statement // sent with the next statement, in one round trip; on PostgreSQL only
 
-	admit func(ctx context.Context, on Querier) error // asked of each new connection; nil: any will do
+	admit func(ctx context.Context, on Querier) error // checks each new connection; nil: no check
 }
 
 func (l *Conn) connect(ctx context.Context) error {
@@ -76,14 +76,14 @@ func (l *Conn) connect(ctx context.Context) error {
 	}
 	conn, err := l.db.Conn(ctx)
 	if err != nil {
-		return fmt.Errorf("connect: %w", l.watch.heard(ctx, err))
+		return fmt.Errorf("connect: %w", l.watch.observe(ctx, err))
 	}
 	l.conn, l.stmts, l.open, l.queued = conn, map[string]*sql.Stmt{}, false, nil
 	if l.admit == nil {
 		return nil
 	}
 	if err := l.admit(ctx, l); err != nil {
-		l.drop() // the next use asks again
+		l.drop() // the next use connects and checks again
 		return err
 	}
 	return nil
@@ -94,7 +94,7 @@ func (l *Conn) drop() {
 	if l.conn == nil {
 		return
 	}
-	// An error here means that the connection is lost. It is dropped anyway.
+	// After an error here the connection is lost. It is dropped anyway.
 	for _, s := range l.stmts {
 		_ = s.Close()
 	}
@@ -120,7 +120,7 @@ func (l *Conn) Query(ctx context.Context, text string, args []any, scan func(r R
 	defer free()
 	if text = l.dialect.Text(text); l.dialect.Postgres {
 		_, err := l.send(ctx, statement{text, args, scan})
-		return l.watch.heard(ctx, err)
+		return l.watch.observe(ctx, err)
 	}
 	s, err := l.prepared(ctx, text)
 	if err != nil {
@@ -138,7 +138,7 @@ func (l *Conn) Exec(ctx context.Context, text string, args ...any) (int64, error
 	defer free()
 	if text = l.dialect.Text(text); l.dialect.Postgres {
 		tag, err := l.send(ctx, statement{text, args, nil})
-		return tag.RowsAffected(), l.watch.heard(ctx, err)
+		return tag.RowsAffected(), l.watch.observe(ctx, err)
 	}
 	s, err := l.prepared(ctx, text)
 	if err != nil {
@@ -151,7 +151,7 @@ func (l *Conn) Exec(ctx context.Context, text string, args ...any) (int64, error
 	return r.RowsAffected()
 }
 
-// Queue saves a round trip on PostgreSQL; on SQLite there is none.
+// Queue saves a round trip on PostgreSQL. On SQLite there is no round trip to save.
 func (l *Conn) Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error {
 	if !l.dialect.Postgres {
 		if scan != nil {
@@ -181,11 +181,11 @@ type ReadPool struct {
 	watch *Monitor
 	stmts statementCache
 
-	noticed func(error) // is told of every statement's error; nil: nobody is
+	noticed func(error) // gets the error of every statement; may be nil
 
-	Within time.Duration // bounds a statement, the wait for a connection included; 0: only the caller does
+	Within time.Duration // limits a statement with its wait for a connection; 0: only the caller's context limits it
 
-	permits chan struct{} // one for each connection, so that callers wait no longer than their patience; nil: they wait at the pool
+	permits chan struct{} // one for each connection, so that callers wait only until their admission deadline; nil: callers wait at the pool
 }
 
 // Acquire waits for a connection to be free, until the caller's admission deadline. On success the caller calls Release. Codes: overloaded,
@@ -202,7 +202,7 @@ func (p *ReadPool) Acquire(ctx context.Context) error {
 	select {
 	case p.permits <- struct{}{}:
 		return nil
-	case <-puntuale.PatienceOf(ctx).Ends():
+	case <-puntuale.AdmissionDeadlineOf(ctx).Ends():
 		return puntuale.Overloaded(0)
 	case <-p.watch.context().Done():
 		return p.watch.Away()
@@ -218,7 +218,7 @@ func (p *ReadPool) Release() {
 	}
 }
 
-// InUse returns how many of the connections are in use, and how many there may be.
+// InUse returns how many of the connections are in use, and how many the pool may have.
 func (p *ReadPool) InUse() (now, most int) {
 	stats := p.db.Stats()
 	return stats.InUse, stats.MaxOpenConnections
@@ -250,7 +250,7 @@ func (p *ReadPool) query(ctx context.Context, text string, args []any, scan func
 	args, free := p.d.bind(args)
 	defer free()
 	if text = p.d.Text(text); p.d.Postgres {
-		return p.watch.heard(ctx, p.ask(ctx, statement{text, args, scan}))
+		return p.watch.observe(ctx, p.ask(ctx, statement{text, args, scan}))
 	}
 	s, err := p.stmts.get(ctx, p.db, text)
 	if err != nil {
@@ -346,7 +346,7 @@ func (l *Conn) BeginSnapshot(ctx context.Context) error {
 	return nil
 }
 
-// Copy writes rows into a table by PostgreSQL's COPY, which also takes the columns that it numbers by itself.
+// Copy writes rows into a table by PostgreSQL's COPY, which also accepts values for the columns that PostgreSQL numbers by itself.
 func (l *Conn) Copy(ctx context.Context, table string, columns []string, rows pgx.CopyFromSource) error {
 	return l.conn.Raw(func(driver any) error {
 		c, ok := driver.(*stdlib.Conn)
@@ -360,5 +360,6 @@ func (l *Conn) Copy(ctx context.Context, table string, columns []string, rows pg
 	})
 }
 
-// Everything is read in one transaction, which sees the database at one moment. It is never idle for long, and no time limit ends it.
+// An export reads everything in one transaction, which sees the database at one moment. The transaction is never idle for long, and no time
+// limit ends it.
 const beginSnapshot = "begin isolation level repeatable read, read only"

@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// Config says where the data is. Zero values have defaults, except that Data or Database is needed.
+// Config says where the data is. Each field has a default, except that either Data or Database is needed.
 type Config struct {
 	// Database is "" for the SQLite file puntuale.db in the folder Data. "sqlite:" and a path name another file, with
 	// "?_pragma=name(value)" for its settings. A PostgreSQL address begins with postgres:// or postgresql://.
@@ -40,8 +40,8 @@ type Config struct {
 // Options say how one user of the database opens it.
 type Options struct {
 	Name   string                                     // what PostgreSQL shows of our connections
-	Shared bool                                       // a SQLite file is kept from what moves it
-	Admit  func(ctx context.Context, a Querier) error // asked of each new connection of a writer; nil: any will do
+	Shared bool                                       // blocks imports and moving exports of a SQLite file while it is open
+	Admit  func(ctx context.Context, a Querier) error // checks each new connection of a writer; nil: no check
 }
 
 // DB is an open database: its connections, and the writers that commit. Its own tables are the counters of identifiers and the idempotency
@@ -52,57 +52,59 @@ type DB struct {
 	Config  Config
 	Dialect *Dialect
 	File    string       // the SQLite file; "" on PostgreSQL
-	leave   func() error // frees the file for what moves it; nil: it was not shared
+	leave   func() error // ends the share of the file; nil: the file is not shared
 	pools   sync.Mutex   // guards dbs once the database is open
 	dbs     []*sql.DB
 
 	readPools
-	ListSlots listSlots // at ListReads
+	ListSlots listSlots // limits the use of ListReads
 
-	LocalClock clock.Clock // this machine's, whatever Config.Clock shows
+	LocalClock clock.Clock // the clock of this machine, even if Config.Clock is another one
 
 	writers
 	Writes      *Kind         // a transaction of one caller
 	Monitor     *Monitor      // nil on SQLite
 	checkpoints *checkpointer // nil on PostgreSQL
 
-	LastCall atomic.Pointer[time.Time] // when a call's task was queued last, by this machine's clock; nil: none was
+	LastCall atomic.Pointer[time.Time] // when a call last queued a task, by this machine's clock; nil: no call has queued one
 	failure  failure
 
 	closed sync.Once
-	err    error // of Close
+	err    error // what Close returned
 }
 
 // readPools are the connections for reading.
 type readPools struct {
-	CallReads        *ReadPool // single things that a call needs, and keys
-	ListReads        *ReadPool // what a call lists: it may read much, and never takes a place from the others
-	DispatchReads    *ReadPool // the dispatcher's, and refills
-	MaintenanceReads *ReadPool // what maintains the store, which may take its time
-	ArchiveReads     *ReadPool // the archiver's
+	CallReads        *ReadPool // for single things that a call needs, and for keys
+	ListReads        *ReadPool // for the lists of calls, which may read much and must not use the other connections
+	DispatchReads    *ReadPool // for the dispatcher and for refills
+	MaintenanceReads *ReadPool // for maintenance, which may be slow
+	ArchiveReads     *ReadPool // for the archiver
 }
 
 // writers are the writers of the database. On SQLite there is only one.
 type writers struct {
 	all           []*Writer
-	TenantWriters []*Writer // by client
+	TenantWriters []*Writer // for calls, chosen by client
 	ClaimWriter   *Writer
 	RecordWriter  *Writer
-	LedgerWriter  *Writer // of the sandbox
+	LedgerWriter  *Writer // for the sandbox
 	FleetWriter   *Writer
-	FeedWriter    *Writer // of campaigns
-	ArchiveWriter *Writer // the archiver's
+	FeedWriter    *Writer // for campaigns
+	EventWriter   *Writer // for events and deliveries
+	ArchiveWriter *Writer // for the archiver
 }
 
-// failure is an error after which the store cannot work any more.
+// failure is the error after which the store cannot work any more.
 type failure struct {
 	broken atomic.Pointer[error]
-	damage atomic.Pointer[error] // that PostgreSQL told of
-	closed chan struct{}         // once broken
+	damage atomic.Pointer[error] // PostgreSQL reported it
+	closed chan struct{}         // closed when the store has failed
 }
 
-// Open opens the database, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that the database
-// must not be used, and says why. CodeConflict means that it is moving just now, and CodeUnavailable that it could not be reached.
+// Open opens the database, and creates or migrates it if cfg allows that. An error that wraps puntuale.ErrUntrusted means that the database
+// must not be used, and says why. CodeConflict means that a command is moving the database now. CodeUnavailable means that it could not be
+// reached.
 func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
@@ -183,8 +185,8 @@ func (s *DB) Damage() error {
 	return nil
 }
 
-// Failed is closed once the disk under the database failed. Nothing is written any more. The process should end, so
-// that its next start opens the database anew.
+// Failed is closed when the disk under the database failed. Then nothing is written any more. The process should end, so that its next
+// start opens the database again.
 func (s *DB) Failed() <-chan struct{} { return s.failure.closed }
 
 // Failure says why the store failed; nil while it has not.

@@ -26,8 +26,8 @@ type Dialect struct {
 	texts    sync.Map // as written → as sent
 }
 
-// Columns is the rows of a $u(...), one slice for each column: []int64, []string or [][]byte, all of the same length. On
-// SQLite also []any, of what may be null.
+// Columns has the rows of a $u(...), one slice for each column: []int64, []string or [][]byte, all of the same length. On SQLite a column
+// with nulls may be []any.
 type Columns []any
 
 // Column makes a column of a batch.
@@ -104,7 +104,8 @@ func (d *Dialect) begin() string {
 	return "begin immediate"
 }
 
-// bind replaces a batch among the arguments by what the database takes. It returns a function to call after the whole answer was read.
+// bind replaces a batch among the arguments by the database's form of it. The caller calls the returned function after it read the whole
+// answer.
 func (d *Dialect) bind(args []any) ([]any, func()) {
 	if len(args) == 0 {
 		return args, func() {}

@@ -9,20 +9,20 @@ import (
 	"puntuale"
 )
 
-// Effect is a transaction whose effect a repeated call must not have again.
+// Effect is a transaction that takes effect only once, even if its call is repeated.
 type Effect struct {
 	Owner int64 // a client, or the negative of a partner
 	Key   *puntuale.Idempotency
 	At    int64 // microseconds
 
-	answer []byte // of the last run
+	answer []byte // what the last run returned, for the caller
 
-	Wants int   // identifiers of messages
+	Wants int   // how many identifiers of messages it needs
 	First int64 // the first of them
 }
 
-// NewEffect is a kind of tasks that are transactions by themselves. An effect among them can be found again after its
-// connection was lost during COMMIT.
+// NewEffect makes a kind of tasks that are transactions by themselves. If the connection is lost during COMMIT, the writer can find out
+// whether the effect is on disk.
 func NewEffect(name string) *Kind {
 	k := NewSingle(name, PriorityCall)
 	k.Prepare, k.Check = prepareEffect, checkEffect
@@ -41,7 +41,7 @@ func prepareEffect(ctx context.Context, w *Writer, tasks []*Task) error {
 	return nil
 }
 
-// Once runs a transaction of an owner under the key of o, which may be nil. do returns the argument for Answer.
+// Once runs a transaction of an owner under the key of o, which may be nil. do returns the argument for o.Answer.
 func (s *DB) Once(ctx context.Context, owner int64, o *puntuale.Idempotency, do func(ctx context.Context, a Querier) (any, error)) error {
 	e := &Effect{Owner: owner, Key: o, At: Micros(s.Config.Clock.Now())}
 	return e.Do(ctx, s.TenantWriter(owner), s.Writes, do)
@@ -58,7 +58,7 @@ func (e *Effect) Do(ctx context.Context, w *Writer, k *Kind, do func(ctx context
 	return err
 }
 
-// run takes the key, which comes before all other locks, and stores the answer under it.
+// run takes the key before all other locks, and stores the answer under it.
 func (e *Effect) run(ctx context.Context, a Querier, do func(ctx context.Context, a Querier) (any, error)) error {
 	e.answer = nil
 	if e.Key == nil {
@@ -100,8 +100,8 @@ func (e *Effect) replay(ctx context.Context, a Querier) error {
 	return &puntuale.Replayed{Answer: answer}
 }
 
-// checkEffect tells, after a connection was lost during COMMIT, whether the effect is on disk: then its answer is under its key. It writes
-// the key again, because that waits for a commit that is still under way.
+// checkEffect tells, after a connection was lost during COMMIT, whether the effect is on disk. If it is, its answer is under its key.
+// checkEffect writes the key again, because that write waits for a commit that is still under way.
 func checkEffect(ctx context.Context, w *Writer, tasks []*Task) (bool, error) {
 	e, ok := tasks[0].Body.(*Effect)
 	if !ok || e.Key == nil {

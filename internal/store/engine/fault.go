@@ -60,8 +60,8 @@ func ends(p *pgconn.PgError) bool {
 	return p.SeverityUnlocalized == "FATAL" || p.SeverityUnlocalized == "PANIC"
 }
 
-// Unsure reports whether COMMIT's error leaves open whether the transaction is on disk: PostgreSQL did not answer that it rolled it back.
-// (40003: it says so itself.)
+// Unsure reports whether COMMIT failed in a way that leaves open whether the transaction is on disk. Then PostgreSQL did not answer that it
+// rolled it back. (With 40003 PostgreSQL says that it does not know.)
 func Unsure(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return !ok || ends(p) || p.Code == "40003"
@@ -73,7 +73,7 @@ func exhausted(err error) bool {
 	return ok && strings.HasPrefix(p.Code, "53")
 }
 
-// tooLong reports whether the server gave up a statement because somebody else holds a lock that it needs.
+// tooLong reports whether the server gave up a statement because another transaction holds a lock that it needs.
 func tooLong(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && p.Code == "57014" || LockedOut(err)
@@ -85,7 +85,7 @@ func LockedOut(err error) bool {
 	return ok && p.Code == "55P03"
 }
 
-// errTwin is joined to the error of a call that could not take its idempotency key.
+// errTwin marks the error of a call that could not take its idempotency key, because an equal call holds it.
 var errTwin = errors.New("the idempotency key is held")
 
 // OnKey marks an error of taking idempotency keys.
@@ -149,7 +149,7 @@ const (
 	faultStoreInDoubt   puntuale.ReasonCode = "store.in_doubt"
 )
 
-// PublicError gives an error the code with which it leaves the store.
+// PublicError gives an error its public code. Errors leave the store only in this form.
 func PublicError(err error) error {
 	if err == nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, puntuale.ErrStale) {
 		return err
@@ -183,7 +183,7 @@ func PublicError(err error) error {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultTwinUnderWay), RetryAfter: time.Second, Err: err}
 	case errors.Is(err, errAway), dialling:
 		return puntuale.Unavailable(err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // before lost: a deadline looks like the network's
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // before lost, because a deadline looks like an error of the network
 		return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Reason: puntuale.Because(faultCallEndedEarly), Err: err}
 	case passing(err), lost(err), exhausted(err), tooLong(err):
 		return puntuale.Unavailable(err)
@@ -191,7 +191,7 @@ func PublicError(err error) error {
 	return err
 }
 
-// inDoubt is the answer if the connection broke during COMMIT, and nobody knows whether the transaction is on disk.
+// inDoubt is the answer if the connection broke during COMMIT, so it is unknown whether the transaction is on disk.
 func inDoubt(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),
 		Reason: puntuale.Because(faultStoreInDoubt)}

@@ -30,13 +30,13 @@ func (s *DB) LockDispatcher() (release func() error, err error) {
 	return lockFile(s.File+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, faultStoreDispatchedByAnother)
 }
 
-// ShareFile blocks an import, and an export that moves the installation, until release. Servers without a dispatcher, and commands, hold
-// only this lock. Codes: conflict (such an import or export is under way).
+// ShareFile blocks imports, and exports that move the installation, until release. Servers without a dispatcher, and commands, hold only
+// this lock. Codes: conflict (such an import or export is under way).
 func (s *DB) ShareFile() (release func() error, err error) {
 	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, faultStoreFileBeingMoved)
 }
 
-// HoldFile keeps everybody else from using a SQLite file until release, except exports of a copy. Codes: conflict (somebody uses it).
+// HoldFile keeps all other processes from using a SQLite file until release, except exports of a copy. Codes: conflict (a process uses it).
 func (s *DB) HoldFile() (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil
@@ -45,15 +45,15 @@ func (s *DB) HoldFile() (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	dispatch, err := s.LockDispatcher() // servers of older programs hold this one alone
+	dispatch, err := s.LockDispatcher() // servers of older versions hold only this lock
 	if err != nil {
 		return nil, errors.Join(err, use())
 	}
 	return func() error { return errors.Join(dispatch(), use()) }, nil
 }
 
-// lockFile creates a file and takes its lock, with the flags of flock. If the flags forbid to wait, busy is the error for a refused lock.
-// The file stays: removing it would let two processes hold locks of two files of the same name.
+// lockFile creates a file and takes its lock, with the flags of flock. If the flags forbid waiting, busy is the error for a refused lock.
+// The file stays. If it were removed, two processes could hold locks on two files of the same name.
 func lockFile(path string, how int, busy puntuale.ReasonCode) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)

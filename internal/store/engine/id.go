@@ -18,7 +18,7 @@ type idBlock struct {
 
 const (
 	blockSize = 65536
-	blockAge  = 10 * time.Second // older stock would number new messages below those of other writers
+	blockAge  = 10 * time.Second // with an older stock, new messages would get lower numbers than other writers' older messages
 )
 
 // IDEpoch is 2026-01-01T00:00:00Z.

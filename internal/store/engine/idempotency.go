@@ -44,7 +44,7 @@ const faultOtherBody puntuale.ReasonCode = "fault.other_body"
 // ErrOtherBody refuses a key that was used with another body.
 var ErrOtherBody = puntuale.Conflict(faultOtherBody)
 
-// FindAnswer is the answer kept for a call of the owner, nil when there is none.
+// FindAnswer returns the answer that is kept for a call of the owner, or nil if there is none.
 func FindAnswer(ctx context.Context, a Querier, owner int64, o *puntuale.Idempotency) ([]byte, error) {
 	var kept KeptAnswer
 	found, err := QueryOne(ctx, a, `select hash, result from idempotency where client_id = $1 and scope = $2 and key = $3`,
@@ -58,7 +58,7 @@ func FindAnswer(ctx context.Context, a Querier, owner int64, o *puntuale.Idempot
 	return kept.For(o)
 }
 
-// A key that another transaction has written and not yet committed makes this statement wait, in the order of keys. It returns only the
+// If another transaction has written a key and not yet committed, this statement waits. It takes keys in their order. It returns only the
 // keys that we inserted.
 const insertKeys = `
 insert into idempotency (client_id, scope, key, hash, at)

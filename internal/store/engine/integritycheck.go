@@ -19,7 +19,7 @@ import (
 const (
 	suspectMark  = ".suspect"
 	smallFile    = 16 << 20        // bytes; such a file is checked whole at every start, within about 0.1 s
-	uncleanCheck = 3 * time.Second // for a larger one after an unclean end
+	uncleanCheck = 3 * time.Second // time for a larger file after an unclean end
 )
 
 // noticed checks the error of every statement. A damaged SQLite file ends the store. In a damaged PostgreSQL, perhaps only one page or
@@ -42,7 +42,7 @@ func (s *DB) markSuspect(why error) {
 	}
 }
 
-// endedUncleanly reports whether the log of the last user still exists although nobody uses the file. A clean close removes the log.
+// endedUncleanly reports whether the last user's log still exists although no process uses the file. A clean close removes the log.
 func endedUncleanly(path string) bool {
 	log, err := os.Stat(path + "-wal")
 	if err != nil || log.Size() == 0 {
@@ -52,7 +52,7 @@ func endedUncleanly(path string) bool {
 	return err == nil && release() == nil
 }
 
-// inspect checks as much of a file as a start has time for.
+// inspect checks as much of a file as can be checked within the time of a start.
 func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -77,13 +77,13 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	var found string
 	err = db.QueryRowContext(bounded, check).Scan(&found)
 	switch {
-	case err != nil && bounded.Err() != nil && ctx.Err() == nil: // the rest is the background's
+	case err != nil && bounded.Err() != nil && ctx.Err() == nil: // the check in the background reads the rest
 		return nil
 	case err != nil:
 		return damaged(path, err)
 	case found != "ok":
 		return damaged(path, integrityResult(found))
-	case suspect: // it was restored, or mended
+	case suspect: // the file was restored or mended, so it is not suspect any more
 		if err := os.Remove(path + suspectMark); err != nil {
 			return fmt.Errorf("remove the mark of damage: %w", err)
 		}
@@ -125,7 +125,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 		if err != nil {
 			return damagedIn(ctx, path, err)
 		}
-		if len(found) != 1 || found[0] != "ok" { // a line for each page
+		if len(found) != 1 || found[0] != "ok" { // SQLite returns a row for each fault
 			lines := strings.Split(strings.TrimPrefix(strings.Join(found, "\n"), "*** in database main ***\n"), "\n")
 			return damaged(path, integrityResult("table "+table+": "+strings.Join(lines[:min(len(lines), 3)], "; ")))
 		}
@@ -133,7 +133,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-// damagedIn is damaged for a check that may have been cancelled.
+// damagedIn does the same as damaged, for a check that may have been cancelled.
 func damagedIn(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("check the database file: %w", ctx.Err())
@@ -141,7 +141,7 @@ func damagedIn(ctx context.Context, path string, err error) error {
 	return damaged(path, err)
 }
 
-// readAll reads every row of our tables on PostgreSQL, which compares the checksums of their pages if it has them.
+// readAll reads every row of our tables on PostgreSQL. If pages have checksums, PostgreSQL compares them.
 func (s *DB) readAll(ctx context.Context) error {
 	db, err := s.PostgresPool(s.Config.Database, map[string]string{"statement_timeout": "0"}, 1)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *DB) release(db *sql.DB) {
 	for i, other := range s.dbs {
 		if other == db {
 			s.dbs = append(s.dbs[:i], s.dbs[i+1:]...)
-			_ = db.Close() // it has only read
+			_ = db.Close() // it has only read, so nothing can be lost
 			return
 		}
 	}

@@ -6,16 +6,15 @@ import (
 	"sync"
 )
 
-// listSlots let each client read one list at a time. So a client that asks for several slow lists leaves connections to
-// others.
+// listSlots let each client read one list at a time. So a client that asks for several slow lists does not take the connections of others.
 type listSlots struct {
 	mu sync.Mutex
 	of map[int64]*listSlot
 }
 
 type listSlot struct {
-	place chan struct{} // holds one sign while somebody has the turn
-	asked int           // callers that have it or wait for it
+	taken chan struct{} // holds a value while a caller has the slot
+	asked int           // callers that have the slot or wait for it
 }
 
 // Take waits for the client's list slot. done gives it back.
@@ -26,7 +25,7 @@ func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err er
 	}
 	own := t.of[client]
 	if own == nil {
-		own = &listSlot{place: make(chan struct{}, 1)}
+		own = &listSlot{taken: make(chan struct{}, 1)}
 		t.of[client] = own
 	}
 	own.asked++
@@ -39,21 +38,21 @@ func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err er
 		}
 	}
 	select {
-	case own.place <- struct{}{}:
-		return func() { <-own.place; leave() }, nil
+	case own.taken <- struct{}{}:
+		return func() { <-own.taken; leave() }, nil
 	case <-ctx.Done():
 		leave()
 		return nil, ctx.Err()
 	}
 }
 
-// ownerLists is the pool for lists, as one client may use it.
+// ownerLists is the pool for lists. It gives one client one list slot.
 type ownerLists struct {
 	s     *DB
 	owner int64
 }
 
-// Lists is the pool for lists, as one client may use it.
+// Lists is the pool for lists, with the list slot of one client.
 func (s *DB) Lists(client int64) Querier { return ownerLists{s, client} }
 
 func (l ownerLists) Query(ctx context.Context, text string, args []any, scan func(rows Row) error) error {

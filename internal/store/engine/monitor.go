@@ -15,20 +15,20 @@ import (
 	"puntuale/internal/clock"
 )
 
-// If PostgreSQL stops, its callers get an error at once. If it hangs, or the network drops everything, there is no answer: each call would
-// wait for its own limit, and all others behind it.
+// If PostgreSQL stops, its callers get an error at once. If it hangs, or the network drops everything, there is no answer. Then each call
+// would wait for its own limit, and all other calls would wait behind it.
 //
-// watch notices that within about a second: no connection got any answer while its own small query was waiting. It then ends the context of
-// all statements. Callers that read or wait are refused, as if the store had stopped. A transaction before COMMIT is lost, and so not
-// stored. A transaction in COMMIT is in doubt, and its caller gets an error that says so. New calls are refused until a query is answered
-// again.
+// The monitor notices that within about a second: no connection got an answer while the monitor's own small query waited. It then ends the
+// context of all statements. Callers that read or wait are refused, as if the store had stopped. A transaction before COMMIT is lost, so
+// nothing of it is stored. A transaction in COMMIT is in doubt, and its caller gets an error that says so. New calls are refused until a
+// query is answered again.
 type Monitor struct {
 	db       *sql.DB
 	logger   *slog.Logger
-	answered atomic.Uint64 // whatever the database answered, anybody
+	answered atomic.Uint64 // counts the database's answers to all connections
 	life     atomic.Pointer[connLife]
-	conn     *sql.Conn   // on which it asks; nil until it is there
-	dialling atomic.Bool // conn is being made, which takes its own time
+	conn     *sql.Conn   // the monitor's own; nil until it is open
+	dialling atomic.Bool // conn is being opened, which has its own time limit
 	stop     context.CancelFunc
 	done     chan struct{}
 }
@@ -41,10 +41,10 @@ type connLife struct {
 
 const (
 	watchTick   = 100 * time.Millisecond
-	askEvery    = 3               // ticks
-	silenceMost = 8               // ticks without any answer while a question is out
+	askEvery    = 3               // ticks between queries
+	silenceMost = 8               // ticks without any answer while a query waits
 	askAgain    = 2               // ticks between questions while the database is away
-	askWait     = 1 * time.Second // for an answer, on a connection that is there, while it is away
+	askWait     = 1 * time.Second // for an answer on an open connection while the database is away
 )
 
 // errAway is the cause of errors that come because the database does not answer.
@@ -65,7 +65,7 @@ func (w *Monitor) begin() {
 	w.life.Store(l)
 }
 
-// close ends only the watch. Statements under way go on.
+// close ends only the monitor. Statements under way go on.
 func (w *Monitor) close() {
 	if w == nil {
 		return
@@ -74,7 +74,7 @@ func (w *Monitor) close() {
 	<-w.done
 }
 
-// context is the context of all statements. It ends when the database no longer answers. A nil watch watches nothing.
+// context is the context of all statements. It ends when the database no longer answers. With a nil monitor it never ends.
 func (w *Monitor) context() context.Context {
 	if w == nil {
 		return context.Background()
@@ -82,7 +82,7 @@ func (w *Monitor) context() context.Context {
 	return w.life.Load().Context
 }
 
-// Bind joins a caller's context with the watch's, until free is called.
+// Bind joins a caller's context with the monitor's, until free is called.
 func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()) {
 	if w == nil {
 		return ctx, func() {}
@@ -98,9 +98,9 @@ func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()
 // Away returns errAway while the database does not answer.
 func (w *Monitor) Away() error { return context.Cause(w.context()) }
 
-// heard notes how a statement ended. An answer shows that the database is alive. An error that comes from its silence is marked with
-// errAway.
-func (w *Monitor) heard(ctx context.Context, err error) error {
+// heard notes how a statement ended. An answer shows that the database is alive. If an error comes from the database's silence, heard marks
+// it with errAway.
+func (w *Monitor) observe(ctx context.Context, err error) error {
 	switch {
 	case w == nil:
 		return err
@@ -128,15 +128,15 @@ func (w *Monitor) loop(ctx context.Context) {
 	}
 }
 
-// release ends the life.
+// release ends the life and frees its context.
 func (w *Monitor) release() {
 	w.logger.Warn("the database does not answer")
 	w.life.Load().end(errAway)
 }
 
-// present returns true, and has ended the life, when the database no longer answers; false when ctx ends. It counts time in ticks, one
-// after the other. So a machine that slept does not look like a silent database. Waiting for a new connection is not silence, but reaching
-// connectTimeout is.
+// present returns true when the database no longer answers, after it ended the life. It returns false when ctx ends. It counts time in
+// ticks, one after the other, so that a sleep of the machine does not look like a silent database. Waiting for a new connection is not
+// silence, but reaching connectTimeout is.
 func (w *Monitor) present(ctx context.Context) bool {
 	asked, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -207,7 +207,8 @@ func timedOut(err error) bool {
 	return pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// ask sends the query on its own connection, which it makes if there is none. wait bounds only the answer; 0: only ctx bounds it.
+// ask sends the query on the monitor's own connection, and opens one if there is none. wait bounds only the answer. With 0, only ctx bounds
+// it.
 func (w *Monitor) ask(ctx context.Context, wait time.Duration) error {
 	if w.conn == nil {
 		w.dialling.Store(true)
@@ -230,12 +231,12 @@ func (w *Monitor) ask(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// drop closes the watch's connection.
+// drop closes the monitor's connection.
 func (w *Monitor) drop() {
 	if w.conn == nil {
 		return
 	}
-	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // it is gone, or no longer wanted
+	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // the connection is lost, or not needed any more
 	_ = w.conn.Close()
 	w.conn = nil
 }

@@ -37,7 +37,8 @@ func BadCursor(p puntuale.Page) error {
 	return puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Code: faultNotCursor, Value: p.Cursor})
 }
 
-// CutPage makes a page of the rows that were read, which are one more than it shows. It returns the next page's cursor, "" at the end.
+// CutPage makes a page of the rows that were read. The caller reads one row more than the page shows. CutPage returns the next page's
+// cursor, or "" at the end.
 func CutPage[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, string) {
 	if len(rows) <= limit {
 		return rows, ""

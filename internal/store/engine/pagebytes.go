@@ -9,15 +9,15 @@ import (
 // The most bytes of a page, and how much of a call's memory grant it takes. A row is in memory three times: as read, as converted and as
 // written. The buffer for writing grows by doubling.
 const (
-	PageBytes  = 4 << 20 // of what is long in its rows; a longer page ends early, and has a cursor
-	roomTimes  = 4
-	roomOfRow  = 2 << 10 // bytes, for what is short
-	rowsAtOnce = 64      // room is taken for so many
+	PageBytes   = 4 << 20 // of the long columns of its rows; a longer page ends early, and has a cursor
+	memoryTimes = 4
+	memoryOfRow = 2 << 10 // bytes, for the short columns
+	rowsAtOnce  = 64      // memory is taken for this many rows at once
 )
 
-// TakeRoom takes memory of the call's grant for rows whose long columns have so many bytes.
-func TakeRoom(ctx context.Context, rows, bytes int) error {
-	return puntuale.TakeRoom(ctx, int64(rows*roomOfRow+bytes*roomTimes))
+// TakeRoom takes memory of the call's grant for rows whose long columns have this many bytes together.
+func TakeMemory(ctx context.Context, rows, bytes int) error {
+	return puntuale.TakeMemory(ctx, int64(rows*memoryOfRow+bytes*memoryTimes))
 }
 
 // SizedRow is a row's identifier and length, for the size of a page.
@@ -43,7 +43,7 @@ func ReadPageSpan(ctx context.Context, a Querier, noun, text string, args []any,
 	return MakePageSpan(ctx, noun, all, limit)
 }
 
-// MakePageSpan is [ReadPageSpan] of rows that were read.
+// MakePageSpan does the work of [ReadPageSpan] for rows that were read already.
 func MakePageSpan(ctx context.Context, noun string, all []SizedRow, limit int) (s PageSpan, err error) {
 	sum := 0
 	for _, row := range all[:min(limit, len(all))] {
@@ -56,5 +56,5 @@ func MakePageSpan(ctx context.Context, noun string, all []SizedRow, limit int) (
 	if s.Rows < len(all) {
 		s.Next = CursorAt(noun, s.Last)
 	}
-	return s, TakeRoom(ctx, 0, sum)
+	return s, TakeMemory(ctx, 0, sum)
 }

@@ -18,11 +18,11 @@ import (
 type statement struct {
 	text string
 	args []any
-	scan func(r Row) error // nil: what it returns is not wanted
+	scan func(r Row) error // nil: the caller does not want the rows
 }
 
-// send runs the queued statements and this one in one round trip. The error comes from the first statement that failed; later ones did not
-// run.
+// send runs the queued statements and this one in one round trip. The error comes from the first statement that failed. The statements
+// after it did not run.
 func (l *Conn) send(ctx context.Context, last statement) (tag pgconn.CommandTag, err error) {
 	all := append(l.queued, last)
 	l.queued = nil

@@ -19,22 +19,22 @@ import (
 
 const (
 	postgresTenants = 2 // writers for clients' calls
-	postgresReaders = 5 // for single things
+	postgresReaders = 5 // for reads of single things
 	postgresListers = 2
-	postgresLookers = 5               // the dispatcher's: four reads of what is due, and one of contents
-	postgresWorkers = 1               // for what maintains the store
+	postgresLookers = 5               // for the dispatcher: four reads of due messages, and one of contents
+	postgresWorkers = 1               // for maintenance of the store
 	connectTimeout  = 5 * time.Second // unless the address gives another
 )
 
-// Settings of every connection: nothing may hold locks without end, and each statement sees what was committed before it.
+// Settings of every connection: no transaction may hold locks without end, and each statement sees what was committed before it.
 var postgresSettings = map[string]string{
 	"default_transaction_isolation":       "read committed",
 	"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 	"idle_in_transaction_session_timeout": strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 }
 
-// Settings of writers. A batch is joined with big tables by looking up each of its rows in order. No other plan is wanted, because the
-// statistics may come from a minute ago, when the table was empty. Looking for another plan also takes time.
+// Settings of writers. PostgreSQL must join a batch with big tables by looking up each row of the batch in order. We forbid other plans,
+// because the statistics may be a minute old, from a time when the table was empty. Looking for another plan also takes time.
 var writerSettings = map[string]string{
 	"lock_timeout":     strconv.FormatInt(lockTimeout.Milliseconds(), 10),
 	"enable_hashjoin":  "off",
@@ -58,12 +58,12 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	if err := s.migratePostgres(ctx, address); err != nil {
 		return err
 	}
-	beats, err := s.PostgresPool(address, map[string]string{"lock_timeout": writerSettings["lock_timeout"]}, 2) // one for the watch
+	beats, err := s.PostgresPool(address, map[string]string{"lock_timeout": writerSettings["lock_timeout"]}, 2) // one of the two for the monitor
 	if err != nil {
 		return err
 	}
 	s.Monitor = startMonitor(beats, s.Config.Logger)
-	// The server itself ends statements that take too long, because they would continue after their caller has died.
+	// The server itself ends statements that take too long. Without that, they would continue after their caller has died.
 	listers, err := s.PostgresPool(address, map[string]string{
 		"statement_timeout": strconv.FormatInt(s.Config.ListTimeout.Milliseconds(), 10),
 	}, postgresListers)
@@ -82,7 +82,7 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	}
 	s.MaintenanceReads = &ReadPool{d: s.Dialect, db: workers, watch: s.Monitor, noticed: s.noticed}
 	s.CallReads = &ReadPool{d: s.Dialect, db: readers, watch: s.Monitor, permits: make(chan struct{}, postgresReaders), noticed: s.noticed}
-	s.ListReads = &ReadPool{d: s.Dialect, db: listers, watch: s.Monitor, Within: 2 * s.Config.ListTimeout, noticed: s.noticed} // half of it to wait for a connection
+	s.ListReads = &ReadPool{d: s.Dialect, db: listers, watch: s.Monitor, Within: 2 * s.Config.ListTimeout, noticed: s.noticed} // half of the time is for the wait for a connection
 	s.DispatchReads = &ReadPool{d: s.Dialect, db: lookers, watch: s.Monitor, noticed: s.noticed}
 	writers, err := s.PostgresPool(address, writerSettings, postgresTenants+3)
 	if err != nil {
@@ -103,12 +103,18 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	s.ArchiveReads, s.ArchiveWriter = &ReadPool{d: s.Dialect, db: archivers, watch: s.Monitor, noticed: s.noticed}, on(archivers)
-	// Chunks of campaigns and calls wait for each other only at rows of the same client. This connection is opened by the first chunk.
+	// Chunks of campaigns and calls wait for each other only at rows of the same client. The first chunk opens this connection.
 	feeders, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err
 	}
 	s.FeedWriter = on(feeders)
+	// Numbering does not wait for transactions that write facts. Its connection is opened by the first event.
+	numberers, err := s.PostgresPool(address, writerSettings, 1)
+	if err != nil {
+		return err
+	}
+	s.EventWriter = on(numberers)
 	return nil
 }
 
@@ -165,17 +171,18 @@ func trustPostgres(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// PostgreSQL numbers its timelines: a standby that is promoted, and a server restored to a moment, begin a new one. The last rows that the
-// old primary accepted may be missing there, also intents. Then the network has a message, and our row says that nobody tried. So a lease
-// is valid on one timeline only. The fence of every claim compares the node's timeline with the server's present one. After any failover
-// each node must join again. No node joins before the quarantine of messages whose intents may be lost (queue/quarantine.go).
+// PostgreSQL numbers its timelines. A standby that is promoted begins a new one, and so does a server that was restored to a moment. The
+// last rows that the old primary accepted may be missing there, also intents. Then the network has a message, and our row says that there
+// was no attempt. So a lease is valid on one timeline only. The fence of every claim compares the node's timeline with the server's present
+// one. After any failover each node must join again. No node joins before the quarantine of messages whose intents may be lost
+// (queue/quarantine.go).
 //
-// The number is read from the name of the log file that is being written. It is right from the first moment after a promotion, and any user
+// We read the number from the name of the log file that is being written. It is right from the first moment after a promotion, and any user
 // may ask for it. (pg_control_checkpoint() still shows the old one until the first checkpoint.)
 const timelineNow = `('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint`
 
-// untimed is the timeline of databases without timelines: SQLite, and databases that only speak PostgreSQL's protocol. Those keep accepted
-// data by other means, so they are not asked.
+// untimed is the timeline of databases without timelines: SQLite, and databases that only speak PostgreSQL's protocol. Such databases do
+// not lose accepted data in a failover, so we do not ask them.
 const untimed = "0"
 
 // findTimeline chooses how the dialect asks for the timeline.
@@ -187,12 +194,12 @@ func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ask for the timeline: %w", err)
 	}
 	if err != nil {
-		// A standby cannot tell its timeline, but can after its promotion. Any other server that cannot tell it never can.
+		// A standby cannot tell its timeline before its promotion. Any other server that cannot tell it will never tell it.
 		var standby bool
 		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
 			s.Dialect.Timeline = timelineNow
 		}
-		return nil // a database without timelines is no fault
+		return nil // it is allowed that a database has no timelines
 	}
 	if n.Int64 > 0 {
 		s.Dialect.Timeline = timelineNow

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"puntuale"
 )
@@ -11,10 +12,10 @@ import (
 type Priority int8
 
 const (
-	PrioritySend    Priority = iota // what sends, and what keeps the server in its fleet: it waits for no call
+	PrioritySend    Priority = iota // sending, and keeping the server in its fleet: these wait for no call
 	PriorityPrevent                 // calls that keep messages from being sent
 	PriorityCall                    // all other calls
-	PriorityFeed                    // what campaigns feed
+	PriorityFeed                    // feeding campaigns
 )
 
 // priorityOf is the priority of a task for a call with this admission deadline.
@@ -35,8 +36,8 @@ func (t *Task) call() bool {
 
 // ownerTasks are the tasks of one owner and one priority.
 type ownerTasks struct {
-	owner int64
-	lane  Priority
+	owner    int64
+	priority Priority
 }
 
 // fairOrder returns the tasks in the order of their work: by priority, and then in rounds with one task of each owner. So an owner with
@@ -46,26 +47,26 @@ func (w *Writer) fairOrder() []*Task {
 	if noChoice(w.queue) {
 		return w.queue
 	}
-	type placed struct {
+	type ordered struct {
 		*Task
-		turn, served int
+		round, served int
 	}
-	turns := make(map[ownerTasks]int, len(w.queue))
-	all := make([]placed, len(w.queue))
+	rounds := make(map[ownerTasks]int, len(w.queue))
+	all := make([]ordered, len(w.queue))
 	for i, t := range w.queue {
 		r := ownerTasks{t.Owner, t.priority}
-		all[i] = placed{t, turns[r], w.served[r]}
-		if t.priority != PrioritySend { // which is nobody's
-			turns[r]++
+		all[i] = ordered{t, rounds[r], w.served[r]}
+		if t.priority != PrioritySend { // tasks that send have no owner
+			rounds[r]++
 		}
 	}
-	slices.SortStableFunc(all, func(a, b placed) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.turn, b.turn), cmp.Compare(a.served, b.served))
+	slices.SortStableFunc(all, func(a, b ordered) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.round, b.round), cmp.Compare(a.served, b.served))
 	})
-	return Column(all, func(p *placed) *Task { return p.Task })
+	return Column(all, func(p *ordered) *Task { return p.Task })
 }
 
-// serve notes that a task's owner was served, for as long as others wait. w.mu is held.
+// serve notes that a task's owner was served, while other owners wait. w.mu is held.
 func (w *Writer) serve(t *Task) {
 	if t.priority == PrioritySend {
 		return
@@ -73,11 +74,11 @@ func (w *Writer) serve(t *Task) {
 	if w.served == nil || len(w.served) >= queueBound {
 		w.served = map[ownerTasks]int{}
 	}
-	w.turn++
-	w.served[ownerTasks{t.Owner, t.priority}] = w.turn
+	w.round++
+	w.served[ownerTasks{t.Owner, t.priority}] = w.round
 }
 
-// noChoice reports whether one set of statements does all tasks, so that their order does not matter. That is the usual case.
+// noChoice reports whether one set of statements does all tasks. Then their order does not matter. That is the usual case.
 func noChoice(queue []*Task) bool {
 	weight := 0
 	for _, t := range queue {
@@ -98,11 +99,12 @@ type writerRound struct {
 	alone   bool // one unit
 	units   []*taskGroup
 	joining map[*Kind]*taskGroup
+	unripe  []*Kind // their tasks wait for more
 	tasks   int
 }
 
-// place returns the unit that a task joins, which may be new. It returns nil if the round has no room for the task.
-func (r *writerRound) place(t *Task) *taskGroup {
+// join returns the unit that a task joins, which may be new. It returns nil if the round has no room for the task.
+func (r *writerRound) join(t *Task) *taskGroup {
 	if r.tasks >= roundBound {
 		return nil
 	}
@@ -135,10 +137,10 @@ func (r *writerRound) add(t *Task, u *taskGroup) {
 // fill takes the tasks of a class, while the round has room for them.
 func (r *writerRound) fill(tasks []*Task, of Class) {
 	for _, t := range tasks {
-		if t.Kind.Class != of {
+		if t.Kind.Class != of || slices.Contains(r.unripe, t.Kind) {
 			continue
 		}
-		u := r.place(t)
+		u := r.join(t)
 		if u == nil {
 			continue
 		}
@@ -148,30 +150,61 @@ func (r *writerRound) fill(tasks []*Task, of Class) {
 	}
 }
 
+// unripe returns the kinds of waiting tasks that gather, and when the first of them is ripe. w.mu is held.
+func (w *Writer) unripe() (kinds []*Kind, rest time.Duration) {
+	if w.closing {
+		return nil, 0
+	}
+	var now time.Time
+	for _, t := range w.queue {
+		if t.Kind.Gather == 0 || slices.Contains(kinds, t.Kind) {
+			continue
+		}
+		if now.IsZero() {
+			now = w.DB.LocalClock.Now()
+		}
+		age := now.Sub(w.took[t.Kind])
+		if age < 0 || age >= t.Kind.Gather { // or the clock was set
+			continue
+		}
+		if left := t.Kind.Gather - age; rest == 0 || left < rest {
+			rest = left
+		}
+		kinds = append(kinds, t.Kind)
+	}
+	return kinds, rest
+}
+
 // next takes the tasks of the next transaction out of the queue; from then on, their callers wait for the result. Classes that wait are
-// served one after the other.
-func (w *Writer) next() (units []*taskGroup, closing bool) {
+// served one after the other. If it takes none although some wait, it returns when the first of them will be ripe.
+func (w *Writer) next() (units []*taskGroup, rest time.Duration, closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := writerRound{joining: map[*Kind]*taskGroup{}}
+	r.unripe, rest = w.unripe()
 	tasks := w.fairOrder()
 	for i := range classes {
-		turn := (w.last + 1 + i) % classes
-		r.alone = w.Conn.dialect.Postgres || turn != classMixed
-		if r.fill(tasks, turn); len(r.units) > 0 {
-			w.last = turn
+		round := (w.last + 1 + i) % classes
+		r.alone = w.Conn.dialect.Postgres || round != classMixed
+		if r.fill(tasks, round); len(r.units) > 0 {
+			w.last = round
 			break
+		}
+	}
+	for _, u := range r.units {
+		if u.kind.Gather > 0 {
+			w.took[u.kind] = w.DB.LocalClock.Now()
 		}
 	}
 	w.queue = slices.DeleteFunc(w.queue, func(t *Task) bool { return t.taken || t.state.Load() == taskDropped })
 	if len(w.queue) == 0 {
 		w.served = nil
-		return r.units, w.closing
+		return r.units, rest, w.closing
 	}
 	for _, u := range r.units {
 		for _, t := range u.tasks {
 			w.serve(t)
 		}
 	}
-	return r.units, w.closing
+	return r.units, rest, w.closing
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Purge removes the rows that a statement finds below a bound, a chunk a transaction. It locks the rows in order.
+// Purge removes the rows that a statement finds below a bound, a chunk in each transaction. It locks the rows in order.
 func Purge[T any](ctx context.Context, s *DB, what, find string, below int64, scan func(Row, *T) error,
 	compare func(a, b T) int, remove func(ctx context.Context, a Querier, part []T) error,
 ) error {

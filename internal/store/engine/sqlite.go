@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	sqliteReaders = 4 // for single things
+	sqliteReaders = 4 // for reads of single things
 	sqliteListers = 2
-	sqliteLookers = 1 // the dispatcher's: reading ahead by several at once takes the processors from who writes
-	sqliteWorkers = 1 // for what maintains the store
+	sqliteLookers = 1 // for the dispatcher: several reads at once would take the processors from the writer
+	sqliteWorkers = 1 // for maintenance of the store
 )
 
 // applicationID marks our files ("PUNT"); the first migration writes it. Files of other programs are not changed.
@@ -38,7 +38,7 @@ var sqliteSettings = map[string]string{
 	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": strconv.Itoa(checkpointEach),
 }
 
-// sqliteReaderCache is the cache_size of each connection that only reads, of which there are eight.
+// sqliteReaderCache is the cache_size of each connection that only reads. There are eight such connections.
 const sqliteReaderCache = "-32768"
 
 // sqliteAliases are other names under which an address may give our settings.
@@ -60,7 +60,7 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	unclean := endedUncleanly(path)
-	if s.Shared { // before it looks whether the installation moved
+	if s.Shared { // share the file before the check whether the installation moved
 		if s.leave, err = s.ShareFile(); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 	}
 	s.checkpoints = startCheckpointer(copies, s.LocalClock)
 	w := s.startWriter(Conn{dialect: s.Dialect, db: db})
-	s.TenantWriters, s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter, s.ArchiveWriter, s.FeedWriter = []*Writer{w}, w, w, w, w, w, w
+	s.TenantWriters, s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter, s.ArchiveWriter, s.FeedWriter, s.EventWriter = []*Writer{w}, w, w, w, w, w, w, w
 	return nil
 }
 
@@ -162,7 +162,8 @@ func sqliteThere(path string) (bool, error) {
 					" is there; put the file back, or restore both from a backup")
 			}
 		}
-		// Only a complete store can have been dispatched from. (A ".lock" may come from a creation that died.)
+		// A file with a dispatch lock beside it was complete once: only complete stores send. (A ".lock" may come from a creation that
+		// died.)
 		if _, err := os.Lstat(path + dispatchLock); err == nil {
 			return false, untrusted(path, "is missing, but "+filepath.Base(path)+dispatchLock+" beside it shows that it was in use; "+
 				"put the file back or restore it from a backup, or remove "+filepath.Base(path)+dispatchLock+" to begin with nothing")

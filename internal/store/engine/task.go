@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // Kind is a kind of task. Waiting tasks of a joining kind are done together by one set of statements.
@@ -12,53 +13,56 @@ type Kind struct {
 	Priority Priority
 	Class    Class
 
-	Background bool // its tasks are nobody's call
+	Background bool // no caller waits for its tasks
+
+	// Gather is how long a task may wait for others of its kind, counted from when the writer last took some. So a task that comes alone
+	// does not wait.
+	Gather time.Duration
 
 	// prepare runs before the transaction begins; nil: nothing to prepare.
 	Prepare func(ctx context.Context, w *Writer, tasks []*Task) error
 
-	// run does the tasks' work inside a transaction. It may run several times for the same tasks (after a deadlock, or to find the one that
-	// fails), so it sets every answer anew. An error undoes the work of all. A refusal of one task goes into its Refused. Then nothing of
-	// that task may stay in the database.
+	// Run does the tasks' work inside a transaction. It may run several times for the same tasks (after a deadlock, or to find the one that
+	// fails), so it sets every answer anew. An error undoes the work of all tasks. If one task is refused, Run sets its Refused. Then
+	// nothing of that task may stay in the database.
 	Run func(ctx context.Context, w *Writer, tasks []*Task) error
 
-	// check tells whether the tasks' transaction committed, after its connection was lost during COMMIT; nil: nobody
-	// can tell.
+	// Check tells whether the tasks' transaction committed, after its connection was lost during COMMIT. nil: that cannot be found out.
 	Check func(ctx context.Context, w *Writer, tasks []*Task) (committed bool, err error)
 }
 
-// Class says which tasks share a transaction on SQLite, and which alternate there.
+// Class says which tasks share a transaction on SQLite. Transactions of different classes alternate.
 type Class int8
 
 const (
-	classMixed Class = iota // with all others of this class
-	ClassClaim              // with nobody
-	ClassFeed               // with nobody
+	classMixed Class = iota // shares with all others of this class
+	ClassClaim              // its unit is alone in a transaction
+	ClassFeed               // its unit is alone in a transaction
 	classes
 )
 
 const (
 	taskWaiting int32 = iota
-	taskBegun         // from now on the caller gets the true result
-	taskDropped       // the caller left first
+	taskBegun         // the caller now waits for the result
+	taskDropped       // the caller left before the task began
 )
 
 // Task is one caller's transaction, in a writer's queue.
 type Task struct {
 	Kind     *Kind
 	priority Priority
-	Owner    int64 // a client, or the negative of a partner; 0: nobody outside
-	Weight   int   // messages, or the like; at least 1
+	Owner    int64 // a client, or the negative of a partner; 0: the service itself
+	Weight   int   // how much work it is, for example messages; at least 1
 	Body     any   // what a joining kind works on
 	Run      func(ctx context.Context, a Querier) error
-	Dated    bool // writes rows that are read in the order of the moments that they bear
+	Dated    bool // its rows have moments, and readers list them in that order
 	state    atomic.Int32
 	Done     chan error
-	taken    bool // out of the queue; the writer's lock guards it
+	taken    bool // not in the queue any more; guarded by the writer's lock
 
-	Refused error // set by run: the answer, while the transaction stands
-	waited  int   // how often it was given up for a lock; such a task is not joined with others
-	Later   bool  // set by run: not done in this transaction, to be queued again
+	Refused error // Run sets it: the caller's answer, although the transaction commits
+	waited  int   // how often it waited too long for a lock; such a task is not joined with others
+	Later   bool  // Run sets it: not done in this transaction, so it is queued again
 }
 
 // begin reports whether the task may run: its caller still waits, or the task was begun before.
@@ -89,7 +93,7 @@ func Joined(k *Kind, weight int, body any) *Task {
 	return &Task{Kind: k, Weight: max(1, weight), Body: body, Done: make(chan error, 1)}
 }
 
-// NewSingle is a kind whose tasks bring their own work.
+// NewSingle makes a kind of tasks that have their own functions.
 func NewSingle(name string, l Priority) *Kind {
 	return &Kind{Name: name, Priority: l, Run: func(ctx context.Context, w *Writer, tasks []*Task) error {
 		return tasks[0].Run(ctx, &w.Conn)
@@ -104,5 +108,5 @@ type taskGroup struct {
 	err    error
 }
 
-// RunAgain makes a transaction run again whose commit is in doubt.
+// RunAgain is a Check. If a COMMIT is in doubt, it makes the writer run the transaction again.
 func RunAgain(context.Context, *Writer, []*Task) (bool, error) { return false, nil }

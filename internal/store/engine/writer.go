@@ -12,7 +12,7 @@ import (
 )
 
 // Writer commits what callers want, many at once. While one transaction is being written to disk, new tasks queue. They share the next
-// transaction. No task is delayed on purpose. A writer has one goroutine. Tasks that touch the same client go to the same writer, so that
+// transaction. No task is delayed on purpose, except where its kind gathers. A writer has one goroutine. Tasks that touch the same client go to the same writer, so that
 // writers of one node do not wait for each other.
 type Writer struct {
 	DB   *DB
@@ -21,22 +21,23 @@ type Writer struct {
 
 	mu      sync.Mutex
 	queue   []*Task
-	served  map[ownerTasks]int // when the owners of what was taken had their last turn; nil while nothing waits
-	turn    int                // counts them
-	last    Class              // of the last round
-	wake    chan struct{}      // holds one sign that the queue or closing changed
+	served  map[ownerTasks]int  // when each owner was last served, as a count; nil while no task waits
+	round   int                 // the count
+	last    Class               // of the last round's tasks
+	took    map[*Kind]time.Time // when tasks of kinds that gather were last taken
+	wake    chan struct{}       // holds a value after the queue or closing changed
 	closing bool
 	done    chan struct{}
 }
 
 const (
-	queueBound = 4096 // tasks; calls beyond it are turned away
+	queueBound = 4096 // tasks; a writer refuses more calls
 	roundBound = 1024 // tasks taken at once
-	maxTries   = 10   // of a transaction that fails for a passing reason
+	maxTries   = 10   // for a transaction that fails for a passing reason
 )
 
 func (s *DB) startWriter(l Conn) *Writer {
-	w := &Writer{DB: s, Conn: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w := &Writer{DB: s, Conn: l, took: map[*Kind]time.Time{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	s.writers.all = append(s.writers.all, w)
 	go w.loop()
 	return w
@@ -48,8 +49,8 @@ func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	if err := ctx.Err(); err != nil {
 		return PublicError(err)
 	}
-	patience := puntuale.PatienceOf(ctx)
-	t.priority = priorityOf(t.Kind, patience, urgent)
+	deadline := puntuale.AdmissionDeadlineOf(ctx)
+	t.priority = priorityOf(t.Kind, deadline, urgent)
 	if t.call() {
 		w.DB.LastCall.Store(new(w.DB.LocalClock.Now()))
 	}
@@ -59,9 +60,9 @@ func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	var gone error
 	select {
 	case err := <-t.Done:
-		patience.Begin()
+		deadline.Begin()
 		return err
-	case <-patience.Ends():
+	case <-deadline.Ends():
 		gone = puntuale.Overloaded(0)
 	case <-ctx.Done():
 		gone = PublicError(ctx.Err())
@@ -69,7 +70,7 @@ func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	if t.state.CompareAndSwap(taskWaiting, taskDropped) {
 		return gone
 	}
-	patience.Begin()
+	deadline.Begin()
 	return <-t.Done
 }
 
@@ -90,7 +91,10 @@ func (w *Writer) submit(t *Task, urgent bool) error {
 	case len(w.queue) >= queueBound && t.priority == PriorityCall:
 		return puntuale.Overloaded(0)
 	default:
-		w.queue = append(w.queue, t)
+		known := t.Kind.Gather > 0 && slices.ContainsFunc(w.queue, func(o *Task) bool { return o.Kind == t.Kind })
+		if w.queue = append(w.queue, t); known {
+			return nil // the loop waits until these are ripe
+		}
 	}
 	w.signal()
 	return nil
@@ -104,7 +108,7 @@ func (w *Writer) signal() {
 	}
 }
 
-// Waiting is how many tasks wait.
+// Waiting returns how many tasks wait.
 func (w *Writer) Waiting() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,13 +133,20 @@ func (w *Writer) loop() {
 	defer close(w.done)
 	defer w.Conn.drop()
 	for {
-		all, closing := w.next()
+		all, rest, closing := w.next()
 		switch {
 		case len(all) > 0:
 			w.commit(all)
 			w.DB.checkpoints.committed(&w.Conn)
 		case closing:
 			return
+		case rest > 0:
+			ripe, stop := w.DB.LocalClock.After(rest)
+			select {
+			case <-ripe:
+			case <-w.wake:
+			}
+			stop()
 		default:
 			<-w.wake
 		}
@@ -165,8 +176,8 @@ func (w *Writer) putLast(t *Task) {
 	w.signal()
 }
 
-// commit brings the units to disk in one transaction and answers their tasks. Units that fail are tried again alone, and then their tasks
-// one by one, so that one bad task does not harm others.
+// commit writes the units to disk in one transaction, and answers their tasks. Units that fail are tried again alone, and then their tasks
+// one by one. So one bad task does not harm others.
 func (w *Writer) commit(all []*taskGroup) {
 	begun := w.DB.Config.Clock.Now()
 	err := w.persist(all)
@@ -220,13 +231,13 @@ func (w *Writer) answer(u *taskGroup) {
 }
 
 // persist runs the units' transaction, and runs it again after a failure that may pass. If it returns an error, nothing of any unit is
-// stored, or the error says that nobody knows.
+// stored, or the error says that the result is unknown.
 func (w *Writer) persist(all []*taskGroup) error {
 	for try := 1; ; try++ {
 		ctx, cancel := w.DB.deadline()
 		err := w.attempt(ctx, all, try)
 		if err != nil && ctx.Err() != nil && puntuale.CodeOf(err) == puntuale.CodeInternal {
-			err = fmt.Errorf("%w: %w", errAway, err) // our own limit, nobody's who called
+			err = fmt.Errorf("%w: %w", errAway, err) // our own time limit ended it, not a caller's
 		}
 		cancel()
 		switch {
@@ -247,7 +258,7 @@ func (w *Writer) persist(all []*taskGroup) error {
 			if try > 2 {
 				return err
 			}
-		case passing(err) && (w.Conn.dialect.Postgres || try < 3): // SQLite has waited busyTimeout each time
+		case passing(err) && (w.Conn.dialect.Postgres || try < 3): // each try on SQLite has waited for busyTimeout already
 			if !errors.Is(err, ErrAgain) {
 				w.DB.Config.Meter.Deadlock()
 			}
@@ -303,9 +314,9 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	return errors.Join(fmt.Errorf("commit: %w", err), l.Rollback(ctx))
 }
 
-// A reader of outcomes in the order of moments continues when the last one that it saw is two seconds old. So a transaction that waited for
-// locks must not commit moments older than datedMost: it runs again with newer ones. That happens at most staleTries times, because a slow
-// transaction must end, too.
+// Readers list outcomes in the order of moments, and continue when the last one that they saw is two seconds old. So a transaction that
+// waited for locks must not commit moments older than datedMost. It runs again with newer ones. That happens at most staleTries times,
+// because a slow transaction must end, too.
 const (
 	datedMost  = time.Second
 	staleTries = 2
@@ -349,7 +360,7 @@ func (w *Writer) resolve(all []*taskGroup, cause error) error {
 		}
 		committed, err := u.kind.Check(ctx, w, u.tasks)
 		for waited := 1; LockedOut(err) && waited < lockWaits; waited++ {
-			if err = w.Conn.connect(ctx); err == nil { // the one it had may be gone by now
+			if err = w.Conn.connect(ctx); err == nil { // the old connection may be lost by now
 				committed, err = u.kind.Check(ctx, w, u.tasks)
 			}
 		}
@@ -369,15 +380,15 @@ func (s *DB) deadline() (context.Context, context.CancelFunc) {
 	if s.Dialect.Postgres {
 		return context.WithTimeout(s.Monitor.context(), 2*statementTimeout)
 	}
-	return context.Background(), func() {} // a context that can end costs the SQLite driver a goroutine a statement
+	return context.Background(), func() {} // on SQLite, a context that can end costs a goroutine for each statement
 }
 
 const (
 	statementTimeout = 15 * time.Second
-	listTimeout      = 10 * time.Second // of what lists, unless Config says otherwise
-	workTimeout      = 5 * time.Minute  // of what maintains the store
-	lockTimeout      = 2 * time.Second  // for which a writer, and all who queue at it, stand still at a time
-	lockWaits        = 5                // times that a task waits for a lock, with others let by in between
+	listTimeout      = 10 * time.Second // for lists, unless Config says otherwise
+	workTimeout      = 5 * time.Minute  // for maintenance of the store
+	lockTimeout      = 2 * time.Second  // for one wait of a writer for a lock; all tasks in its queue wait as long
+	lockWaits        = 5                // how often a task waits for a lock; between two waits other tasks go first
 )
 
 // TenantWriter is the writer of a client's calls, always the same one on this node. Partners, which are negative, and 0 have the first

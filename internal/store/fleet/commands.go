@@ -19,11 +19,11 @@ from command c join session s on s.client_id = c.client_id and s.id = c.session_
 where c.answered_at = 0 and c.expires_at > $2 and s.owner = $1 and s.deleted_at = 0 order by c.id`
 
 func (s *Fleet) OpenCommands(ctx context.Context, node puntuale.NodeID, now time.Time) ([]puntuale.Command, error) {
-	skew, err := s.ClockOffset(ctx, s.DispatchReads)
+	offset, err := s.ClockOffset(ctx, s.DispatchReads)
 	if err != nil {
 		return nil, engine.PublicError(err)
 	}
-	all, err := engine.QueryAll(ctx, s.DispatchReads, openCommands, []any{node, engine.Micros(now.Add(skew))}, func(rows engine.Row, c *puntuale.Command) error {
+	all, err := engine.QueryAll(ctx, s.DispatchReads, openCommands, []any{node, engine.Micros(now.Add(offset))}, func(rows engine.Row, c *puntuale.Command) error {
 		return rows.Scan(&c.ID, &c.Client, &c.Session, &c.Verb, &c.Detail, engine.ScanTime(&c.Created), engine.ScanTime(&c.Expires), &c.Taken)
 	})
 	if err != nil {
@@ -32,18 +32,18 @@ func (s *Fleet) OpenCommands(ctx context.Context, node puntuale.NodeID, now time
 	return all, nil
 }
 
-// byOwner begins an update of commands: only by the node that owns the session, while it has its lease.
+// byOwner is the condition for an update of a command: only the node that owns its session may write it.
 const byOwner = ` and answered_at = 0 and expires_at > $3 and exists (select 1 from session s
  where s.client_id = command.client_id and s.id = command.session_id and s.owner = $1 and s.deleted_at = 0)`
 
 func (s *Fleet) TakeCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, now, until time.Time) (taken bool, err error) {
 	err = s.asOwner(ctx, node, func(ctx context.Context, a engine.Querier) error {
-		skew, err := s.ClockOffset(ctx, a)
+		offset, err := s.ClockOffset(ctx, a)
 		if err != nil {
 			return err
 		}
 		n, err := a.Exec(ctx, `update command set taken = $1, expires_at = greatest(expires_at, $4) where id = $2`+byOwner,
-			node, id, engine.Micros(now.Add(skew)), engine.Micros(until.Add(skew)))
+			node, id, engine.Micros(now.Add(offset)), engine.Micros(until.Add(offset)))
 		taken = n > 0
 		return err
 	})
@@ -52,12 +52,12 @@ func (s *Fleet) TakeCommand(ctx context.Context, node puntuale.NodeID, id puntua
 
 func (s *Fleet) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, until time.Time) error {
 	return s.asOwner(ctx, node, func(ctx context.Context, a engine.Querier) error {
-		skew, err := s.ClockOffset(ctx, a)
+		offset, err := s.ClockOffset(ctx, a)
 		if err != nil {
 			return err
 		}
 		_, err = a.Exec(ctx, `update command set answered_at = $3, answer = $5, detail = $6, expires_at = $4 where id = $2`+byOwner,
-			node, id, engine.Micros(now.Add(skew)), engine.Micros(until.Add(skew)), append([]byte{}, answer...), []byte{})
+			node, id, engine.Micros(now.Add(offset)), engine.Micros(until.Add(offset)), append([]byte{}, answer...), []byte{})
 		return err
 	})
 }
@@ -74,11 +74,11 @@ func (s *Fleet) asOwner(ctx context.Context, node puntuale.NodeID, do func(ctx c
 
 // PurgeCommands removes commands that expired, with their answers.
 func (s *Fleet) PurgeCommands(ctx context.Context, now time.Time) error {
-	skew, err := s.ClockOffset(ctx, s.MaintenanceReads)
+	offset, err := s.ClockOffset(ctx, s.MaintenanceReads)
 	if err != nil {
 		return engine.PublicError(err)
 	}
-	now = now.Add(skew)
+	now = now.Add(offset)
 	return engine.Purge(ctx, s.DB, "commands", `select id from command where expires_at < $1 order by expires_at limit $2`, engine.Micros(now),
 		engine.ScanOne[int64], cmp.Compare[int64],
 		func(ctx context.Context, a engine.Querier, part []int64) error {

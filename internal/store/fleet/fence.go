@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Fence locks the node's row so that it cannot be removed before we commit, or returns [puntuale.ErrFenced] if it is gone. Another node
-// takes over by removing the row (fleet.go). A lease of another timeline does not count (timeline.go).
+// Fence locks the node's row so that it cannot be removed before we commit. If the row was removed, it returns [puntuale.ErrFenced].
+// Another node takes over by removing the row (fleet.go). A lease of another timeline does not count (timeline.go).
 func Fence(ctx context.Context, a engine.Querier, node puntuale.NodeID) error {
 	if !claimsAreFenced {
 		return nil

@@ -12,15 +12,15 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Which node sends for which session. The lease is the node's row and nothing else. Every claim holds that row FOR KEY SHARE until it has
-// committed. So nobody deletes it while a claim is open, and a node without its row can claim nothing. A session's owner is only an
-// assignment. Leases are measured by the database's clock; clocks of nodes are never compared.
+// This package decides which node sends for which session. The lease is the node's row and nothing else. Every claim holds that row FOR KEY
+// SHARE until it has committed. So nobody deletes it while a claim is open, and a node without its row can claim nothing. A session's owner
+// is only an assignment. Leases are measured by the database's clock. Clocks of nodes are never compared.
 //
 // These calls have their own writer with its own connection. On SQLite, they are the first in the only queue. So a node does not lose its
 // lease because it has much to write.
 
-// Fleet keeps which node has which sessions. It implements puntuale.Fleet and puntuale.LinkStore; its methods may be called by
-// many goroutines at once.
+// Fleet records which node has which sessions. It implements puntuale.Fleet and puntuale.LinkStore. Many goroutines may call its methods at
+// once.
 type Fleet struct {
 	*engine.DB
 
@@ -108,8 +108,8 @@ func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 	return err
 }
 
-// Reap leaves a locked row to its next call. A node that stands still inside a claim must not make the others wait here: their own leases
-// would end meanwhile. Its sessions stay its own until its row is gone.
+// Reap skips a locked row, and its next call tries again. A node may hang inside a claim. If Reap waited for that node, the other nodes'
+// leases would end meanwhile. The node that hangs keeps its sessions until its row is deleted.
 func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	err = s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id in (

@@ -23,16 +23,16 @@ type listener struct {
 	teller *notifier
 	heard  puntuale.Wakeup
 
-	echoes uint64 // of the teller's own notifications
-	deaf   bool   // they do not come back, and that was logged
-	lost   bool   // the connection, and that was logged
+	echoes uint64 // how many of this process's own notifications came back
+	deaf   bool   // own notifications do not come back, and a line in the log says so
+	lost   bool   // the connection is lost, and a line in the log says so
 	stop   context.CancelFunc
 	done   chan struct{}
 }
 
 const (
-	listenProbe = 10 * time.Second // of silence, before it asks
-	listenWait  = 5 * time.Second  // for an answer
+	listenProbe = 10 * time.Second // silence after which it asks
+	listenWait  = 5 * time.Second  // for the answer
 	listenPause = 250 * time.Millisecond
 	listenMost  = 2 * time.Second // between attempts to listen again
 )
@@ -94,7 +94,7 @@ func (l *listener) listen(ctx context.Context) (listened bool, err error) {
 	}
 	defer bye(conn)
 	if err := within(ctx, listenWait, func(ctx context.Context) error {
-		_, err := conn.Exec(ctx, "listen "+hintChannel)
+		_, err := conn.Exec(ctx, "listen "+wakeupChannel)
 		return err
 	}); err != nil {
 		return false, fmt.Errorf("listen: %w", err)
@@ -143,7 +143,7 @@ func (l *listener) receive(payload string) {
 	hear(words, l.heard)
 }
 
-// wonder notices when this process does not get its own earlier wakeups back.
+// wonder notices when this process does not receive its own wakeups.
 func (l *listener) wonder(told, heard bool) {
 	switch {
 	case heard:

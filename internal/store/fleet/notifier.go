@@ -20,20 +20,20 @@ import (
 // Nodes wake each other with NOTIFY, after the commit that made something due, and on a separate connection. NOTIFY inside the commit would
 // halve the rate of commits, because all notifiers queue at one lock. Wakeups that come while a notification is being sent go with the next
 // one, many sessions in one payload. Every wakeup may be lost, so all listeners also poll.
-const hintChannel = "puntuale_hint"
+const wakeupChannel = "puntuale_hint"
 
 // The endings of the names of the connections, as pg_stat_activity shows them.
 const (
-	hintName   = " hints"
+	wakeupName = " hints"
 	listenName = " listens"
 )
 
 const (
-	hintPace  = 50 * time.Millisecond // between notifications: 20 a second at most
-	hintsMost = 4096                  // sessions that wait to be told of; what comes beyond is left to the poll
-	hintBytes = 7900                  // of a payload: PostgreSQL takes less than 8,000
-	tellWait  = 2 * time.Second       // for one notification
-	lastWait  = time.Second           // for the last one, and for taking leave of a connection
+	wakeupPace  = 50 * time.Millisecond // between notifications: 20 a second at most
+	wakeupsMost = 4096                  // sessions whose wakeups wait to be sent; the poll finds all others
+	wakeupBytes = 7900                  // of a payload: PostgreSQL takes less than 8,000
+	tellWait    = 2 * time.Second       // limit for one notification
+	lastWait    = time.Second           // limit for the last one, and for closing a connection
 )
 
 // notifier sends wakeups. Its goroutine opens the connection for the first one.
@@ -41,14 +41,14 @@ type notifier struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
 	logger *slog.Logger
-	origin string        // begins its payloads, so that the same process knows its own
+	origin string        // the first word of its payloads: the same process knows its own by it
 	told   atomic.Uint64 // notifications that were sent
 
 	mu      sync.Mutex
 	waiting map[puntuale.SessionID]pendingWakeup
-	wake    chan struct{} // holds one sign that something waits
+	wake    chan struct{} // holds a value while wakeups wait
 
-	conn   *pgx.Conn // the goroutine's; nil until it is there
+	conn   *pgx.Conn // only the goroutine uses it; nil until it is open
 	failed bool      // and that was logged
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -57,7 +57,7 @@ type notifier struct {
 // pendingWakeup has the wakeups of one session that wait to be sent.
 type pendingWakeup struct {
 	changed bool
-	first   time.Time // the earliest moment at which something is due; zero: none was said
+	first   time.Time // the earliest moment at which something is due; zero: no moment was given
 	until   time.Time // the latest
 }
 
@@ -66,12 +66,12 @@ func (s *Fleet) newNotifier() (*notifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.RuntimeParams["application_name"] += hintName
+	cfg.RuntimeParams["application_name"] += wakeupName
 	return startNotifier(cfg, s.Monitor, s.Config.Logger), nil
 }
 
 func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) *notifier {
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a statement to prepare would cost a round trip on each new connection
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // preparing a statement would cost a round trip on each new connection
 	ctx, stop := context.WithCancel(context.Background())
 	t := &notifier{
 		cfg: cfg, watch: w, logger: logger, origin: rand.Text()[:8], waiting: map[puntuale.SessionID]pendingWakeup{},
@@ -81,10 +81,10 @@ func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) 
 	return t
 }
 
-// Hint tells the other nodes that the session has something due at a moment, or (zero moment) that it changed. Session 0 says that owners
-// of sessions changed. It never blocks. Call it only after the change is on disk. On SQLite, which has one dispatching process, it does
-// nothing.
-func (s *Fleet) Hint(session puntuale.SessionID, due time.Time) {
+// Hint tells the other nodes that a session has a message due at a moment. A zero moment says that the session changed. Session 0 says that
+// owners of sessions changed. It never blocks. Call it only after the change is on disk. On SQLite, which has one dispatching process, it
+// does nothing.
+func (s *Fleet) Notify(session puntuale.SessionID, due time.Time) {
 	if s.notifier != nil {
 		s.notifier.add(session, due)
 	}
@@ -93,7 +93,7 @@ func (s *Fleet) Hint(session puntuale.SessionID, due time.Time) {
 func (t *notifier) add(session puntuale.SessionID, due time.Time) {
 	t.mu.Lock()
 	n, known := t.waiting[session]
-	if !known && len(t.waiting) >= hintsMost {
+	if !known && len(t.waiting) >= wakeupsMost {
 		t.mu.Unlock()
 		return
 	}
@@ -112,7 +112,7 @@ func (t *notifier) add(session puntuale.SessionID, due time.Time) {
 	}
 }
 
-// close sends the waiting wakeups, which takes only a moment, and ends.
+// close sends the waiting wakeups, and ends. It takes only a moment.
 func (t *notifier) close() {
 	if t == nil {
 		return
@@ -133,11 +133,11 @@ func (t *notifier) loop(ctx context.Context) {
 			t.send(context.WithoutCancel(ctx), lastWait)
 			return
 		}
-		pause := hintPace
+		pause := wakeupPace
 		if !t.send(ctx, tellWait) {
 			pause = time.Second
 		}
-		_ = clock.System().Sleep(ctx, pause) // it ends early only with ctx, which the next round sees
+		_ = clock.System().Sleep(ctx, pause) // Sleep ends early only when ctx ends, and the next round checks ctx
 	}
 }
 
@@ -157,10 +157,10 @@ func (t *notifier) send(ctx context.Context, within time.Duration) bool {
 	defer cancel()
 	old := t.conn != nil
 	err := t.notify(ctx, payloads)
-	if err != nil && old { // it may have been dead for long
+	if err != nil && old { // an old connection may have been dead for long
 		err = t.notify(ctx, payloads)
 	}
-	if err != nil && ending.Err() != nil { // cut off by the end, not by the database
+	if err != nil && ending.Err() != nil { // the end of the process stopped it, not the database
 		last, cancel := context.WithTimeout(context.WithoutCancel(ending), lastWait)
 		err = t.notify(last, payloads)
 		cancel()
@@ -183,7 +183,7 @@ func (t *notifier) notify(ctx context.Context, payloads []string) (err error) {
 			return err
 		}
 	}
-	if _, err = t.conn.Exec(ctx, "select pg_notify($1, p) from unnest($2::text[]) p", hintChannel, payloads); err != nil {
+	if _, err = t.conn.Exec(ctx, "select pg_notify($1, p) from unnest($2::text[]) p", wakeupChannel, payloads); err != nil {
 		t.drop()
 	}
 	return err
@@ -201,7 +201,7 @@ func bye(conn *pgx.Conn) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastWait)
 	defer cancel()
-	_ = conn.Close(ctx) // it is gone either way
+	_ = conn.Close(ctx) // the connection is closed even after an error
 }
 
 // take turns the waiting wakeups into payloads.
@@ -216,7 +216,7 @@ func (t *notifier) take() (payloads []string) {
 		if n.first.Before(n.until) {
 			word += " " + pendingWakeup{until: n.first}.word(session)
 		}
-		if len(text)+len(word) > hintBytes {
+		if len(text)+len(word) > wakeupBytes {
 			payloads = append(payloads, text)
 			text = t.origin
 		}
@@ -228,9 +228,9 @@ func (t *notifier) take() (payloads []string) {
 	return payloads
 }
 
-// A payload is the sender's origin and, after a blank each, words: a session, or a session, "." and the moment at which something is due,
-// with "!" instead of "." if the session also changed. Of several moments, the latest and the earliest have a word each. Numbers are
-// written to the base 36, moments in microseconds of the Unix epoch.
+// A payload is the sender's origin and then words, each after a blank. A word is a session, or a session, "." and the moment at which a
+// message is due. It has "!" instead of "." if the session also changed. If there are several moments, the latest and the earliest have a
+// word each. Numbers are written to the base 36, moments in microseconds of the Unix epoch.
 const numerals = 36
 
 func (n pendingWakeup) word(session puntuale.SessionID) string {

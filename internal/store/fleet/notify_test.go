@@ -14,10 +14,10 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-const patience = 30 * time.Second
+const waitMost = 30 * time.Second
 
-// A burst becomes a few notifications, each within what PostgreSQL takes. Beyond 4,096 sessions hints are dropped.
-func TestHintsAreFew(t *testing.T) {
+// A burst becomes a few notifications, each within what PostgreSQL takes. Wakeups of more than 4,096 sessions are dropped.
+func TestWakeupsAreFew(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
 	w := storetest.NewWorld(t, d)
@@ -36,7 +36,7 @@ func TestHintsAreFew(t *testing.T) {
 	for range callers {
 		all.Go(func() {
 			for i := range 20 * sessions {
-				w.Hint(puntuale.SessionID(1<<40+i%sessions), storetest.Begin.Add(time.Duration(i)))
+				w.Notify(puntuale.SessionID(1<<40+i%sessions), storetest.Begin.Add(time.Duration(i)))
 			}
 		})
 	}
@@ -45,7 +45,7 @@ func TestHintsAreFew(t *testing.T) {
 	heard := map[puntuale.SessionID]bool{}
 	var payloads int
 	for len(heard) < sessions {
-		wait, cancel := context.WithTimeout(ctx, patience)
+		wait, cancel := context.WithTimeout(ctx, waitMost)
 		n, err := raw.WaitForNotification(wait)
 		cancel()
 		if err != nil {
@@ -56,21 +56,21 @@ func TestHintsAreFew(t *testing.T) {
 		}
 		fleet.Hear(n.Payload[8:], func(session puntuale.SessionID, _ time.Time) { heard[session] = true })
 	}
-	const words = 2 * 20 // bytes of a session in a round: its first moment and its last
+	const words = 2 * 20 // bytes of one session: a word for its first moment and one for its last
 	if most := rounds * (1 + sessions*words/7900); payloads > most {
 		t.Errorf("%d notifications of %d hints, want at most %d", payloads, callers*20*sessions, most)
 	}
 	t.Logf("%d hints in %v: %d notifications", callers*20*sessions, time.Since(began), payloads)
-	for i := range 1_000_000 { // nobody waits, and memory stays small
-		w.Hint(puntuale.SessionID(1+i), time.Time{})
+	for i := range 1_000_000 { // Hint does not wait, and memory stays small
+		w.Notify(puntuale.SessionID(1+i), time.Time{})
 	}
 	if n := fleet.Waiting(w.Store.Fleet); n > 4096 {
 		t.Errorf("%d hints wait", n)
 	}
 }
 
-// Of several moments of a session the latest and the earliest are told, also where it changed besides.
-func TestWordsOfHints(t *testing.T) {
+// If a session has several moments, the payload has the latest and the earliest. That also holds if the session changed.
+func TestWordsOfWakeups(t *testing.T) {
 	t.Parallel()
 	due := storetest.Begin
 	for _, changed := range []bool{false, true} {

@@ -9,9 +9,9 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// SynchronousNow is whether a commit is on a standby's disk before it is answered. remote_write is not: what a standby has only received is
-// lost when its machine fails too. We assume that a standby in synchronous_standby_names will be promoted. An operator who promotes another
-// one may lose messages (docs/nodes.md).
+// SynchronousNow says whether a standby has a commit on its disk before the server confirms the commit. With remote_write it does not: a
+// standby that has only received data loses them if its machine fails, too. We assume that a standby in synchronous_standby_names will be
+// promoted. An operator who promotes another one may lose messages (docs/nodes.md).
 const SynchronousNow = `case when current_setting('synchronous_standby_names') <> ''
  and current_setting('synchronous_commit') in ('on', 'remote_apply') then 1 else 0 end`
 
@@ -25,8 +25,8 @@ type heartbeatMark struct {
 type Failover struct {
 	From, To int64
 	Lossless bool
-	Since    time.Time // what was accepted later may be missing; zero: unknown
-	Joined   time.Time // when the failover before was dealt with, or the first node joined
+	Since    time.Time // messages that were accepted later may be missing; zero: unknown
+	Joined   time.Time // when the last quarantine ended, or the first node joined
 }
 
 // SameTimeline compares the server's timeline with the one in which the nodes joined, and keeps the record locked until the transaction
@@ -58,8 +58,8 @@ func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, 
 	return f, nil
 }
 
-// keptHeartbeat reports whether the last confirmed heartbeat of this process is in the database. The record that says "synchronous" is not
-// enough: it came with the same log. A standby that was late, and was promoted all the same, still says "synchronous".
+// keptHeartbeat reports whether the last confirmed heartbeat of this process is in the database. The record that says "synchronous" does
+// not prove it, because it came with the same log. A standby that was late and was promoted anyway still says "synchronous".
 func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
 	last := s.beaten.Load()
 	if last == nil {

@@ -1,4 +1,4 @@
 package migration
 
-// UpTo stops after a step, as the program that ended there did.
+// UpTo stops after a step, as an older program does whose last step it was.
 var UpTo = up

@@ -1,5 +1,5 @@
-// Package migration holds the numbered steps that build the store's tables, for both databases, and applies them.
-// A step is never edited once landed.
+// Package migration holds the numbered steps that build the store's tables, for both databases, and applies them. A released step is never
+// edited.
 package migration
 
 import (
@@ -35,7 +35,7 @@ const (
 
 const table = "puntuale_version"
 
-// ErrEmpty is returned by Check for a database that holds none of our tables yet, ErrOlder for one that lacks steps.
+// Check returns ErrEmpty for a database that has none of our tables yet, and ErrOlder for one that lacks steps.
 var (
 	ErrEmpty = errors.New("the database holds no tables of Puntuale yet")
 	ErrOlder = errors.New("the database's tables are older than this program")
@@ -70,19 +70,19 @@ func Check(ctx context.Context, db *sql.DB, which Database) error {
 	return nil
 }
 
-// How a step waits for locks of others. A step fails if it cannot get a lock within its own lock_timeout, so that nobody queues behind it
-// for long. Then nothing of it was done, and it is tried again after a rest.
+// How a step waits for locks. A step fails if it cannot get a lock within its own lock_timeout, so that other statements do not queue
+// behind it for long. Then nothing of it was done, and it is tried again after a rest.
 const (
-	patience = 120              // tries
-	rest     = 3 * time.Second  // between them
-	held     = 10 * time.Second // for which a node that died over a step keeps the others waiting
-	glance   = 500 * time.Millisecond
-	glances  = 1800 // 15 minutes, longer than the server at work tries
+	tries   = 120              // tries
+	rest    = 3 * time.Second  // between them
+	held    = 10 * time.Second // how long others wait for a node that died during a step
+	glance  = 500 * time.Millisecond
+	glances = 1800 // 15 minutes, longer than the node that works tries
 )
 
-// Up applies the missing steps, each a transaction. On PostgreSQL, nodes that call Up at the same time wait for each other at a row of a
+// Up applies the missing steps, each in a transaction. On PostgreSQL, nodes that call Up at the same time wait for each other at a row of a
 // lock table. An advisory lock would work only with a single primary. On SQLite the caller keeps others out. An interrupted step leaves
-// nothing behind, and the next call does it.
+// nothing behind, and the next call applies it.
 func Up(ctx context.Context, db *sql.DB, which Database, log *slog.Logger) error {
 	return up(ctx, db, which, math.MaxInt64, log)
 }
@@ -96,7 +96,7 @@ func up(ctx context.Context, db *sql.DB, which Database, last int64, log *slog.L
 		if _, err = p.UpTo(ctx, last); err == nil {
 			return nil
 		}
-		if !passing(err) || try == patience {
+		if !passing(err) || try == tries {
 			return fmt.Errorf("migrate: %w", err)
 		}
 		log.Warn("the database's tables are busy, bringing them up to date is tried again", "try", try, "error", err)
@@ -132,15 +132,15 @@ func provider(db *sql.DB, which Database, log *slog.Logger) (*goose.Provider, er
 	return p, nil
 }
 
-// answered reports whether the server answered that another node has the lock's row, or is writing it. It does not wait for a server that
-// has stopped.
+// answered reports whether the server answered that another node has or writes the lock's row. If the server has stopped, there is no
+// reason to wait.
 func answered(err error) bool {
 	_, said := errors.AsType[*pgconn.PgError](err)
 	return said || strings.Contains(err.Error(), "held by another instance")
 }
 
-// passing reports whether a step failed only for now. It did not get a lock in time. Or another node was at the same step, after it had
-// stood still and lost its lock.
+// passing reports whether a step may succeed later. Perhaps it did not get a lock in time. Or another node ran the same step, because one
+// of the two had stood still and lost the lock.
 func passing(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

@@ -27,12 +27,12 @@ import (
 	"puntuale/internal/store/migration"
 )
 
-// last is the newest step that a program before this one knew.
+// last is the newest step that the program before this one had.
 const last = 1
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// target is an empty database of a test's own.
+// target is an empty database for one test.
 type target struct {
 	which   migration.Database
 	driver  string
@@ -105,7 +105,7 @@ func (x *target) up(t *testing.T, to int64) {
 	}
 }
 
-// catalogue describes the tables, and the rows that steps put there. The migrations' own bookkeeping is left out.
+// catalogue describes the tables, and the rows that steps insert. It leaves out the migrations' own records.
 func (x *target) catalogue(t *testing.T) (all []string) {
 	t.Helper()
 	queries := []string{`select type || ' ' || name || ' ' || coalesce(sql, '') from sqlite_schema
@@ -148,14 +148,14 @@ func (x *target) catalogue(t *testing.T) (all []string) {
 	return all
 }
 
-// TestCutOffAtEveryStatement kills the program before each statement in turn, and lets the next one finish. The tables
-// are then the same as those built at once; and after each cut they are as before the step, or as after it.
+// TestCutOffAtEveryStatement kills the program before each statement in turn, and lets the next program finish. Then the tables are the
+// same as tables that were built at once. After each cut, the tables are as before the step, or as after it.
 func TestCutOffAtEveryStatement(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(*testing.T) *target{"SQLite": sqlite, "Postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // in which the library's pauses of seconds take no time
+			synctest.Test(t, func(t *testing.T) { // in its bubble the library's pauses of seconds take no time
 				cutOff(t, func() *target { return database(t) })
 			})
 		})
@@ -173,7 +173,7 @@ func cutOff(t *testing.T, make func() *target) {
 	x := make()
 	cuts, before, last := 0, 0, len(allowed)-1
 	for at := int64(1); ; at++ {
-		to := min(before+2, last) // the library parses all that it may run, which takes longer than to run it
+		to := min(before+2, last) // the library parses all steps that it may run, which takes longer than to run them
 		mortal := newMortal(x, at)
 		err := migration.UpTo(t.Context(), mortal.db, x.which, int64(to), quiet())
 		mortal.db.Close()
@@ -217,7 +217,7 @@ func newest(t *testing.T, which migration.Database) int64 {
 	return n
 }
 
-// forgetHolder lets the time pass for which a dead node is waited for.
+// forgetHolder waits as long as a node waits for a dead node.
 func (x *target) forgetHolder(t *testing.T) {
 	t.Helper()
 	if x.which != migration.Postgres {
@@ -236,7 +236,7 @@ func (x *target) forgetHolder(t *testing.T) {
 
 var errCut = errors.New("killed")
 
-// mortal is a program's connections, all of which end before its nth statement.
+// mortal has a program's connections. All of them end before its nth statement.
 type mortal struct {
 	db     *sql.DB
 	driver driver.Driver
@@ -313,8 +313,8 @@ func (t *mortalTx) Rollback() error {
 	return t.Tx.Rollback()
 }
 
-// TestBusyTable: a step that finds a table in use by a long transaction neither fails nor makes everybody queue behind
-// it. Nor does a second node beside it.
+// TestBusyTable: a step finds a table in use by a long transaction. The step does not fail, and other statements do not queue behind it.
+// The same holds with a second node beside it.
 func TestBusyTable(t *testing.T) {
 	t.Parallel()
 	x := postgres(t)
@@ -332,7 +332,7 @@ func TestBusyTable(t *testing.T) {
 	for range cap(done) {
 		go func() { done <- migration.Up(t.Context(), x.db, x.which, log) }()
 	}
-	// What others ask while the step is tried, twice, is answered within its lock_timeout.
+	// The step is tried twice meanwhile. Other queries are answered within its lock_timeout.
 	for tries := 0; tries < 2; {
 		select {
 		case <-again:
@@ -362,7 +362,7 @@ func TestBusyTable(t *testing.T) {
 	}
 }
 
-// listener hears warnings.
+// listener receives warnings.
 type listener struct{ heard chan struct{} }
 
 func (l *listener) Enabled(context.Context, slog.Level) bool { return true }
@@ -376,7 +376,7 @@ func (l *listener) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestNewerRefused: a program does not touch tables that a newer one has made.
+// TestNewerRefused: a program does not touch tables that a newer program made.
 func TestNewerRefused(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, make func() *target) {
@@ -391,7 +391,7 @@ func TestNewerRefused(t *testing.T) {
 	})
 }
 
-// TestOldRowsStayWhole: nodes of the version before go on writing rows without the columns they do not know.
+// TestOldRowsStayWhole: nodes of the version before still write rows without the new columns.
 func TestOldRowsStayWhole(t *testing.T) {
 	t.Parallel()
 	x := postgres(t)

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"sync"
 
-	_ "modernc.org/sqlite" // builds the tables in memory, to compare with
+	_ "modernc.org/sqlite" // builds the tables in memory, for the comparison
 
 	"puntuale"
 )
 
 // Compare reports what is missing in a database, compared with the tables that this program's steps build. The error wraps
-// puntuale.ErrUntrusted and names it. It ignores indexes and tables that somebody added. The database must be up to date. So a step that
-// was edited after it had run is noticed here, and not at the first failing statement.
+// puntuale.ErrUntrusted and names it. It ignores indexes and tables that somebody added. The database must be up to date. A step may have
+// been edited after it ran. Then Compare notices it before a statement fails.
 func Compare(ctx context.Context, db *sql.DB, which Database) error {
 	want, err := wanted(ctx, db, which)
 	if err != nil {
@@ -37,7 +37,7 @@ func Compare(ctx context.Context, db *sql.DB, which Database) error {
 		return nil
 	}
 	besides := ""
-	if added := slices.DeleteFunc(have, func(line string) bool { // a column changes a table's definition on SQLite
+	if added := slices.DeleteFunc(have, func(line string) bool { // on SQLite, an added column also changes the table's definition
 		_, found := slices.BinarySearch(want, line)
 		return found || !strings.HasPrefix(line, "column ")
 	}); len(added) > 0 {
@@ -47,7 +47,7 @@ func Compare(ctx context.Context, db *sql.DB, which Database) error {
 		"Restore a backup, or have the tables mended; nothing was changed", puntuale.ErrUntrusted, listed(missing), besides)
 }
 
-// listed names things, but only the first few.
+// listed joins names, but only the first few.
 func listed(all []string) string {
 	const shown = 10
 	if more := len(all) - shown; more > 0 {
@@ -56,14 +56,14 @@ func listed(all []string) string {
 	return strings.Join(all, "; ")
 }
 
-// known keeps the tables' descriptions: one process builds them once for each kind of database.
+// known keeps the descriptions of the tables: a process builds them once for each kind of database.
 var known struct {
 	sync.Mutex
 	lines map[Database][]string
 }
 
-// wanted describes the tables that the steps build. On PostgreSQL the server itself builds them, as temporary tables in a transaction that
-// is rolled back, because each release writes definitions differently.
+// wanted describes the tables that the steps build. On PostgreSQL the server itself builds them, because each release of PostgreSQL writes
+// definitions differently. They are temporary tables in a transaction that is rolled back.
 func wanted(ctx context.Context, db *sql.DB, which Database) (lines []string, err error) {
 	known.Lock()
 	defer known.Unlock()
@@ -91,7 +91,7 @@ func wanted(ctx context.Context, db *sql.DB, which Database) (lines []string, er
 	if err != nil {
 		return nil, fmt.Errorf("list the migrations: %w", err)
 	}
-	for _, name := range names { // their numbers have leading zeros
+	for _, name := range names { // their numbers have leading zeros, so names sort by number
 		text, err := files.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("read a migration: %w", err)
@@ -136,7 +136,7 @@ var postgresSchema = []string{
  from pg_index i join pg_class t on t.oid = i.indrelid where t.relnamespace = %s and t.relname not like 'puntuale_%%'`,
 }
 
-// Rows that the steps put into the table of counters: without its row, a noun gets no numbers.
+// Rows that the steps insert into the table of counters. Without its row, a noun gets no numbers.
 const countersSchema = `select 'counter ' || noun from counter`
 
 var (
@@ -144,7 +144,7 @@ var (
 	pgSchema   = regexp.MustCompile(` ON (ONLY )?[^ .]+\.`) // before an index's table
 )
 
-// describe returns the definitions, a line each, sorted. On PostgreSQL schema is the oid's expression.
+// describe returns the definitions, one on each line, sorted. On PostgreSQL, schema is an expression for the schema's oid.
 func describe(ctx context.Context, q querier, which Database, schema string) (all []string, err error) {
 	queries := append(slices.Clone(sqliteSchema), countersSchema)
 	if which == Postgres {
@@ -181,7 +181,7 @@ func describeBy(ctx context.Context, q querier, query string, all []string) ([]s
 		if strings.HasPrefix(line, "index ") {
 			line = pgSchema.ReplaceAllString(line, " ON ")
 		}
-		if name, text, ok := strings.Cut(line, " as "); ok && strings.HasPrefix(name, "table ") { // too long to be shown
+		if name, text, ok := strings.Cut(line, " as "); ok && strings.HasPrefix(name, "table ") { // the text is too long for an error
 			line = fmt.Sprintf("%s defined as %.4x", name, sha256.Sum256([]byte(text)))
 		}
 		all = append(all, line)

@@ -18,7 +18,7 @@ func (x *target) exec(t *testing.T, text string) {
 	}
 }
 
-// TestCompare takes one thing away at a time; the refusal names it.
+// TestCompare removes one thing at a time. The refusal names that thing.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	for what, names := range map[string]string{
@@ -34,7 +34,7 @@ func TestCompare(t *testing.T) {
 			targets(t, func(t *testing.T, make func() *target) {
 				x := make()
 				x.up(t, math.MaxInt64)
-				x.exec(t, "create table others (a integer); create index others_own on message (phone)") // nobody's business
+				x.exec(t, "create table others (a integer); create index others_own on message (phone)") // additions of others, which Compare ignores
 				if err := migration.Compare(t.Context(), x.db, x.which); err != nil {
 					t.Fatalf("as the steps make them: %v", err)
 				}
@@ -48,7 +48,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestRepairsEditedStep: a database that ran step 2 as it was at commit 618c0ec is mended, and keeps its rows.
+// TestRepairsEditedStep: step 2 was once different, and a database that ran it then is repaired and keeps its rows.
 func TestRepairsEditedStep(t *testing.T) {
 	t.Parallel()
 	targets(t, func(t *testing.T, make func() *target) {

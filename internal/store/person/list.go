@@ -65,7 +65,7 @@ func (s ContactStore) Contacts(ctx context.Context, f puntuale.ContactFilter, p 
 		bytes += found[shown].Bytes
 		shown++
 	}
-	if err := engine.TakeRoom(ctx, 0, bytes); err != nil {
+	if err := engine.TakeMemory(ctx, 0, bytes); err != nil {
 		return nil, "", err
 	}
 	next := ""
@@ -80,7 +80,7 @@ func (s ContactStore) Contacts(ctx context.Context, f puntuale.ContactFilter, p 
 	return all, next, err
 }
 
-// read reads contacts, in the order of their ids. One that was deleted meanwhile is left out.
+// read reads contacts, in the order of their ids. It leaves out contacts that were deleted meanwhile.
 func (s ContactStore) read(ctx context.Context, ids []int64) ([]puntuale.Contact, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -112,7 +112,7 @@ func (s ContactStore) CountContacts(ctx context.Context, f puntuale.ContactFilte
 	return min(n, most), err
 }
 
-// mostTags is how many tags one answer has.
+// mostTags is how many tags one answer may have.
 const mostTags = 1000
 
 func (s ContactStore) ContactTags(ctx context.Context) (map[string]int, error) {

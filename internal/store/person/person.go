@@ -15,17 +15,17 @@ import (
 // Persons keeps the contacts of all clients.
 type Persons struct {
 	db     *engine.DB
-	merges *engine.Kind // of many contacts
+	merges *engine.Kind // merge many contacts at once
 }
 
 // New returns the contacts of a database.
 func New(db *engine.DB) *Persons {
 	p := &Persons{db: db, merges: engine.NewSingle("contacts", engine.PriorityFeed)}
-	p.merges.Check, p.merges.Background = engine.RunAgain, true // a second run finds them merged
+	p.merges.Check, p.merges.Background = engine.RunAgain, true // a second run changes nothing
 	return p
 }
 
-// Of returns the handle that reaches one client's contacts. calls is what one call counts as.
+// Of returns the handle that reaches one client's contacts. Each call of its methods counts as calls calls.
 func (p *Persons) Of(client puntuale.ClientID, calls int64) ContactStore {
 	return ContactStore{p, client, calls}
 }
@@ -45,7 +45,7 @@ func personFields(c *puntuale.Contact) []any {
 
 func scanPerson(rows engine.Row, c *puntuale.Contact) error { return rows.Scan(personFields(c)...) }
 
-// lockPeople locks the row with the client's count, before any contact. So one transaction at a time changes its contacts.
+// lockPeople locks the row with the client's count, before any contact. So only one transaction at a time changes the client's contacts.
 func (s ContactStore) lockPeople(ctx context.Context, a engine.Querier) (people int64, err error) {
 	for range 2 {
 		found, err := engine.QueryOne(ctx, a, `select n.people from person_count n where n.client_id = $1 for update`, []any{s.client}, &people)
@@ -79,7 +79,7 @@ func (s ContactStore) CountCall(ctx context.Context, day puntuale.Date) error {
 	return s.db.Write(ctx, int64(s.client), func(ctx context.Context, a engine.Querier) error { return s.countCall(ctx, a, day) })
 }
 
-// MergeContacts goes through the writer of its client where a caller waits for one contact, and else behind all calls.
+// MergeContacts uses the client's writer if a caller waits for one contact. Otherwise it waits behind all calls.
 func (s ContactStore) MergeContacts(ctx context.Context, m puntuale.ContactBatch) (merged puntuale.MergedContacts, err error) {
 	if m.Day == (puntuale.Date{}) {
 		err = s.db.FeedWriter.Do(ctx, engine.Single(s.merges, func(ctx context.Context, a engine.Querier) (err error) {
@@ -230,7 +230,7 @@ func remove(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids
 	return n, nil
 }
 
-// Erase deletes the contact of a phone, and of what else a network calls the person, inside the transaction of an erasure.
+// Erase deletes the contact of a phone, and of the person's aliases, inside the transaction of an erasure.
 func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) error {
 	var people int64
 	if found, err := engine.QueryOne(ctx, a, `select n.people from person_count n where n.client_id = $1 for update`, []any{client}, &people); err != nil || !found {

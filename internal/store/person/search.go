@@ -13,40 +13,40 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// A list is read by one of its conditions, the rarest, in the order of an index. For each contact the other conditions are
-// looked up. So a list reads little more than it shows. Where each condition holds for many contacts, and all together for few,
-// a page ends early: see scanBound.
+// A list is read by one of its conditions, the rarest one, in the order of an index. The other conditions are checked for each contact. So
+// a list reads little more than it shows. Each condition may hold for many contacts, and all together for few. Then a page ends early: see
+// scanBound.
 
-// order says how a list is sorted: by the condition that it is read by. Cursors keep the number.
+// order says how a list is sorted. It follows from the condition by which the list is read. Cursors contain the number.
 type order int
 
 const (
 	byID    order = iota
 	byPhone       // in the order of numbers
 	byTag         // by id
-	byAny         // tag of some; by id
-	byWord        // in the order of words, then by id; the first of a contact's words counts
+	byAny         // with any tag of several; by id
+	byWord        // by word, then by id; only the first of a contact's words counts
 )
 
 const (
-	manyRows   = 2000 // of a condition: more are not counted
+	manyRows   = 2000 // a count of a condition's contacts ends here
 	mostWords  = 10
 	scanBound  = 3000   // contacts that one page looks at
-	countBound = 20_000 // contacts that a count looks at in one go
+	countBound = 20_000 // contacts that one call for a count looks at
 )
 
-// cursor is where a list goes on.
+// cursor is where a list continues.
 type cursor struct {
 	By   order              `json:"b"`
-	Word int                `json:"w,omitempty"` // of the filter, by length
-	Text string             `json:"t,omitempty"` // the number or word behind which it goes on
+	Word int                `json:"w,omitempty"` // which word of the filter, in the order of length
+	Text string             `json:"t,omitempty"` // the list continues after this number or word
 	ID   puntuale.ContactID `json:"i,omitempty"`
 }
 
 const cursorNoun = "contact:"
 
 func (c cursor) String() string {
-	text, _ := json.Marshal(c) // of numbers and texts
+	text, _ := json.Marshal(c) // numbers and texts can always be written
 	return base64.RawURLEncoding.EncodeToString(append([]byte(cursorNoun), text...))
 }
 
@@ -55,7 +55,7 @@ type search struct {
 	ContactStore
 	f      puntuale.ContactFilter
 	words  []string // the longest first
-	prefix string   // of the phone; "": the whole number is asked for, or none
+	prefix string   // of the phone; "": the filter has the whole number, or none
 
 	at      cursor
 	scanned int
@@ -80,7 +80,7 @@ func (s ContactStore) search(ctx context.Context, f puntuale.ContactFilter, from
 	return x, nil
 }
 
-// drives reports whether the filter has the condition that a cursor goes by.
+// drives reports whether the filter has the condition by which the cursor's list is read.
 func (x *search) drives(c cursor) bool {
 	switch c.By {
 	case byID:
@@ -97,7 +97,7 @@ func (x *search) drives(c cursor) bool {
 	return false
 }
 
-// choose takes the rarest condition; of those that hold for many the first.
+// choose takes the rarest condition. If several conditions hold for many contacts, it takes the first of these.
 func (x *search) choose(ctx context.Context) error {
 	switch {
 	case x.f.Phone != "":
@@ -137,7 +137,7 @@ func (x *search) choose(ctx context.Context) error {
 
 func (s ContactStore) lists() engine.Querier { return s.db.Lists(int64(s.client)) }
 
-// statement reads contacts by a condition, behind a cursor. Its last argument is missing: at most how many.
+// statement reads contacts by a condition, after a cursor. The caller adds the last argument, the limit.
 func (x *search) statement(c cursor, tag string) (text string, args []any) {
 	switch c.By {
 	case byTag, byAny:
@@ -153,7 +153,7 @@ func (x *search) statement(c cursor, tag string) (text string, args []any) {
 			from, to = x.prefix, after(x.prefix)
 		}
 		if c.Text != "" {
-			from = max(from, c.Text+" ") // a space is before all that a number may hold
+			from = max(from, c.Text+" ") // a space sorts before every character of a number
 		}
 		return `select p.id, p.phone from person p where p.client_id = $1 and p.phone >= $2 and p.phone < $3 order by p.phone limit $4`, []any{x.client, from, to}
 	}
@@ -163,11 +163,11 @@ func (x *search) statement(c cursor, tag string) (text string, args []any) {
 // foundContact is a contact that a search found.
 type foundContact struct {
 	engine.SizedRow
-	text string // by which it was found
+	text string // the number or word by which it was found
 }
 
-// keys reads so many contacts by the list's condition, behind its cursor. Of each of several tags it reads as many, because
-// the first of all are among them.
+// keys reads so many contacts by the list's condition, after its cursor. With several tags, it reads so many of each tag, because the first
+// of all contacts are among them.
 func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err error) {
 	tags := []string{x.f.Tag}
 	if x.at.By == byAny {
@@ -188,7 +188,7 @@ func (x *search) keys(ctx context.Context, most int) (keys []foundContact, err e
 	return keys[:min(most, len(keys))], nil
 }
 
-// next looks at so many contacts more, and returns those for which all conditions hold, perhaps with their sizes.
+// next looks at so many more contacts. It returns those for which all conditions hold, with their sizes if sized.
 func (x *search) next(ctx context.Context, most int, sized bool) ([]foundContact, error) {
 	keys, err := x.keys(ctx, most)
 	if err != nil {
@@ -225,13 +225,14 @@ func (x *search) next(ctx context.Context, most int, sized bool) ([]foundContact
 	return held, nil
 }
 
-// Terms are looked up for one contact at a time, whatever a planner thinks of their number. A count is never made a join.
+// Terms are looked up for one contact at a time, so a planner's guess of their number does not matter. A planner cannot turn a count into a
+// join.
 const (
 	wordsOfPerson = `(select count(*) from person_term w where w.client_id = $1 and w.person_id = p.id and w.kind + 0 = 1 and w.term || '' >= `
 	tagsOfPerson  = `(select count(*) from person_term w where w.client_id = $1 and w.kind = 2 and w.person_id = p.id and w.term `
 )
 
-// conditions are those that the list is not read by.
+// conditions are all conditions but the one by which the list is read.
 func (x *search) conditions() (where string, args []any) {
 	args = []any{x.client}
 	arg := func(v any) string {
@@ -257,11 +258,11 @@ func (x *search) conditions() (where string, args []any) {
 	if x.prefix != "" && x.at.By != byPhone {
 		where += ` and p.phone >= ` + arg(x.prefix) + ` and p.phone < ` + arg(after(x.prefix))
 	}
-	if x.f.Filled != "" { // no text holds a quotation mark without a backslash
+	if x.f.Filled != "" { // a text contains a quotation mark only after a backslash
 		where += ` and replace(p.fields, ` + arg(`"`+x.f.Filled+`":{`) + `, '') <> p.fields`
 	}
 	if x.at.By == byWord {
-		where += ` and ` + wordsOfPerson + arg(x.words[x.at.Word]) + ` and w.term || '' < u.t) = 0` // else the contact came before
+		where += ` and ` + wordsOfPerson + arg(x.words[x.at.Word]) + ` and w.term || '' < u.t) = 0` // otherwise an earlier word has listed the contact
 	}
 	return where, args
 }

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// termKind is what a term is. Stores keep the number.
+// termKind is the kind of a term. Stores contain the number.
 type termKind int64
 
 const (
@@ -19,7 +19,7 @@ const (
 	tagTerm  termKind = 2
 )
 
-// term is something by which a contact is found.
+// term is a word or tag by which a contact is found.
 type term struct {
 	kind   termKind
 	text   string
@@ -30,10 +30,10 @@ func (t term) compare(u term) int {
 	return cmp.Or(cmp.Compare(t.kind, u.kind), cmp.Compare(t.text, u.text), cmp.Compare(t.person, u.person))
 }
 
-// maxWord is how many characters of a word are kept: a cursor holds one.
+// maxWord is how many characters of a word are kept. It is bounded because a cursor contains a word.
 const maxWord = 30
 
-// termsOf are the terms of a contact, each once.
+// termsOf returns the terms of a contact, each once.
 func termsOf(c puntuale.Contact) []term {
 	var all []term
 	for _, word := range words(c.Name) {
@@ -45,7 +45,7 @@ func termsOf(c puntuale.Contact) []term {
 	return all
 }
 
-// words are the different words of a text, in small letters and without accents.
+// words returns the different words of a text, in small letters and without accents.
 func words(text string) []string {
 	var all []string
 	word := make([]rune, 0, maxWord)
@@ -69,5 +69,5 @@ func words(text string) []string {
 	return slices.Compact(all)
 }
 
-// after is behind every text that begins with a prefix: no text of letters and digits holds this character.
+// after sorts after every text that begins with the prefix: no text of letters and digits has this character.
 func after(prefix string) string { return prefix + "\U0010FFFF" }

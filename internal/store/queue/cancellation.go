@@ -8,13 +8,14 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
-// A message is cancelled only while its intent is 0, which means that nobody has begun to send it. After that nobody can begin, because
-// every claim compares and writes the same column. A message whose attempt is under way is marked as stopped instead, by a negative
-// valid_until: it is never repeated or tried again. The attempt may come back without having reached the network. Then the recorder cancels
-// the message (ReopenResults). A receipt that it was sent still counts. A node of the previous version does not know the mark, and opens a
-// marked message again. Nobody can claim it, and it is cancelled like any other. The batch is sorted: rows are locked in order.
+// A message is cancelled only while its intent is 0, which means that no attempt has begun. After that no attempt can begin, because every
+// claim compares and writes the same column. A message whose attempt is under way is marked as stopped instead, by a negative valid_until:
+// it is never repeated or tried again. The attempt may come back without having reached the network. Then the recorder cancels the message
+// (ReopenResults). A receipt that it was sent still counts. A node of the previous version does not know the mark, and opens a marked
+// message again. No node can claim such a message, and it is cancelled like any other. The batch is sorted, so rows are locked in order.
 const CancelMessages = `
 update message set intent = case when message.intent = 0 then -1 else message.intent end,
  state = case when message.intent = 0 then 3 else message.state end,
@@ -22,7 +23,7 @@ update message set intent = case when message.intent = 0 then -1 else message.in
  valid_until = case when message.intent = 0 then abs(message.valid_until) else -message.valid_until end
 from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent >= 0 and (message.intent = 0 or message.valid_until > 0)
-returning message.id, message.desired_at, message.next_at, message.state`
+returning message.client_id, message.id, message.desired_at, message.next_at, message.state`
 
 // CancelOpen cancels those of the sorted messages that are open and not in flight, and returns them. Those in flight are
 // marked as stopped.
@@ -35,23 +36,26 @@ func CancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRe
 		slices.Reverse(refs)
 	}
 	var done []puntuale.CancelledMessage
+	var facts []outbox.Fact
 	err := a.Query(ctx, CancelMessages, []any{engine.Micros(now), RefColumns(refs)}, func(rows engine.Row) error {
 		var m puntuale.CancelledMessage
 		var state puntuale.State
 		var planned time.Time
-		if err := rows.Scan(&m.ID, engine.ScanTime(&m.Desired), engine.ScanTime(&planned), &state); err != nil || state != puntuale.Cancelled {
+		var client puntuale.ClientID
+		if err := rows.Scan(&client, &m.ID, engine.ScanTime(&m.Desired), engine.ScanTime(&planned), &state); err != nil || state != puntuale.Cancelled {
 			return err
 		}
 		if m.Desired.IsZero() {
 			m.Desired = planned
 		}
 		done = append(done, m)
+		facts = append(facts, outbox.Message(puntuale.MessageRef{Client: client, ID: m.ID}, puntuale.EventMessageCancelled))
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cancel messages: %w", err)
 	}
-	return done, nil
+	return done, outbox.Emit(ctx, a, now, facts)
 }
 
 // PhoneCandidates are the messages that a cancellation for phone numbers may reach.

@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/outbox"
 )
 
 func (s *Queue) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
@@ -41,13 +42,13 @@ func newClaimKind() *engine.Kind {
 type ClaimBatch struct {
 	puntuale.Claim
 	A    engine.Querier
-	Done time.Time // of what is closed
+	Done time.Time // the moment for messages that are closed
 
 	Answers   []puntuale.ClaimAnswer
-	order     []int // indexes of Messages, sorted by (client, id): those that are written
+	order     []int // indexes of the Messages that are written, sorted by (client, id)
 	standings map[puntuale.ClientID]puntuale.SendPermission
-	erased    int64 // erasures when standings were read
-	marked    bool  // some message comes with a mark
+	erased    int64 // the count of erasures when standings were read
+	marked    bool  // at least one message has a mark
 	granted   []grantedRow
 	returned  map[puntuale.ClientID]int64 // credits to give back
 }
@@ -60,7 +61,7 @@ type grantedRow struct {
 	attempt int // this one's number
 	purpose puntuale.Purpose
 	blocked bool
-	marked  bool // blocked by its number's mark alone: the number was in the blacklist before the message was accepted
+	marked  bool // only the number's mark is in the blacklist: the number was there before the message was accepted
 	refused bool // marketing that the person did not agree to
 	charged bool // takes a credit
 }
@@ -72,7 +73,7 @@ func (b *ClaimBatch) Run(ctx context.Context) error {
 		return fleet.Fence(ctx, b.A, b.Node)
 	}
 	held := func() error { return nil }
-	if b.Node != 0 { // a device's claim is no node's (devicetake.go)
+	if b.Node != 0 { // a device's claim has no node (devicetake.go)
 		var err error
 		if held, err = fleet.Leased(ctx, b.A, b.Node); err != nil {
 			return err
@@ -118,7 +119,7 @@ func (b *ClaimBatch) sort(ctx context.Context) error {
 		st, ok := b.standings[m.Client]
 		switch {
 		case !ok:
-			b.Answers[i] = puntuale.ClaimGone
+			b.Answers[i] = puntuale.ClaimStale
 		case held[campaignRef{m.Client, m.Campaign}]:
 			b.Answers[i] = puntuale.ClaimPaused
 		case st.Erased && m.Mark == "":
@@ -141,8 +142,8 @@ type campaignRef struct {
 	id     puntuale.CampaignID
 }
 
-// heldCampaigns locks the campaigns of the batch until we have committed. So when a pause has committed, no claim that
-// saw the campaign run is still open. Only changes of state write these rows.
+// heldCampaigns locks the campaigns of the batch until we have committed. So after a pause has committed, no open claim has seen the
+// campaign run. Only changes of state write these rows.
 func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, error) {
 	seen := map[campaignRef]bool{}
 	var refs []campaignRef
@@ -153,7 +154,7 @@ func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, e
 		}
 	}
 	if len(refs) == 0 {
-		return nil, nil //nolint:nilnil // none is held, as is usual
+		return nil, nil //nolint:nilnil // usually no campaign is held
 	}
 	slices.SortFunc(refs, func(x, y campaignRef) int { return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.id, y.id)) })
 	held := map[campaignRef]bool{}
@@ -181,8 +182,8 @@ order by c.client_id, c.id for share of c`
 // and never state. A condition on state would let the planner use the index of open messages, which also holds all that are in flight. A
 // repeat (u.x > 0) keeps the moment of the first unanswered attempt.
 //
-// An erasure may replace a number in the blacklist by a mark after the standings were read. Then this statement would find neither. So it
-// returns the number of erasures that it saw, and the claim runs again if that has changed.
+// An erasure may replace a number in the blacklist by a mark after the standings were read. Then this statement would find neither the
+// number nor the mark. So it returns the number of erasures that it saw, and the claim runs again if that has changed.
 const ClaimMessages = `
 update message set intent = $1::bigint, attempt = message.attempt + 1,
  repeats = message.repeats + case when u.x > 0 then 1 else 0 end,
@@ -195,7 +196,7 @@ where message.client_id = u.c and message.id = u.i` + claimCompares + `
 returning message.client_id, message.id, message.due_at, message.attempt,
  message.purpose, message.purpose <> 2 and exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
 
-// This is only for clients that erased persons: their blacklists are searched by marks, too.
+// MarkedMessages is only for clients that erased persons, because their blacklists must also be searched by marks.
 const MarkedMessages = `
 select u.c, u.i from $u(c bigint, i bigint, e text) join blacklist b on b.client_id = u.c and b.phone = u.e`
 
@@ -264,8 +265,8 @@ func (b *ClaimBatch) findMarked(ctx context.Context) error {
 	return nil
 }
 
-// RefusedMarketing are messages to people who withdrew a consent, or never gave one that their client asks for. A person
-// who was erased stands under the number's mark.
+// RefusedMarketing are messages to people who withdrew a consent, or never gave one that their client asks for. An erased person is found
+// by the number's mark.
 const RefusedMarketing = `
 select u.c, u.i from $u(c bigint, i bigint, p text, e text)
 where exists (select 1 from consent_state s where s.client_id = u.c and s.phone in (u.p, u.e) and s.change = 2)
@@ -301,18 +302,18 @@ func (b *ClaimBatch) findRefused(ctx context.Context) error {
 	return nil
 }
 
-// closeBlocked closes what is for numbers in the blacklist, and marketing that a person did not agree to; the rows are ours already. A message that was quarantined
-// after a failover (quarantine.go) keeps its credit, because the network may have it. To a number that was blocked all
-// along it does not.
+// closeBlocked closes messages to numbers in the blacklist, and marketing that a person did not agree to. This transaction has locked the
+// rows already. A message that was quarantined after a failover (quarantine.go) keeps its credit spent, because the network may have it.
+// The credit goes back if the number was blocked before the message was accepted.
 func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	var refs []puntuale.MessageRef
-	var credit []int64 // what becomes of it: 0 none was taken, 1 kept, -1 given back
+	var credit []int64 // for the message's credit: 0 none was taken, 1 it stays spent, -1 it goes back
 	var state []int64
 	var reason []string
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
 		repeat := b.Messages[g.index].Intent > 0
-		// A repeat may have reached the number before it was blocked; it goes on under the same id. Not so where no
-		// attempt is known (quarantine.go).
+		// A repeat may have reached the number before the number was blocked. So it goes on under the same id. A message without a known
+		// attempt does not (quarantine.go).
 		if !g.blocked && !g.refused || repeat && g.attempt > 1 {
 			return false
 		}
@@ -327,21 +328,28 @@ func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	if len(refs) == 0 {
 		return nil
 	}
+	var facts []outbox.Fact
 	if err := b.A.Query(ctx, `update message set intent = -1, state = u.s, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
  credit = message.credit * u.k, reason = case when u.r = '' then message.reason else u.r end from $u(c bigint, i bigint, k smallint, s smallint, r text)
- where message.client_id = u.c and message.id = u.i and message.intent = $2 returning message.client_id, message.credit`,
+ where message.client_id = u.c and message.id = u.i and message.intent = $2 returning message.client_id, message.id, message.state, message.credit`,
 		[]any{engine.Micros(b.Done), b.Token, append(RefColumns(refs), credit, state, reason)}, func(rows engine.Row) error {
-			var c puntuale.ClientID
+			var ref puntuale.MessageRef
+			var state puntuale.State
 			var back int
-			err := rows.Scan(&c, &back)
+			err := rows.Scan(&ref.Client, &ref.ID, &state, &back)
 			if back < 0 {
-				b.returned[c]++
+				b.returned[ref.Client]++
 			}
+			kind := puntuale.EventMessageBlacklisted
+			if state == puntuale.Failed {
+				kind = puntuale.EventMessageFailed
+			}
+			facts = append(facts, outbox.Message(ref, kind))
 			return err
 		}); err != nil {
 		return fmt.Errorf("close blocked messages: %w", err)
 	}
-	return nil
+	return outbox.Emit(ctx, b.A, b.Done, facts)
 }
 
 // charge takes the credits and gives some back. If a client has too few, its first due messages get them, and the intents of the others are
@@ -385,8 +393,8 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	return b.release(ctx, back)
 }
 
-// release undoes intents that this transaction wrote. The moment of an earlier attempt is not kept: it says nothing
-// about a message whose answer is known.
+// release undoes intents that this transaction wrote. The moment of an earlier attempt is dropped, because the result of that attempt is
+// known.
 func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -401,9 +409,9 @@ func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 	return nil
 }
 
-// checkClaim tells, after a connection was lost during COMMIT, whether the claim is on disk: a message that it granted then carries its
-// token. Locking the row waits for a commit still under way. A claim that granted nothing runs again, because a second run changes nothing
-// more.
+// checkClaim tells, after a connection was lost during COMMIT, whether the claim is on disk. If it is, a message that it granted has its
+// token. Locking the row waits for a commit that is still under way. A claim that granted nothing runs again, because a second run changes
+// nothing more.
 func checkClaim(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	b, ok := tasks[0].Body.(*ClaimBatch)
 	if !ok {

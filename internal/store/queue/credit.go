@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// TakeCredits takes the asked amount from each of the sorted clients, or as much as the client has, and returns the amounts. It locks all
-// rows in order before it reads them.
+// TakeCredits takes an amount from each of the sorted clients, or as much as the client has. It returns the amounts that it took. It locks
+// all rows in order before it reads them.
 func TakeCredits(ctx context.Context, a engine.Querier, clients []puntuale.ClientID, amounts []int64) ([]int64, error) {
 	left := map[puntuale.ClientID]sql.NullInt64{}
 	err := a.Query(ctx, `select k.id, k.credits from $u(c bigint) join client k on k.id = u.c order by k.id for no key update of k`,
@@ -58,8 +58,8 @@ func Enter(ctx context.Context, a engine.Querier, kind string, at time.Time, cli
 	return nil
 }
 
-// giveBack returns credits after proof that messages did not reach the network. counts is by client. Clients that now have no limit get
-// nothing.
+// giveBack returns credits, because it is proven that messages did not reach the network. counts is by client. Clients that have no limit
+// now get nothing.
 func giveBack(ctx context.Context, a engine.Querier, at time.Time, counts map[puntuale.ClientID]int64) error {
 	if len(counts) == 0 {
 		return nil

@@ -13,12 +13,12 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// DueColumns name the campaign only if the message is in the campaign queue. A message that a person sent again is not.
+// DueColumns name the campaign only if the message is in the campaign queue. A message that a person sent again is not in it.
 const DueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, m.due_at, m.next_at, m.valid_until,
  m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.campaign_id * m.priority`
 
-// dueRow reads dueColumns, one row after another. No other row is read so often, so it uses plain integers, which are read without
-// reflection.
+// dueRow reads DueColumns, one row after another. These rows are read more often than all others. So it uses plain integers, which are read
+// without reflection.
 type dueRow struct {
 	client, id, session, run, step, due, next, until, intent, at, attempt, repeats, generation, campaign int64
 	phone                                                                                                string
@@ -52,8 +52,8 @@ const BothQueues = `m.priority in (0, 1)`
 // heldCampaign is a condition: it is true for a message, called m, whose campaign may not send now.
 const heldCampaign = `exists (select 1 from campaign c where c.client_id = m.client_id and c.id = m.campaign_id and c.state between 4 and 6)`
 
-// The open messages of a queue in the order of its index, from which reading stops at the limit. PostgreSQL reads all queues in one round
-// trip. SQLite has no lateral join, and needs no round trips.
+// These read the open messages of a queue in the order of its index, and stop at the limit. PostgreSQL reads all queues in one round trip.
+// SQLite has no lateral join, and needs no round trips.
 const (
 	DueOfSessions = `
 select ` + DueColumns + ` from $u(s bigint, k smallint, n bigint, i bigint) cross join lateral (
@@ -89,7 +89,7 @@ select ` + DueColumns + ` from message m where m.session_id = $1 and ` + BothQue
 type Queue struct {
 	*engine.DB
 
-	claim, record, settle, receive, evidence *engine.Kind
+	claim, record, settle, receive, receipt *engine.Kind
 }
 
 // New returns the queue of a database.
@@ -101,9 +101,9 @@ func New(db *engine.DB) *Queue {
 	}
 	s := &Queue{
 		DB: db, claim: newClaimKind(), record: again(engine.NewSingle("record", engine.PrioritySend)), settle: again(engine.NewSingle("settle", engine.PrioritySend)),
-		receive: newReceiveKind(), evidence: again(engine.NewSingle("evidence", engine.PriorityCall)),
+		receive: newReceiveKind(), receipt: again(engine.NewSingle("evidence", engine.PriorityCall)),
 	}
-	s.evidence.Background = true // what networks report of messages comes as fast as messages leave
+	s.receipt.Background = true // networks send receipts as fast as messages leave
 	return s
 }
 
@@ -190,8 +190,8 @@ func compareDue(a, b puntuale.DueMessage) int {
 	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }
 
-// Contents decodes one run at a time and keeps only the steps that were asked for. A run has up to a mebibyte, a step a few kilobytes.
-// Searching where a step begins would take as long as decoding all of them.
+// Contents decodes one run at a time and keeps only the steps that the caller wants. A run has up to a mebibyte, and a step has a few
+// kilobytes. Finding where a step begins would take as long as decoding all steps.
 func (s *Queue) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
 	contents := make(map[puntuale.StepRef]puntuale.StepContent, len(steps))
 	if len(steps) == 0 {
@@ -241,14 +241,14 @@ func (s *Queue) Standings(ctx context.Context, clients []puntuale.ClientID) (map
 	return all, engine.PublicError(err)
 }
 
-// StandingsOf reads the standings, which decide whether clients may send.
+// StandingsOf reads the send permissions of clients.
 const StandingsOf = `
 select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
 // erasures counts the erasures that replaced a blacklisted number by a mark. The database reads it once for each statement.
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
-// standings leaves out clients that never existed. It returns the number of erasures up to then.
+// standings returns the send permissions of clients, without clients that never existed. It also returns the number of erasures until then.
 func standings(ctx context.Context, a engine.Querier, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.SendPermission, erased int64, err error) {
 	all = make(map[puntuale.ClientID]puntuale.SendPermission, len(clients))
 	if len(clients) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
 // StoredMessage is the part of a message that matters for a late receipt, whose attempt is no longer the present one.
@@ -17,7 +18,7 @@ type StoredMessage struct {
 	state  puntuale.State
 	reason puntuale.Reason
 	credit int
-	erased bool // its person was erased: nothing of the evidence but the outcome is kept
+	erased bool // its person was erased: of the late answer only the outcome is kept
 }
 
 // outweighed reports whether a late proof of delivery changes the message. It does while the message is open, or if it was given up as
@@ -59,10 +60,10 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 		r := b.Results[i]
 		m, ok := found[r.MessageRef]
 		if !ok {
-			continue // purged: nothing is brought back to life
+			continue // the message was purged, and it must not come back
 		}
 		if r.Outcome.Verdict == puntuale.Sent && m.state == puntuale.Completed {
-			continue // the network's own word was quicker
+			continue // a receipt completed the message before
 		}
 		said := words(r.Outcome)
 		if m.erased {
@@ -73,6 +74,9 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 			continue
 		}
 		b.events = append(b.events, event{r.MessageRef, "merge", said})
+		if m.state != puntuale.Rescheduled {
+			b.facts = append(b.facts, outbox.Message(r.MessageRef, puntuale.EventMessageSent))
+		}
 		sent = append(sent, i)
 		if m.credit != 1 {
 			unpaid = append(unpaid, m.MessageRef)
@@ -84,8 +88,8 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 	return b.complete(ctx, sent, unpaid)
 }
 
-// complete makes messages COMPLETED that receipts prove delivered. If the credit was given back before, it is taken again, if the client
-// has one left.
+// complete makes messages COMPLETED that receipts prove delivered. If a message's credit was given back, complete takes one again, if the
+// client has one left.
 func (b *RecordBatch) complete(ctx context.Context, sent []int, unpaid []puntuale.MessageRef) error {
 	if _, err := b.A.Exec(ctx, `
 update message set intent = -1, state = case when message.state = 5 then 5 else 1 end, outcome = 1, done_at = $1::bigint, reason = u.r,

@@ -17,7 +17,7 @@ func OriginNumber(o puntuale.Origin) int64 {
 			return int64(i)
 		}
 	}
-	return 0 // refused by the table's check
+	return 0 // the table's check refuses 0
 }
 
 // ScanOrigin scans the number of an origin.
@@ -34,7 +34,7 @@ func (o originColumn) Scan(value any) error {
 	return nil
 }
 
-// ErrStep reports a message of a run whose content has no such step.
+// ErrStep is the error if a message's step is missing in the content of its run.
 func ErrStep(m *puntuale.MessageDetail, n int) error {
 	return fmt.Errorf("message %d has step %d of %d", m.ID, m.Step, n)
 }

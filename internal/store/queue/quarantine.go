@@ -11,11 +11,12 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/outbox"
 )
 
-// After a failover that may have lost commits, the network may have every message that was due. Its intent and its outcome may be missing
-// here. Each becomes an attempt without an answer, with a token that no node has. Where the network shows a repeat once, it is repeated.
-// Elsewhere it waits for a receipt until its deadline, like any other attempt that a crash left behind.
+// After a failover that may have lost commits, the network may have every message that was due. A message's intent and outcome may be
+// missing here. So each such message becomes an attempt without an answer, with a token that no node has. If the network shows a repeat
+// only once, the message is repeated. Otherwise it waits for a receipt until its deadline, like any other attempt that a crash left behind.
 //
 // Some messages stay as they are. They are due later, or were accepted on the new timeline. Or they could not have left: their client might
 // not send, or their number is in the blacklist. (If the blacklist has only the mark of a number, the number is not known here. The claim
@@ -24,24 +25,24 @@ import (
 // without a credit stay open.
 //
 // Joining nodes do the work in chunks, in any order, and again after each interruption. The record of the timeline is renewed last, in the
-// transaction that finds nothing more. Until then nobody can join, so nobody can claim.
+// transaction that finds nothing more. Until then no node can join, so no node can claim.
 type quarantine struct {
 	s *fleet.Fleet
 	fleet.Failover
 	token int64
 	now   time.Time
 	count int
-	over  bool // somebody has finished it
+	over  bool // the quarantine is finished, perhaps by another node
 }
 
 const (
 	// ClockSlack is how much the clocks of servers and databases may differ.
 	ClockSlack = 5 * time.Second
 
-	// ForgottenJump is how far counters are raised, so that they are beyond every number whose use may be lost.
+	// ForgottenJump is how far counters are raised. It takes them beyond every number whose use may be lost.
 	ForgottenJump = 100_000
 
-	// IdLeap is how far identifiers are raised. idAhead is how far they may be ahead of the clock without it.
+	// IdLeap is how far identifiers are raised. idAhead is how far they may be ahead of the clock without a leap.
 	IdLeap  = time.Hour
 	idAhead = 10 * time.Second
 )
@@ -212,15 +213,25 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	}
 	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	slices.SortFunc(refs, CompareRefs)
-	// attempt 0: none that we know of. By this, a claim knows that it must still check the blacklist.
+	told, err := uncertainBefore(ctx, a, refs)
+	if err != nil {
+		return 0, err
+	}
+	// Attempt 0 means that we know of no attempt. So a claim still checks the blacklist.
 	if _, err := a.Exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
  credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = 0`,
 		q.token, engine.Micros(q.now), engine.Bit(paid), puntuale.Because(reasonFailover).Stored(), RefColumns(refs)); err != nil {
 		return 0, fmt.Errorf("set messages aside: %w", err)
 	}
-	return len(rows), writeEvents(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) event {
+	if err := writeEvents(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) event {
 		return event{*r, "uncertain", puntuale.Because(reasonFailover)}
+	})); err != nil {
+		return 0, err
+	}
+	refs = slices.DeleteFunc(refs, func(r puntuale.MessageRef) bool { return told[r] })
+	return len(rows), outbox.Emit(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) outbox.Fact {
+		return outbox.Message(*r, puntuale.EventMessageUncertain)
 	}))
 }
 
@@ -243,8 +254,8 @@ func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]gran
 	return slices.DeleteFunc(rows, func(g grantedRow) bool { return !open[g.MessageRef] }), nil
 }
 
-// finish renews the record. Nodes of the old timeline are gone, and their sessions are free at once. Numbers whose use may be lost are not
-// given out again.
+// finish renews the record. Nodes of the old timeline are removed, so their sessions are free at once. Numbers that may have been used are
+// not given out again.
 func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if still, err := q.still(ctx, a); err != nil || !still {
 		return err
@@ -257,6 +268,7 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 		{`update session set owner = 0 where owner <> 0`, nil},
 		{`update counter set next = next + $1::bigint`, []any{int64(ForgottenJump)}},
 		{engine.TakeBlock, []any{IdLeap.Microseconds()}},
+		{outbox.Leap, []any{IdLeap.Microseconds()}},
 		{`update cluster set timeline = $1::bigint, synchronous = ` + fleet.SynchronousNow + `, since = $clock where one = 1`, []any{q.To}},
 	} {
 		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {
@@ -269,7 +281,7 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if err := PauseCampaigns(ctx, a, puntuale.CampaignByFailover, q.now); err != nil {
 		return err
 	}
-	var linked bool // numbers, in the same database
+	var linked bool // the keys of linked numbers are in the same database
 	if _, err := engine.QueryOne(ctx, a, `select exists (select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'whatsmeow_pre_keys')`,
 		nil, &linked); err != nil || !linked {
 		return err

@@ -10,10 +10,11 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
-// KeepEvidence works on one client's receipts at a time, because a webhook brings only those.
-func (s *Queue) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.DeliveryReceipt) (unknown int, err error) {
+// KeepReceipts works on one client's receipts at a time, because a webhook brings only those.
+func (s *Queue) KeepReceipts(ctx context.Context, now time.Time, all []puntuale.DeliveryReceipt) (unknown int, err error) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b puntuale.DeliveryReceipt) int { return CompareRefs(a.MessageRef, b.MessageRef) })
 	present := s.From(now)
@@ -24,8 +25,8 @@ func (s *Queue) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.
 		}
 		part := all[:n]
 		all = all[n:]
-		b := &evidenceBatch{evidence: part}
-		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.evidence, func(ctx context.Context, a engine.Querier) error {
+		b := &keptReceipts{receipt: part}
+		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.receipt, func(ctx context.Context, a engine.Querier) error {
 			b.a, b.now, b.unknown = a, present(), 0
 			return b.Run(ctx)
 		}).Of(int64(part[0].Client)), false); err != nil {
@@ -36,12 +37,12 @@ func (s *Queue) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.
 	return unknown, nil
 }
 
-// evidenceBatch is one transaction. Locks are taken in the order messages by (client, id), what belongs to them, client.
-type evidenceBatch struct {
-	a        engine.Querier
-	now      time.Time
-	evidence []puntuale.DeliveryReceipt // sorted by message
-	unknown  int
+// evidenceBatch is one transaction. Locks are taken in the order messages by (client, id), their other rows, client.
+type keptReceipts struct {
+	a       engine.Querier
+	now     time.Time
+	receipt []puntuale.DeliveryReceipt // the receipts, sorted by message
+	unknown int
 }
 
 // receiptTarget is a message that a receipt is about.
@@ -50,24 +51,26 @@ type receiptTarget struct {
 	session  puntuale.SessionID
 	phone    string
 	campaign puntuale.CampaignID
-	billed   bool                    // its charge was counted
-	charge   *puntuale.Charge        // to be counted now
-	receipts puntuale.DeliveryStatus // as they were, then with the evidence
+	billed   bool             // its charge was counted
+	charge   *puntuale.Charge // to be counted now
+	before   puntuale.DeliveryStatus
+	receipts puntuale.DeliveryStatus // the stored receipts; later with the new ones added
 	failed   bool                    // its outcome is FAILED, perhaps sent again since
 	changed  bool
-	last     *puntuale.DeliveryReceipt // that decided
+	last     *puntuale.DeliveryReceipt // the receipt that decided
 }
 
-func (b *evidenceBatch) Run(ctx context.Context) error {
-	refs := slices.Compact(engine.Column(b.evidence, func(e *puntuale.DeliveryReceipt) puntuale.MessageRef { return e.MessageRef }))
+func (b *keptReceipts) Run(ctx context.Context) error {
+	refs := slices.Compact(engine.Column(b.receipt, func(e *puntuale.DeliveryReceipt) puntuale.MessageRef { return e.MessageRef }))
 	found, err := b.lock(ctx, refs)
 	if err != nil {
 		return err
 	}
 	var kept, complete, fail []*receiptTarget
 	var events []event
-	for i := range b.evidence {
-		e := &b.evidence[i]
+	var facts []outbox.Fact
+	for i := range b.receipt {
+		e := &b.receipt[i]
 		m := found[e.MessageRef]
 		if m == nil || m.session != e.Session {
 			b.unknown++
@@ -88,14 +91,19 @@ func (b *evidenceBatch) Run(ctx context.Context) error {
 		case puntuale.Sent:
 			complete = append(complete, m)
 			events = append(events, m.event("merge"))
+			if m.state != puntuale.Rescheduled {
+				facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageSent))
+			}
 		case puntuale.Refused:
 			fail = append(fail, m)
 			events = append(events, m.event("late refused"))
+			facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageFailed))
 		default:
 			if m.last.Kind == puntuale.ReceiptFailed {
 				events = append(events, m.event("late refused"))
 			}
 		}
+		facts = append(facts, m.arrivals()...)
 	}
 	if err := b.keepReceipts(ctx, kept); err != nil {
 		return err
@@ -109,11 +117,14 @@ func (b *evidenceBatch) Run(ctx context.Context) error {
 	if err := b.fail(ctx, fail); err != nil {
 		return err
 	}
-	return writeEvents(ctx, b.a, b.now, events)
+	if err := writeEvents(ctx, b.a, b.now, events); err != nil {
+		return err
+	}
+	return outbox.Emit(ctx, b.a, b.now, facts)
 }
 
 // lock locks and reads the messages and their receipts so far.
-func (b *evidenceBatch) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*receiptTarget, error) {
+func (b *keptReceipts) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*receiptTarget, error) {
 	rows, err := engine.QueryAll(ctx, b.a, `
 select message.client_id, message.id, message.session_id, message.intent, message.state, message.outcome = 2, message.reason, message.credit, message.phone,
  message.campaign_id, coalesce(r.billed, 0), coalesce(r.sent_at, 0), coalesce(r.delivered_at, 0), coalesce(r.read_at, 0), coalesce(r.failed_at, 0)
@@ -130,7 +141,7 @@ order by message.client_id, message.id for update of message`, []any{RefColumns(
 	found := make(map[puntuale.MessageRef]*receiptTarget, len(rows))
 	for i := range rows {
 		m := &rows[i]
-		m.erased = m.phone == ""
+		m.erased, m.before = m.phone == "", m.receipts
 		found[m.MessageRef] = m
 	}
 	return found, nil
@@ -174,11 +185,22 @@ func (m *receiptTarget) event(kind string) event {
 	return event{m.MessageRef, kind, words(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
 }
 
+// arrivals are the facts that the message arrived, or was read, for the first time.
+func (m *receiptTarget) arrivals() (facts []outbox.Fact) {
+	if m.before.Delivered.IsZero() && !m.receipts.Delivered.IsZero() {
+		facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageDelivered))
+	}
+	if m.before.Read.IsZero() && !m.receipts.Read.IsZero() {
+		facts = append(facts, outbox.Message(m.MessageRef, puntuale.EventMessageRead))
+	}
+	return facts
+}
+
 func toldColumns(all []*receiptTarget) engine.Columns {
 	return RefColumns(engine.Column(all, func(m **receiptTarget) puntuale.MessageRef { return (*m).MessageRef }))
 }
 
-func (b *evidenceBatch) keepReceipts(ctx context.Context, all []*receiptTarget) error {
+func (b *keptReceipts) keepReceipts(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -198,7 +220,7 @@ func (b *evidenceBatch) keepReceipts(ctx context.Context, all []*receiptTarget) 
 }
 
 // countCharges counts what the network bills for messages of campaigns. Rows are locked in the order of their key.
-func (b *evidenceBatch) countCharges(ctx context.Context, all []*receiptTarget) error {
+func (b *keptReceipts) countCharges(ctx context.Context, all []*receiptTarget) error {
 	counts := map[chargeKey]int64{}
 	for _, m := range all {
 		if c := m.charge; c != nil {
@@ -233,8 +255,8 @@ func (k chargeKey) compare(o chargeKey) int {
 		cmp.Compare(k.category, o.category), cmp.Compare(k.billable, o.billable))
 }
 
-// complete makes messages COMPLETED, as with late proofs from any other source.
-func (b *evidenceBatch) complete(ctx context.Context, all []*receiptTarget) error {
+// complete makes messages COMPLETED, as late receipts from any other source do.
+func (b *keptReceipts) complete(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -251,8 +273,8 @@ func (b *evidenceBatch) complete(ctx context.Context, all []*receiptTarget) erro
 	return r.complete(ctx, which, unpaid)
 }
 
-// fail makes messages FAILED that the network gave up; their credits go back.
-func (b *evidenceBatch) fail(ctx context.Context, all []*receiptTarget) error {
+// fail makes messages FAILED that the network gave up. Their credits go back.
+func (b *keptReceipts) fail(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil
 	}

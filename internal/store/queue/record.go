@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
 func (s *Queue) Record(ctx context.Context, now time.Time, results []puntuale.Result) ([]bool, error) {
@@ -43,12 +44,14 @@ type RecordBatch struct {
 
 	returned map[puntuale.ClientID]int64 // credits to give back
 	events   []event
-	stopped  []puntuale.MessageRef // came back for a retry after they were stopped
+	facts    []outbox.Fact
+	known    map[puntuale.MessageRef]bool // were uncertain before
+	stopped  []puntuale.MessageRef        // messages that were stopped, and came back for a retry
 }
 
 func (b *RecordBatch) Run(ctx context.Context) error {
 	b.returned = map[puntuale.ClientID]int64{}
-	b.stopped = nil
+	b.stopped, b.events, b.facts, b.known = nil, nil, nil, nil
 	if err := b.write(ctx); err != nil {
 		return err
 	}
@@ -58,22 +61,26 @@ func (b *RecordBatch) Run(ctx context.Context) error {
 	if err := giveBack(ctx, b.A, b.Now, b.returned); err != nil {
 		return err
 	}
-	return writeEvents(ctx, b.A, b.Now, b.events)
+	if err := writeEvents(ctx, b.A, b.Now, b.events); err != nil {
+		return err
+	}
+	return outbox.Emit(ctx, b.A, b.Now, b.facts)
 }
 
 // Outcomes close a message (sent, refused) or leave it open (retry, uncertain). These are two statements, because closing names more
-// columns, and a statement updates the indexes of all columns that it names. A batch that needs both locks all its rows in order first.
+// columns, and a statement updates the indexes of all columns that it names. A batch that needs both statements locks all its rows in order
+// first.
 //
-// Closing from uncertain sets next_at, which had moved to the next look, back to the moment of the attempt. Where a credit is given back,
-// the column credit becomes negative, so that we can find these rows.
-const (
+// An uncertain message has the moment of its next look in next_at. Closing it sets next_at back to the moment of the attempt. If a credit
+// is given back, the column credit becomes negative, so that we can find these rows.
+var (
 	CloseResults = `
 update message set intent = -1, state = u.s, outcome = u.s, done_at = $1::bigint, reason = u.r, detail = u.d,
  credit = case when u.s = 1 then message.credit else -message.credit end,
  next_at = case when message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, t bigint, s smallint, r text, d text)
 where message.client_id = u.c and message.id = u.i and message.intent = u.t
-returning message.client_id, message.id, message.credit, 0`
+returning message.client_id, message.id, message.credit, 0, 0`
 
 	// u.k: the verdict is retry, and the credit is given back. u.f: the attempt counts. Messages that were stopped in
 	// flight (CancelMessages) are returned, to be cancelled once they are open.
@@ -83,7 +90,8 @@ update message set intent = case when u.k = 1 then 0 else message.intent end, ne
  attempt = message.attempt - u.f
 from $u(c bigint, i bigint, t bigint, k smallint, f integer, n bigint, d text)
 where message.client_id = u.c and message.id = u.i and message.intent = u.t
-returning message.client_id, message.id, message.credit, case when message.intent = 0 and message.valid_until < 0 then 1 else 0 end`
+returning message.client_id, message.id, message.credit, case when message.intent = 0 and message.valid_until < 0 then 1 else 0 end,
+ case when ` + isUncertain + ` then 1 else 0 end`
 
 	cancelStopped = `
 update message set intent = -1, state = 3, done_at = $1::bigint, valid_until = -message.valid_until
@@ -95,7 +103,7 @@ func (b *RecordBatch) write(ctx context.Context) error {
 	var closing, open []int
 	for _, i := range b.Order {
 		if b.Results[i].Token <= 0 {
-			continue // no attempt's token; 0 would match a message that nobody tried
+			continue // the result has no attempt's token; 0 would match a message that was never tried
 		}
 		switch b.Results[i].Outcome.Verdict {
 		case puntuale.Sent, puntuale.Refused:
@@ -141,6 +149,9 @@ func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 		return nil
 	}
 	outcome := func(i *int) *puntuale.Outcome { return &b.Results[*i].Outcome }
+	if err := b.findUncertain(ctx, which); err != nil {
+		return err
+	}
 	columns := append(b.columns(which),
 		engine.Column(which, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry) }),
 		engine.Column(which, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry && !outcome(i).Failed) }),
@@ -152,11 +163,21 @@ func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 	if len(b.stopped) == 0 {
 		return nil
 	}
-	slices.SortFunc(b.stopped, CompareRefs) // the rows are ours already
+	slices.SortFunc(b.stopped, CompareRefs) // this transaction has locked the rows already
 	if _, err := b.A.Exec(ctx, cancelStopped, engine.Micros(b.Now), RefColumns(b.stopped)); err != nil {
 		return fmt.Errorf("cancel stopped messages: %w", err)
 	}
+	for _, ref := range b.stopped {
+		b.facts = append(b.facts, outbox.Message(ref, puntuale.EventMessageCancelled))
+	}
 	return nil
+}
+
+// findUncertain finds the messages that were uncertain before.
+func (b *RecordBatch) findUncertain(ctx context.Context, which []int) (err error) {
+	uncertain := slices.DeleteFunc(slices.Clone(which), func(i int) bool { return b.Results[i].Outcome.Verdict != puntuale.Uncertain })
+	b.known, err = uncertainBefore(ctx, b.A, b.refs(uncertain))
+	return err
 }
 
 // columns are the first columns of every outcome's statement.
@@ -178,8 +199,8 @@ func (b *RecordBatch) apply(ctx context.Context, text string, args []any, which 
 	for _, i := range which {
 		index[b.Results[i].MessageRef] = i
 	}
-	var client, id, credit, stopped int64
-	into := []any{&client, &id, &credit, &stopped}
+	var client, id, credit, stopped, uncertain int64
+	into := []any{&client, &id, &credit, &stopped, &uncertain}
 	return b.A.Query(ctx, text, args, func(rows engine.Row) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
@@ -193,6 +214,14 @@ func (b *RecordBatch) apply(ctx context.Context, text string, args []any, which 
 		}
 		if stopped == 1 {
 			b.stopped = append(b.stopped, ref)
+		}
+		switch {
+		case o.Verdict == puntuale.Sent:
+			b.facts = append(b.facts, outbox.Message(ref, puntuale.EventMessageSent))
+		case o.Verdict == puntuale.Refused:
+			b.facts = append(b.facts, outbox.Message(ref, puntuale.EventMessageFailed))
+		case uncertain == 1 && !b.known[ref]:
+			b.facts = append(b.facts, outbox.Message(ref, puntuale.EventMessageUncertain))
 		}
 		if o.Verdict != puntuale.Sent {
 			b.events = append(b.events, event{ref, o.Verdict.String(), words(o)})

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// renewals are the statements that do this. Numbers of keys have 24 bits.
+// renewals are the statements of [RenewNumbers]. Numbers of keys have 24 bits.
 var renewals = []string{
 	`delete from whatsmeow_sessions`,
 	`delete from whatsmeow_sender_keys`,

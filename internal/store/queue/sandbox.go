@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// The simulated network's ledger. It knows nothing of the message rows, as the real network would not.
+// This is the simulated network's ledger. It does not use the message rows, because the real network does not know them.
 
 // receivedMessage is a message that is being written into the ledger.
 type receivedMessage struct {

@@ -9,12 +9,13 @@ import (
 	"puntuale"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/outbox"
 )
 
-// An open message is closed as FAILED, or its next look is moved. It must still have the intent the caller saw. A credit that an unanswered
-// attempt holds stays spent. A node of the version before may have opened again a message that was stopped in flight (cancelopen.go). Such
-// a message looks expired, and is CANCELLED. A message that a campaign holds back does not expire.
-const (
+// An open message is closed as FAILED, or its next look is moved. It must still have the intent that the caller saw. If an unanswered
+// attempt took a credit, the credit stays spent. A node of the version before may have opened again a message that was stopped in flight
+// (cancellation.go). Such a message looks expired, and is CANCELLED. A message that a campaign holds back does not expire.
+var (
 	FailMessages = `
 update message set intent = -1, state = case when message.intent = 0 and message.valid_until < 0 then 3 else 2 end,
  outcome = case when message.intent = 0 and message.valid_until < 0 then 0 else 2 end, done_at = $1::bigint,
@@ -24,12 +25,14 @@ update message set intent = -1, state = case when message.intent = 0 and message
 from $u(c bigint, i bigint, x bigint, r text, d text)
 where message.client_id = u.c and message.id = u.i and message.intent = u.x
  and not (message.campaign_id <> 0 and message.intent = 0 and exists (select 1 from campaign c
- where c.client_id = message.client_id and c.id = message.campaign_id and c.state between 4 and 6))`
+ where c.client_id = message.client_id and c.id = message.campaign_id and c.state between 4 and 6))
+returning message.client_id, message.id, message.state`
 
 	PostponeMessages = `
 update message set next_at = u.n, detail = case when u.d = '' then message.detail else u.d end
 from $u(c bigint, i bigint, x bigint, n bigint, d text)
-where message.client_id = u.c and message.id = u.i and message.intent = u.x`
+where message.client_id = u.c and message.id = u.i and message.intent = u.x
+returning message.client_id, message.id, case when ` + isUncertain + ` then 1 else 0 end`
 )
 
 func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
@@ -46,7 +49,8 @@ func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	return nil
 }
 
-// Settle closes or moves messages without an attempt, inside a transaction. A node needs its lease; 0 is a call. Errors: puntuale.ErrFenced.
+// Settle closes or moves messages without an attempt, inside a transaction. A node needs its lease; node 0 means that a call does it.
+// Errors: puntuale.ErrFenced.
 func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	if node != 0 {
 		if err := fleet.Fence(ctx, a, node); err != nil {
@@ -66,27 +70,51 @@ func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now tim
 			return fmt.Errorf("message %d: cannot be settled as %v", m.ID, m.State)
 		}
 	}
-	if len(failed) > 0 && len(moved) > 0 { // two statements: lock in order first
+	if len(failed) > 0 && len(moved) > 0 { // two statements follow, so all rows are locked in order first
 		refs := engine.Column(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })
 		if err := LockMessages(ctx, a, refs); err != nil {
 			return err
 		}
 	}
+	var facts []outbox.Fact
 	if len(failed) > 0 {
-		if _, err := a.Exec(ctx, FailMessages, engine.Micros(now), append(settleColumns(failed),
+		if err := a.Query(ctx, FailMessages, []any{engine.Micros(now), append(settleColumns(failed),
 			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Reason.Stored() }),
-			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Detail.Stored() }))); err != nil {
+			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Detail.Stored() }))}, func(rows engine.Row) error {
+			var ref puntuale.MessageRef
+			var state puntuale.State
+			err := rows.Scan(&ref.Client, &ref.ID, &state)
+			kind := puntuale.EventMessageFailed
+			if state == puntuale.Cancelled {
+				kind = puntuale.EventMessageCancelled
+			}
+			facts = append(facts, outbox.Message(ref, kind))
+			return err
+		}); err != nil {
 			return fmt.Errorf("fail messages: %w", err)
 		}
 	}
 	if len(moved) > 0 {
-		if _, err := a.Exec(ctx, PostponeMessages, append(settleColumns(moved),
+		tried := slices.DeleteFunc(slices.Clone(moved), func(m puntuale.Settlement) bool { return m.Intent == 0 })
+		known, err := uncertainBefore(ctx, a, engine.Column(tried, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef }))
+		if err != nil {
+			return err
+		}
+		if err := a.Query(ctx, PostponeMessages, []any{append(settleColumns(moved),
 			engine.Column(moved, func(m *puntuale.Settlement) int64 { return engine.Micros(m.Next) }),
-			engine.Column(moved, func(m *puntuale.Settlement) string { return m.Detail.Stored() }))); err != nil {
+			engine.Column(moved, func(m *puntuale.Settlement) string { return m.Detail.Stored() }))}, func(rows engine.Row) error {
+			var ref puntuale.MessageRef
+			var uncertain bool
+			err := rows.Scan(&ref.Client, &ref.ID, engine.ScanBool(&uncertain))
+			if uncertain && !known[ref] {
+				facts = append(facts, outbox.Message(ref, puntuale.EventMessageUncertain))
+			}
+			return err
+		}); err != nil {
 			return fmt.Errorf("postpone messages: %w", err)
 		}
 	}
-	return nil
+	return outbox.Emit(ctx, a, now, facts)
 }
 
 func settleColumns(all []puntuale.Settlement) engine.Columns {

@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// UsageDay names the row that counts a client's calls of one day. The transaction with that row's lock decides alone for
-// the client.
+// UsageDay names the row that counts a client's calls of one day. A transaction that holds the lock of this row is the only one that
+// decides for the client.
 type UsageDay struct {
 	Client puntuale.ClientID
 	Day    puntuale.Date
@@ -36,8 +36,8 @@ func (c UsageCount) Usage(i int64) puntuale.Usage {
 	return u
 }
 
-// For many calls at once: of each client's calls, used - prev pass. Passed call i gets the answer prev + i. A client without a cap is
-// counted and never refused. The batch is sorted, so rows are locked in order.
+// CountCalls counts many calls at once. Of each client's calls, used - prev pass. Passed call i gets the answer prev + i. A client without
+// a cap is counted and never refused. The batch is sorted, so rows are locked in order.
 const CountCalls = `
 insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, u.d, k.cap, u.n, 0, case when k.cap is null or k.cap > u.n then u.n else k.cap end
@@ -48,7 +48,7 @@ on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked
 returning client_id, day, cap, prev, used`
 
 // Count counts calls[i] calls of days[i], which are sorted and without repetition. The answer leaves out days of deleted clients. ask is a
-// querier's each or later. With later, the answer also comes later.
+// querier's Query or Queue. With Queue, the answer comes later.
 func Count(ctx context.Context, ask func(context.Context, string, []any, func(engine.Row) error) error, days []UsageDay, calls []int64) (map[UsageDay]UsageCount, error) {
 	result := make(map[UsageDay]UsageCount, len(days))
 	err := ask(ctx, CountCalls, []any{engine.Columns{

@@ -11,17 +11,18 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
-// Blanking looks at each run about once. Identifiers of runs grow with the clock, so a cursor in the client's row passes the client's runs
-// in the order of their key. A run that has not ended for long enough is noted in late_run, with the moment before which it surely had not.
-// It is looked at again once that moment is old enough. There is no other index. If there is nothing to do, a pass needs only one lookup
-// for each client.
+// Blanking looks at each run about once. Identifiers of runs grow with the clock. So a cursor in the client's row passes the client's runs
+// in the order of their key. A run that has not ended for long enough goes into late_run, with a moment before which it had not ended.
+// Blanking looks at it again once that moment is old enough. There is no other index. If there is nothing to do, a pass needs only one
+// lookup for each client.
 const (
 	blankBatch   = 200    // runs of one transaction
 	blankBound   = 50_000 // runs that one call looks at
-	blankClients = 20_000 // clients that one call looks at; the next call goes on after them
+	blankClients = 20_000 // clients that one call looks at; the next call continues after them
 )
 
 // Clients with a run that is old enough to be looked at. The subquery is a single lookup.
@@ -37,11 +38,11 @@ select r.client_id, r.id from run r where r.client_id = $1 and r.id > $2 and r.i
 const LateNext = `
 select l.client_id, l.run_id from late_run l where l.since <= $1 order by l.since limit $2`
 
-// BlankingCursor is the place that blanking has reached in a client's runs.
+// BlankingCursor says how far blanking has come in a client's runs.
 type BlankingCursor struct {
 	Client   puntuale.ClientID
 	From     int64
-	anything int64 // a run's id, 0: none
+	anything int64 // any run's id, 0: the client has no runs
 }
 
 // Blank removes requests and contents of runs whose messages all ended before a moment, within the bounds of one call; a zero moment
@@ -104,7 +105,7 @@ func (b *blanking) due(ctx context.Context) error {
 		var more []BlankingCursor
 		for _, w := range walks {
 			if b.left <= 0 {
-				return nil // the next call comes back to these clients
+				return nil // the next call continues with these clients
 			}
 			refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, BlankNext, []any{w.Client, w.From, until, blankBatch}, scanRun)
 			if err != nil {
@@ -128,8 +129,8 @@ func (b *blanking) due(ctx context.Context) error {
 	return nil
 }
 
-// perform blanks those of the sorted runs that have ended and notes the others, in one transaction. Locks: runs by
-// (client, id), then what belongs to them, then the client.
+// perform blanks the sorted runs that have ended, and notes the others, in one transaction. Locks: runs by (client, id), then their other
+// rows, then the client.
 func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *BlankingCursor) error {
 	return w.Do(ctx, engine.Single(b.s.blank, func(ctx context.Context, a engine.Querier) error {
 		live, err := lockRuns(ctx, a, refs)
@@ -151,8 +152,8 @@ func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntual
 	}), false)
 }
 
-// lockRuns locks runs in order and returns those that are not blanked. Sending one of their messages again locks them, too, so that none of
-// their messages opens during the decision.
+// lockRuns locks runs in order and returns those that are not blanked. A resend locks the run of its message, too. So none of their
+// messages opens during the decision.
 func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) ([]puntuale.RunRef, error) {
 	live, err := engine.QueryAll(ctx, a, `select r.client_id, r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  where r.blanked_at = 0 order by r.client_id, r.id for update of r`, []any{RunColumns(sorted)}, scanRun)
@@ -162,14 +163,14 @@ func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) (
 	return live, nil
 }
 
-// LateRun is a run that has not ended for long enough, and the moment before which it had not.
+// LateRun is a run that has not ended for long enough, with a moment before which it had not ended.
 type LateRun struct {
 	puntuale.RunRef
 	Since int64
 }
 
-// The moment at which the last message of a run ended; the end of time while one is open. Planned messages are numbered from the run's id,
-// and re-sent ones have an index. Subqueries force the planner to look up single rows.
+// RunsEnded has the moment at which the last message of a run ended, or a far moment while one is open. Planned messages are numbered from
+// the run's id, and re-sent ones have an index. Subqueries force the planner to look up single rows.
 const RunsEnded = `
 select u.c, u.i,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = u.c and m.id >= u.i and m.id < u.i + r.messages), 0),
@@ -213,6 +214,9 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
  where run.client_id = u.c and run.id = u.i`, engine.Micros(b.now), []byte{}, RunColumns(refs)); err != nil {
 		return fmt.Errorf("blank runs: %w", err)
 	}
+	if err := forgetAnswers(ctx, a, refs); err != nil {
+		return err
+	}
 	var sent []puntuale.MessageRef
 	var copies []SandboxCopy
 	if err := a.Query(ctx, SandboxMessagesOf, []any{RunColumns(refs)}, func(rows engine.Row) error {
@@ -234,7 +238,20 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 	return nil
 }
 
-// The messages of runs that went to the simulated network.
+// forgetAnswers removes what receivers of webhooks answered to events about the messages of runs.
+func forgetAnswers(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
+	var n int64
+	if there, err := engine.QueryOne(ctx, a, `select 1 from delivery limit 1`, nil, &n); err != nil || !there {
+		return err
+	}
+	messages, err := engine.QueryAll(ctx, a, RunMembers, []any{RunColumns(refs)}, queue.ScanRef)
+	if err != nil {
+		return fmt.Errorf("look for messages of runs: %w", err)
+	}
+	return outbox.ForgetAnswers(ctx, a, outbox.MessageSubjects(messages))
+}
+
+// SandboxMessagesOf finds the messages of runs that went to the simulated network.
 const SandboxMessagesOf = `
 select m.client_id, m.id, m.generation from $u(c bigint, i bigint) cross join run r cross join message m cross join session s
 where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
@@ -260,7 +277,7 @@ func (b *blanking) note(ctx context.Context, a engine.Querier, refs []puntuale.R
 	return nil
 }
 
-// ForgetLate takes runs off the list of late ones.
+// ForgetLate removes runs from the list of late ones.
 func ForgetLate(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -287,7 +304,7 @@ func CopiesOf(m puntuale.MessageRef, generation int) []SandboxCopy {
 	return all
 }
 
-// CopyColumns sorts as the ledger's own writer does: rows are locked in this order.
+// CopyColumns sorts the copies in the order in which the ledger's own writer locks rows.
 func CopyColumns(copies []SandboxCopy) engine.Columns {
 	slices.SortFunc(copies, func(a, b SandboxCopy) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
 	return engine.Columns{

@@ -9,12 +9,13 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
 )
 
-// erasureTransaction is an erasure under way. Its transactions are bounded, and each erases whole runs. A repeat of the call finishes what
-// a failure left. The last transaction counts the call, so a refused call is not counted.
+// erasureTransaction is an erasure under way. It uses several transactions with a bound, and each erases whole runs. After a failure, a
+// repeat of the call finishes the rest. The last transaction counts the call, so a refused call is not counted.
 type erasureTransaction struct {
 	puntuale.Erasure
 
@@ -23,7 +24,7 @@ type erasureTransaction struct {
 	calls   int64
 	present func() time.Time
 	done    puntuale.ErasureResult
-	busy    bool // some messages are just being sent
+	busy    bool // some messages are in flight
 }
 
 // eraseWeight bounds the planned messages of one transaction.
@@ -45,8 +46,8 @@ func (x *erasureTransaction) write(ctx context.Context, do func(ctx context.Cont
 	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).Of(int64(x.id)), false)
 }
 
-// recipients forgets the person in lists of campaigns, before fed messages are cancelled: so that no campaign feeds the number later.
-// Locks: campaigns, how far they are fed, recipients.
+// recipients forgets the person in lists of campaigns. It comes before the cancellation, so that no campaign starts runs for the number
+// later. Locks: campaigns, how far they are fed, recipients.
 func (x *erasureTransaction) recipients(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
@@ -86,7 +87,7 @@ func (x *erasureTransaction) recipients(ctx context.Context) error {
 	})
 }
 
-// cancel first ensures that nothing more leaves: messages in flight are neither repeated nor tried again.
+// cancel comes first, so that nothing more leaves. Messages in flight are neither repeated nor tried again.
 func (x *erasureTransaction) cancel(ctx context.Context) error {
 	refs, err := engine.QueryAll(ctx, x.s.CallReads, queue.PhoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, queue.ScanRef)
 	if err != nil {
@@ -141,7 +142,7 @@ func (x *erasureTransaction) runs(ctx context.Context) error {
 	return nil
 }
 
-// erasedRuns is one transaction. Locks: messages, runs, then what belongs to them.
+// erasedRuns is one transaction. Locks: messages, runs, then their other rows.
 type erasedRuns struct {
 	*erasureTransaction
 	a    engine.Querier
@@ -157,7 +158,7 @@ type erasedMessage struct {
 	run        puntuale.RunID
 	intent     int64
 	generation int
-	quiet      bool // nobody is sending it, nor will before its next look
+	quiet      bool // no attempt is under way, and none begins before its next look
 }
 
 func (x *erasedRuns) Run(ctx context.Context) error {
@@ -199,11 +200,11 @@ union all
 select m.client_id, m.id from $u(c bigint, i bigint) cross join message m
 where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0`
 
-// clockSkew is how far the clocks of nodes may be apart.
-const clockSkew = 2 * time.Second
+// clockSkew is how much the clocks of nodes may differ.
+const clockOffsetMost = 2 * time.Second
 
 func (x *erasedRuns) lock(ctx context.Context, refs []puntuale.MessageRef) ([]erasedMessage, error) {
-	later := engine.Micros(x.Now.Add(clockSkew))
+	later := engine.Micros(x.Now.Add(clockOffsetMost))
 	all, err := engine.QueryAll(ctx, x.a, `select message.client_id, message.id, message.run_id, message.intent, message.generation,
  message.next_at > message.intent_at and message.next_at > $1::bigint and not exists (select 1 from device_hold h
  where h.client_id = message.client_id and h.message_id = message.id and h.token = message.intent and h.done = 0 and h.until > $2::bigint)
@@ -244,7 +245,7 @@ func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) er
 	return nil
 }
 
-// end closes open messages: as cancelled if there was no attempt, or else by giving them up.
+// end closes open messages. It cancels those without an attempt, and gives the others up.
 func (x *erasedRuns) end(ctx context.Context, messages []erasedMessage) error {
 	var free []puntuale.MessageRef
 	var lost []puntuale.Settlement
@@ -270,7 +271,7 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 		return nil
 	}
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
-	// A reason is a fixed sentence. If one contains the number after all, the state's sentence replaces it.
+	// A reason is a fixed sentence. If a reason contains the number all the same, the state's sentence replaces it.
 	if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
 from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(x.Phone, "+")+"%", queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("erase messages: %w", err)
@@ -294,11 +295,14 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.
 		return fmt.Errorf("erase runs: %w", err)
 	}
 	x.done.Messages, x.done.Sandbox = len(refs), int(n)
+	if err := outbox.ForgetAnswers(ctx, x.a, outbox.MessageSubjects(refs)); err != nil {
+		return err
+	}
 	return ForgetLate(ctx, x.a, x.refs)
 }
 
-// archived notes that the archive's files must lose the person, too, if there is an archive. The archiver does it soon after. This comes
-// after the rows, so that it includes runs that went into a file meanwhile.
+// archived records that the archive's files must lose the person, too, if there is an archive. The archiver does that soon after. This
+// comes after the rows, so that it includes runs that went into a file meanwhile.
 func (x *erasureTransaction) archived(ctx context.Context) error {
 	var there int64
 	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &there)
@@ -315,15 +319,15 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 	})
 }
 
-// contact deletes the client's contact. It comes after the runs, of which contacts are made.
+// contact deletes the client's contact. It comes after the runs, because contacts are made from runs.
 func (x *erasureTransaction) contact(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error { return person.Erase(ctx, a, x.id, x.Phone) })
 }
 
-// Names of the person: the number, and what else a network calls it.
+// erasedNames finds the names of the person: the number, and its aliases in a network.
 const erasedNames = `(phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`
 
-// replies removes what the person wrote, some a transaction, and the conversation with the last of them.
+// replies removes the person's replies, in several transactions. The last one also removes the conversation.
 func (x *erasureTransaction) replies(ctx context.Context) error {
 	for {
 		var n int64
@@ -340,6 +344,9 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 					x.id, engine.Micros(x.Now), engine.Columns{ids}); err != nil {
 					return fmt.Errorf("erase replies: %w", err)
 				}
+				if err := outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, ids)); err != nil {
+					return err
+				}
 			}
 			if n == engine.Chunk {
 				return nil
@@ -355,9 +362,9 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 	}
 }
 
-// mark makes the number a keyed hash in the blacklist and in the ledger of consent. It does so also while a message is
-// being sent: a claim finds either. In the same transaction the counter of erasures rises. By it a claim notices that its
-// knowledge of the client is old (queue/claim.go). Locks: the entries, the client, the counter.
+// mark replaces the number by its keyed hash in the blacklist and in the ledger of consent. It does so also while a message is in flight,
+// because a claim looks for number and hash. The same transaction raises the counter of erasures. By this counter a claim notices that its
+// send permission is old (queue/claim.go). Locks: the entries, the client, the counter.
 func (x *erasureTransaction) mark(ctx context.Context) error {
 	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
 		agreed, err := x.markConsent(ctx, a)
@@ -384,8 +391,12 @@ func (x *erasureTransaction) mark(ctx context.Context) error {
 	})
 }
 
-// markConsent keeps what the person agreed to, without number and words. Of two names with a state the later one stays.
+// markConsent keeps what the person agreed to, without number and words. If two names have a state, the later state stays.
 func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) (marked bool, err error) {
+	ids, err := engine.QueryAll(ctx, a, `select id from consent where client_id = $1 and `+erasedNames+` order by id`, []any{x.id, x.Phone}, engine.ScanOne[int64])
+	if err != nil {
+		return false, fmt.Errorf("look for what an erased person agreed to: %w", err)
+	}
 	for _, statement := range []string{
 		`delete from consent_state where client_id = $1 and (phone = $3 or ` + erasedNames + `) and exists (select 1 from consent_state o where o.client_id = $1
  and o.purpose = consent_state.purpose and (o.at, o.phone) > (consent_state.at, consent_state.phone)
@@ -399,17 +410,17 @@ func (x *erasureTransaction) markConsent(ctx context.Context, a engine.Querier) 
 		}
 		marked = marked || n > 0
 	}
-	return marked, nil
+	return marked, outbox.ForgetAnswers(ctx, a, outbox.Subjects(x.id, ids))
 }
 
-// markBlacklisted keeps the number's entry in the blacklist as a mark. It reports whether it made one now.
+// markBlacklisted keeps the number's entry in the blacklist as a mark. It reports whether it made the mark now.
 func (x *erasureTransaction) markBlacklisted(ctx context.Context, a engine.Querier) (marked bool, err error) {
 	var id, added, origin int64
 	found, err := engine.QueryOne(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at, origin`, []any{x.id, x.Phone}, &id, &added, &origin)
 	switch {
 	case err != nil:
 		return false, err
-	case !found: // perhaps an earlier call did it
+	case !found: // perhaps an earlier call made the mark
 		x.done.Blacklisted, err = engine.QueryOne(ctx, a, `select id from blacklist where client_id = $1 and phone = $2`, []any{x.id, x.Mark}, &id)
 		return false, err
 	}

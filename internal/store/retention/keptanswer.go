@@ -16,7 +16,7 @@ type keptText struct {
 	result     []byte
 }
 
-// Answers that hold the number, perhaps as the beginning of another. Each database has its own function to search bytes.
+// These find answers that hold the number, perhaps as the beginning of another number. Each database has its own function to search bytes.
 const (
 	answersNaming = `select i.scope, i.key, i.result from idempotency i
  where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and instr(i.result, $2) > 0 order by i.scope, i.key limit $5`
@@ -24,7 +24,7 @@ const (
  where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and position($2::bytea in i.result) > 0 order by i.scope, i.key limit $5`
 )
 
-// answers removes the number from answers that are kept for repeats. The records stay: without them a repeat would have its effect again.
+// answers removes the number from answers that are kept for repeats. The records stay. Without them, a repeat would take effect again.
 func (x *erasureTransaction) answers(ctx context.Context) error {
 	text := answersNaming
 	if x.s.Dialect.Postgres {
@@ -85,7 +85,7 @@ func (x *erasureTransaction) strip(all []keptText) []keptText {
 func without(text []byte, number string) (rest []byte, found bool) {
 	part := isDigit
 	phone := strings.HasPrefix(number, "+")
-	if !phone { // a group's name
+	if !phone { // the name is a group's
 		part = func(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c == '-' }
 	}
 	rest = make([]byte, 0, len(text))

@@ -105,14 +105,14 @@ func testStandings(t *testing.T, w *World) {
 	if s := all[b.ID]; s.Credits != nil || !s.Suspended || s.Hold(Begin) != puntuale.ReasonSuspended {
 		t.Errorf("second = %+v", s)
 	}
-	w.Exec("delete from counter where noun = 'erasure'") // a database that was tampered with
+	w.Exec("delete from counter where noun = 'erasure'") // the database was changed by hand
 	if all, err := w.Standings(context.Background(), []puntuale.ClientID{a.ID}); err != nil || len(all) != 1 {
 		t.Errorf("without the counter of erasures: %v, %v", all, err)
 	}
 }
 
-// Identifiers of messages are unique over two stores on one database, and grow with each start of a client. They are
-// below the numbers that JSON readers round, and do not show how many messages there are.
+// Identifiers of messages are unique over two stores on one database, and grow with each start of a client. JSON readers do not round them,
+// and they do not show how many messages there are.
 func testIDs(t *testing.T, w *World) {
 	ctx := context.Background()
 	stores := []puntuale.Operator{w.Store, w.DB.Open(t)}
@@ -200,7 +200,7 @@ func testDueOrder(t *testing.T, w *World) {
 	if got := due(-time.Second, 10); len(got) != 0 {
 		t.Fatalf("before anything is due: %v", got)
 	}
-	// Reading can go on after any message, even after one of several at the same moment.
+	// Reading can continue after any message, even after one of several at the same moment.
 	at := []puntuale.QueueCursor{{Session: a.Session, Next: Begin, ID: third[0]}, {Session: b.Session, Next: Begin.Add(3 * time.Second / 2), ID: second[1]}}
 	all, err := w.Due(ctx, at, Begin.Add(time.Minute), 2)
 	if got, want := pickIDs(all), []puntuale.MessageID{first[0], first[1], second[2]}; err != nil || !slices.Equal(got, want) {
@@ -217,7 +217,7 @@ func testDueOrder(t *testing.T, w *World) {
 	if err != nil || len(all) != 0 {
 		t.Fatalf("no sessions: %v, %v", all, err)
 	}
-	// Messages in flight stay in the queue, with their intent. Closed ones leave it.
+	// Messages in flight stay in the queue, with their intent. Closed messages leave the queue.
 	node := w.MustJoin()
 	token, _ := w.MustClaim(node, Begin, a.Items(phone, 0, third...)...)
 	done, granted := w.MustClaim(node, Begin.Add(time.Second), b.Items(phone, 0, second[0])...)
@@ -231,7 +231,7 @@ func testDueOrder(t *testing.T, w *World) {
 	}
 }
 
-// Messages that a session that cannot send must close, in the order of their deadlines.
+// If a session cannot send, its messages must be closed, in the order of their deadlines.
 func testExpiring(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

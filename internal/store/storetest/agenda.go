@@ -133,7 +133,7 @@ func testMove(t *testing.T, w *World) {
 	_, err = move(ids[0])
 	wantCode(t, err, puntuale.CodeConflict)
 	c.MustSend(node, Begin.Add(time.Second), ids[1])
-	_, err = move(ids[1]) // it left meanwhile: it must not leave twice
+	_, err = move(ids[1]) // the message left meanwhile, and it must not leave twice
 	wantCode(t, err, puntuale.CodeConflict)
 	again, err := c.ResentAs(ctx, c.Detail(ids[0]).Run, ids[0])
 	if err != nil || !slices.Equal(again, moved.IDs) {

@@ -12,8 +12,8 @@ import (
 	"puntuale"
 )
 
-// Identifiers of runs follow the database's own clock, and the tests' clock stands still. So "old" runs of these tests
-// are twenty years ahead of both.
+// Identifiers of runs follow the database's own clock, and the tests' clock stands still. So the "old" runs of these tests are twenty years
+// ahead of both clocks.
 var (
 	longAgo   = Begin.AddDate(20, 0, 0)
 	cutoff    = longAgo.Add(time.Hour)
@@ -77,7 +77,7 @@ func testBlank(t *testing.T, w *World) {
 	c.MustSend(node, cutoff.Add(time.Microsecond), after[1])
 	before := c.Detail(sent[0])
 
-	w.mustBlank(time.Time{}) // never
+	w.mustBlank(time.Time{}) // blanking is off
 	w.mustBlank(Begin.AddDate(-20, 0, 0))
 	c.wantSaid(true, append(sent, cancelled...)...)
 	for range 2 {
@@ -103,8 +103,7 @@ func testBlank(t *testing.T, w *World) {
 	w.lateRuns(0)
 }
 
-// A run is old only once its last message ended. That message may be planned far ahead, sent again, or waiting for
-// evidence.
+// A run is old only after its last message ended. That message may be planned far ahead, be sent again, or wait for a receipt.
 func testBlankLate(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -123,7 +122,7 @@ func testBlankLate(t *testing.T, w *World) {
 	w.mustBlank(cutoff)
 	w.lateRuns(3)
 
-	// All end now. They are blanked after their retention has passed, and not before.
+	// All messages end now. They are blanked after their retention has passed, and not before.
 	if _, err := c.CancelMessages(context.Background(), ahead, Day, blankedAt); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +136,7 @@ func testBlankLate(t *testing.T, w *World) {
 	w.lateRuns(0)
 }
 
-// A blanked message cannot be sent again, and then no other message of the call is.
+// A blanked message cannot be sent again. Then the other messages of the call are not sent again, either.
 func testBlankedIsNotResent(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -180,7 +179,7 @@ func testBlankTogether(t *testing.T, w *World) {
 		}
 		clients, ids = append(clients, c), append(ids, all)
 	}
-	filler := clients[0] // runs without an end of their own: one statement, for time's sake
+	filler := clients[0] // runs whose ends do not matter; one statement makes them, to save time
 	n := "generate_series(1, 700) as n(i)"
 	if !w.DB.Postgres {
 		n = "(with recursive n(i) as (select 1 union all select i + 1 from n where i < 700) select i from n) as n"
@@ -221,7 +220,7 @@ func testBlankTogether(t *testing.T, w *World) {
 	}
 }
 
-// Blanking and sending again exclude each other: the second waits for the first, and sees what the first did.
+// Blanking and a resend exclude each other. The second one waits for the first, and sees its result.
 func testBlankWaitsForResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

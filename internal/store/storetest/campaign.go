@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// fed is a running campaign of a client: one message to each of its recipients.
+// fed is a running campaign of a client. It has one message for each of its recipients.
 type fed struct {
 	*Client
 	id   puntuale.CampaignID
@@ -49,7 +49,7 @@ func (c *Client) MustCampaign(recipients int) (puntuale.CampaignID, puntuale.Lis
 	return id, l.ID
 }
 
-// campaigned is a ready campaign of the client.
+// campaigned returns a ready campaign of the client.
 func (c *Client) campaigned() puntuale.CampaignID {
 	c.w.t.Helper()
 	if c.ready == 0 {
@@ -74,7 +74,7 @@ func (w *World) running(recipients int) *fed {
 	return f
 }
 
-// chunk reads the next rows and plans each at a moment.
+// chunk reads the next rows and plans each of them at a moment.
 func (f *fed) chunk(n int, at time.Time) puntuale.FeedChunk {
 	f.w.t.Helper()
 	ctx := context.Background()
@@ -134,7 +134,7 @@ func (f *fed) wants(what string, waiting, fed, refused int) {
 	}
 }
 
-// A chunk is fed once: the second time the campaign has passed its place. Fed messages wait in the campaign queue.
+// A chunk is fed once. The second time, the campaign's cursor is already behind it. Fed messages wait in the campaign queue.
 func testFeedOnce(t *testing.T, w *World) {
 	f := w.running(5)
 	k := f.chunk(3, Begin)
@@ -170,7 +170,7 @@ func testFeedOnce(t *testing.T, w *World) {
 	f.wants("after another node fed the rest", 0, 5, 0)
 }
 
-// A paused campaign's messages are neither claimed nor read nor closed; afterwards they have as much time as before.
+// A paused campaign's messages are not claimed, read or closed. After the pause they have as much time as before.
 func testPausedCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	f := w.running(4)
@@ -221,7 +221,7 @@ func testPausedCampaign(t *testing.T, w *World) {
 	}
 }
 
-// Cancelling ends what is pending, and the counts stay.
+// A cancellation ends pending messages, and the counts stay.
 func testCancelledCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	f := w.running(6)
@@ -299,7 +299,7 @@ func testErasedRecipient(t *testing.T, w *World) {
 	}
 }
 
-// A start counts as one call, and its repeat as none. A start whose check is out of date starts nothing.
+// A start counts as one call, and its repeat does not count. A start whose check is out of date starts nothing.
 func testStartCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

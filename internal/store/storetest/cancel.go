@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// canceller is the part of [puntuale.Tenant] that is needed here.
+// canceller is the part of [puntuale.Tenant] that CancelPending needs.
 type canceller interface {
 	CancelPending(ctx context.Context, target puntuale.CancelTarget, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error
 }
@@ -142,7 +142,7 @@ func testCancelPending(t *testing.T, w *World) {
 	}
 }
 
-// More messages than one transaction takes.
+// There are more messages than one transaction takes.
 func testCancelChunks(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	const runs = 21
@@ -163,7 +163,7 @@ func testCancelChunks(t *testing.T, w *World) {
 	}
 }
 
-// Claims and cancellations concern the same messages. Each message goes to one of them, never to both.
+// Claims and cancellations want the same messages. Each message is either claimed or cancelled, never both.
 func testCancelledIsNeverGranted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -219,7 +219,7 @@ func testCancelledIsNeverGranted(t *testing.T, w *World) {
 	}
 }
 
-// Claims, outcomes and cancellations of the same messages wait for each other in one order.
+// Claims, outcomes and cancellations lock the same messages in one order, so they do not deadlock.
 func testClaimsAndCancelsDoNotDeadlock(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -230,7 +230,7 @@ func testClaimsAndCancelsDoNotDeadlock(t *testing.T, w *World) {
 			ids = append(ids, c.MustStart(phone, Begin, puntuale.MaxSteps)...)
 		}
 		items := c.Items(phone, 0, ids...)
-		slices.Reverse(items) // the store sorts, whatever order the dispatcher has
+		slices.Reverse(items) // the store sorts the messages, so the dispatcher's order does not matter
 		together(2, func(i int) {
 			if i == 0 {
 				w.MustClaim(node, Begin.Add(time.Hour), items...)

@@ -22,7 +22,7 @@ func testClaimOnce(t *testing.T, w *World) {
 	if granted[0] != puntuale.ClaimGranted {
 		t.Fatalf("granted = %v", granted)
 	}
-	if _, granted = w.MustClaim(node, now, c.Items(phone, 0, ids[0])...); granted[0] != puntuale.ClaimGone {
+	if _, granted = w.MustClaim(node, now, c.Items(phone, 0, ids[0])...); granted[0] != puntuale.ClaimStale {
 		t.Fatalf("granted again = %v", granted)
 	}
 	second := w.DB.Open(t)
@@ -60,11 +60,11 @@ func testClaimConditions(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	items := c.Items(phone, 0, ids[3], ids[0], cancelled[0])
-	items = append(items, other.Items(phone, 0, ids[1])...) // somebody else's
-	items = append(items, c.Items(phone, 7, ids[2])...)     // not seen with this intent
+	items = append(items, other.Items(phone, 0, ids[1])...) // another client's message
+	items = append(items, c.Items(phone, 7, ids[2])...)     // the message does not have this intent
 	items = append(items, puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: 999, ID: ids[1]}})
 	token, granted := w.MustClaim(node, Begin.Add(2*time.Second), items...)
-	want := []puntuale.ClaimAnswer{puntuale.ClaimGone, puntuale.ClaimGranted, puntuale.ClaimGone, puntuale.ClaimGone, puntuale.ClaimGone, puntuale.ClaimGone}
+	want := []puntuale.ClaimAnswer{puntuale.ClaimStale, puntuale.ClaimGranted, puntuale.ClaimStale, puntuale.ClaimStale, puntuale.ClaimStale, puntuale.ClaimStale}
 	if !slices.Equal(granted, want) {
 		t.Fatalf("granted = %v, want %v", granted, want)
 	}
@@ -72,7 +72,7 @@ func testClaimConditions(t *testing.T, w *World) {
 	if d.Intent != token || !d.IntentAt.Equal(Begin.Add(2*time.Second)) || d.Attempt != 1 || d.Repeats != 0 || d.State != puntuale.Pending {
 		t.Fatalf("detail = %+v", d)
 	}
-	if _, granted := w.MustClaim(node, d.ValidUntil.Add(time.Second), c.Items(phone, 0, ids[1])...); granted[0] != puntuale.ClaimGone {
+	if _, granted := w.MustClaim(node, d.ValidUntil.Add(time.Second), c.Items(phone, 0, ids[1])...); granted[0] != puntuale.ClaimStale {
 		t.Fatalf("past its validity: %v", granted)
 	}
 	if got, err := w.Claim(ctx, puntuale.Claim{Node: node, Token: Token(node), Now: Begin}); err != nil || len(got) != 0 {
@@ -129,14 +129,14 @@ func testClaimBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// An attempt whose answer was lost is taken over by its token. It takes no second credit, and the first moment stays.
+// A claim with the token of an attempt without an answer takes over that attempt. It takes no second credit, and the first moment stays.
 func testTakeover(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1)) })
 	node := w.MustJoin()
 	ids := c.MustStart(phone, Begin, 1)
 	first, _ := w.MustClaim(node, Begin, c.Items(phone, 0, ids...)...)
 	later := Begin.Add(10 * time.Second)
-	if _, granted := w.MustClaim(node, later, c.Items(phone, first+1000, ids...)...); granted[0] != puntuale.ClaimGone {
+	if _, granted := w.MustClaim(node, later, c.Items(phone, first+1000, ids...)...); granted[0] != puntuale.ClaimStale {
 		t.Fatalf("another token: %v", granted)
 	}
 	second, granted := w.MustClaim(node, later, c.Items(phone, first, ids...)...)
@@ -209,7 +209,7 @@ func testFleet(t *testing.T, w *World) {
 	}
 }
 
-// A node without its lease can claim nothing and settle nothing.
+// A node without its lease cannot claim or settle messages.
 func testFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -253,7 +253,7 @@ func testReapWaitsForClaims(t *testing.T, w *World) {
 	if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {
 		t.Fatal(err)
 	}
-	claim, err := w.DB.SQL.BeginTx(ctx, nil) // stands for a claim under way
+	claim, err := w.DB.SQL.BeginTx(ctx, nil) // it stands for a claim under way
 	if err != nil {
 		t.Fatal(err)
 	}

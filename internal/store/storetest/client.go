@@ -40,7 +40,7 @@ func testUpdateClient(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before.Revision++ // the revision may grow without a change: that is simpler than comparing
+	before.Revision++ // the revision may grow without a change, because that is simpler than a comparison
 	if got, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{}, Begin); err != nil || !reflect.DeepEqual(got, before) {
 		t.Fatalf("no change = %+v, %v", got, err)
 	}
@@ -60,7 +60,7 @@ func testUpdateClient(t *testing.T, w *World) {
 			c.RefillAt, c.ExpiresAt = want.RefillAt, want.ExpiresAt
 			return c
 		}}
-	if n := reflect.TypeOf(patch).NumField(); n != 18 { // Quotas, Settings and Known have tests of their own
+	if n := reflect.TypeOf(patch).NumField(); n != 18 { // other tests cover Quotas, Settings and Known
 		t.Errorf("%d fields may be changed, 18 are tried", n)
 	}
 	got, err := p.UpdateClient(ctx, c.ID, patch, Begin)
@@ -85,8 +85,7 @@ func testUpdateClient(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// After each change of credits by a partner the ledger's sum is the number of credits left, even while messages are
-// being sent.
+// A partner changes the credits. After each change, the sum of the ledger is the number of credits left, even while messages are in flight.
 func testCreditsByHand(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -181,7 +180,7 @@ func testDeleteClient(t *testing.T, w *World) {
 	if _, sessions, err := w.Roster(ctx, node); err != nil || len(sessions) != 1 {
 		t.Errorf("roster = %+v, %v", sessions, err)
 	}
-	// The message in flight ends, and the ledger goes on.
+	// The message in flight ends, and the ledger continues.
 	w.MustRecord(Begin, items[0], token, puntuale.Outcome{Verdict: puntuale.Sent})
 	w.MustRecord(Begin, items[1], token, puntuale.Outcome{Verdict: puntuale.Refused})
 	if d := c.Detail(ids[0]); d.State != puntuale.Completed {
@@ -196,7 +195,7 @@ func testDeleteClient(t *testing.T, w *World) {
 	wantCode(t, p.DeleteClient(ctx, c.ID, Begin), puntuale.CodeNotFound)
 }
 
-// Nothing brings a deleted client back.
+// No call brings a deleted client back.
 func testDeletedClientStaysDeleted(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -318,7 +317,7 @@ func testRefillOnce(t *testing.T, w *World) {
 	ledger(t, w)
 }
 
-// A refill takes nothing away, leaves unlimited credits alone, and may be the last.
+// A refill never takes credits away, does not change unlimited credits, and may be the last one.
 func testRefillKeepsMore(t *testing.T, w *World) {
 	ctx := context.Background()
 	more := w.Client(puntuale.AccountBaby, func(c *puntuale.Client) { c.RefillAt, c.Credits = Begin, new(int64(3000)) })

@@ -47,7 +47,7 @@ func (w *World) openIDs(node puntuale.NodeID, now time.Time) []puntuale.CommandI
 	return ids
 }
 
-// Only the session's owner sees a command. It is taken and answered once, and its giver reads the answer.
+// Only the session's owner sees a command. It is taken and answered once, and the caller that gave it reads the answer.
 func testCommand(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -81,7 +81,7 @@ func testCommand(t *testing.T, w *World) {
 	if err := w.AnswerCommand(ctx, b, id, []byte("no"), Begin, until); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"answer", "second"} { // the first one stays
+	for _, text := range []string{"answer", "second"} { // the first answer stays
 		if err := w.AnswerCommand(ctx, a, id, []byte(text), Begin, until); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func testCommand(t *testing.T, w *World) {
 	}
 }
 
-// Commands that no caller may give or take.
+// These commands are refused when they are given or taken.
 func testCommandRefused(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -138,7 +138,7 @@ func testCommandRefused(t *testing.T, w *World) {
 	}
 }
 
-// A command that an owner took before it died goes to its successor, who can see this.
+// An owner took a command and died. The command goes to the next owner, which can see that it was taken.
 func testCommandOfDeadOwner(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -203,7 +203,7 @@ func (w *World) mustSetLinks(node puntuale.NodeID, now time.Time, l puntuale.Lin
 	}
 }
 
-// Only the owner writes the link, and every reader sees it.
+// Only the owner writes the link, and every reader can read it.
 func testLinks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -223,7 +223,7 @@ func testLinks(t *testing.T, w *World) {
 		t.Errorf("another node's session: %+v", got)
 	}
 	pairing.Code = "next"
-	w.mustSetLinks(a, Begin.Add(time.Second), pairing, c.Session) // the state stays, and so does its moment
+	w.mustSetLinks(a, Begin.Add(time.Second), pairing, c.Session) // the state stays the same, and so does its moment
 	if got := c.link(); !reflect.DeepEqual(got, pairing) {
 		t.Errorf("rotated = %+v, want %+v", got, pairing)
 	}
@@ -278,7 +278,7 @@ func testLinkOfOwnerBefore(t *testing.T, w *World) {
 		t.Errorf("owner %d, whose lease has ended", got)
 	}
 	w.Exec("update node set lease_until = $1 where id = $2", until, b)
-	w.mustSetLinks(a, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session) // no longer its own
+	w.mustSetLinks(a, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session) // the session is no longer its own
 	if got := c.link(); !reflect.DeepEqual(got, online) {
 		t.Errorf("after another node took it: %+v", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,8 +34,8 @@ func optOut(phone, mark string, change puntuale.ConsentChange, at time.Duration)
 	return e
 }
 
-// A withdrawal stands in the ledger and in the blacklist, an undo takes back what it made. A report that is told again, or
-// is older than the latest, is kept and changes nothing.
+// A withdrawal is in the ledger and in the blacklist. An undo removes what the withdrawal added. A repeated report changes nothing. A
+// report that is older than the latest is stored, and changes nothing else.
 func testOptOut(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -53,7 +54,7 @@ func testOptOut(t *testing.T, w *World) {
 	}{
 		{puntuale.ConsentUndo, 0, "0", false, false, 0, 1},
 		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2},
-		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2}, // told again
+		{puntuale.ConsentWithdraw, 0, "1", true, true, puntuale.ConsentWithdraw, 2}, // a repeat
 		{puntuale.ConsentWithdraw, time.Minute, "2", true, false, puntuale.ConsentWithdraw, 2},
 		{puntuale.ConsentUndo, time.Second, "3", false, false, puntuale.ConsentUndo, 2}, // older than the latest
 		{puntuale.ConsentUndo, time.Hour, "4", true, true, puntuale.ConsentUndo, 1},
@@ -61,7 +62,7 @@ func testOptOut(t *testing.T, w *World) {
 		{puntuale.ConsentGrant, 3 * time.Hour, "6", true, true, puntuale.ConsentGrant, 1},
 		{puntuale.ConsentWithdraw, 4 * time.Hour, "7", true, true, puntuale.ConsentWithdraw, 2},
 		{puntuale.ConsentWithdraw, 5 * time.Hour, "8", true, false, puntuale.ConsentWithdraw, 2},
-		{puntuale.ConsentUndo, 6 * time.Hour, "9", true, true, puntuale.ConsentGrant, 1}, // consent held before
+		{puntuale.ConsentUndo, 6 * time.Hour, "9", true, true, puntuale.ConsentGrant, 1}, // consent was given before the withdrawal
 	} {
 		r := c.mustEnter(optOut(phone, step.mark, step.change, step.at))
 		if r.Applied != step.applied || r.Changed != step.changed || r.Change != step.entered || blocked() != step.blocked {
@@ -89,7 +90,7 @@ func testOptOut(t *testing.T, w *World) {
 	}
 }
 
-// startFor starts messages of a purpose.
+// startFor starts messages with a purpose.
 func (c *Client) startFor(purpose puntuale.Purpose, phone string, due time.Time, n int) []puntuale.MessageID {
 	c.w.t.Helper()
 	r := c.Run(phone, due, n)
@@ -103,8 +104,8 @@ func (c *Client) startFor(purpose puntuale.Purpose, phone string, due time.Time,
 	return started.IDs
 }
 
-// Marketing leaves only to people who did not withdraw, and who agreed where the client asks for it. The one answer to an
-// opt-out passes the blacklist; everything else does not.
+// Marketing is sent only to people who did not withdraw consent. If the client asks for consent, they must also have given it. The one
+// answer to an opt-out passes the blacklist. No other message does.
 func testMarketingNeedsConsent(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -164,7 +165,7 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 			}
 		}
 	}
-	// An erased person who withdrew still gets no marketing, without anybody knowing the number.
+	// An erased person who withdrew still gets no marketing, although the number is not stored.
 	if _, err := c.RemoveBlacklisted(ctx, gone, c.mark(gone), Day); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func testMarketingNeedsConsent(t *testing.T, w *World) {
 	claim(map[puntuale.MessageID]puntuale.ClaimAnswer{again: puntuale.ClaimGranted}, map[puntuale.MessageID]string{again: gone})
 }
 
-// An opt-out cancels what is pending of marketing, and nothing else.
+// An opt-out cancels pending marketing, and no other messages.
 func testCancelMarketing(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -213,7 +214,7 @@ func testCancelMarketing(t *testing.T, w *World) {
 	}
 }
 
-// Settings change one by one, and a client without any has the defaults. New clients ask for consent.
+// Each setting changes alone, and a client without settings has the defaults. New clients ask for consent.
 func testSettings(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -266,6 +267,96 @@ func (c *Client) mustTake(now time.Time, all ...puntuale.TakenMessage) {
 	}
 }
 
+// Without names, the store finds the names and the settings itself. What may change consent is not taken, until somebody has
+// seen to it.
+func testInboundLooks(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	const person, number, written = "US.123456789", "+5511987654321", "+551187654321"
+	if err := w.KeepAliases(ctx, []puntuale.Alias{{Client: c.ID, Session: c.Session, Name: written, Phone: number}, {Client: c.ID, Session: c.Session, Name: person, Phone: written}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.UpdateSettings(ctx, puntuale.SettingsPatch{KeepReplies: new(puntuale.KeepAllReplies), OptOutWords: &[]string{"ora"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.UpdateSettings(ctx, puntuale.SettingsPatch{KeepReplies: new(puntuale.KeepNoReplies)}); err != nil {
+		t.Fatal(err)
+	}
+	message := func(c *Client, mark string) puntuale.TakenMessage {
+		m := puntuale.TakenMessage{InboundMessage: puntuale.InboundMessage{Client: c.ID, Session: c.Session, Phone: person, At: Begin, ID: mark, Kind: puntuale.ReplyText, Text: "Ciao"}, Mark: mark}
+		m.Asks = func(set puntuale.ClientSettings) bool {
+			return mark == "asks" && slices.Equal(set.OptOutWords, []string{"ora"})
+		}
+		return m
+	}
+	for range 2 {
+		c.mustTake(Begin, message(c, "a"))
+		other.mustTake(Begin, message(other, "a"), message(other, "asks"))
+		if _, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{message(c, "b"), message(c, "asks")}); !errors.Is(err, puntuale.ErrConsentFirst) {
+			t.Errorf("a message that may change consent: %v", err)
+		}
+		if seen, err := w.Seen(ctx, c.ID, "asks"); err != nil || seen {
+			t.Errorf("it is taken: %v, %v", seen, err)
+		}
+	}
+	if all := c.mustReplies(puntuale.ReplyFilter{}); len(all) != 1 || all[0].Phone != written || all[0].NetworkID != "a" {
+		t.Errorf("kept: %+v", all)
+	}
+	if all := other.mustReplies(puntuale.ReplyFilter{}); len(all) != 0 {
+		t.Errorf("kept for one who keeps nothing: %+v", all)
+	}
+	for _, name := range []string{person, number, written} {
+		if c.window(c.Session, name).IsZero() {
+			t.Errorf("%s may not be answered", name)
+		}
+	}
+	if !other.window(other.Session, number).IsZero() {
+		t.Error("an alias of one client is another's, too")
+	}
+	var twins sync.WaitGroup
+	for range 20 { // told many times at once: nobody hears that it is taken
+		twins.Go(func() {
+			if _, err := w.KeepInbound(ctx, Begin, []puntuale.TakenMessage{message(c, "asks")}); !errors.Is(err, puntuale.ErrConsentFirst) {
+				t.Errorf("one of many that may change consent: %v", err)
+			}
+		})
+	}
+	twins.Wait()
+	seen := message(c, "asks")
+	seen.Names, seen.Keep, seen.Asks = []string{person}, puntuale.KeepAllReplies, nil
+	c.mustTake(Begin, seen)
+	c.mustTake(Begin, message(c, "asks"), message(c, "b")) // was taken, so nobody asks
+	if all := c.mustReplies(puntuale.ReplyFilter{}); len(all) != 3 {
+		t.Errorf("afterwards: %+v", all)
+	}
+}
+
+// Messages that come one after the other within a short time share a transaction. The first one does not wait.
+func testInboundGathers(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull)
+	const n, every = 100, time.Millisecond
+	before := w.DB.Meter.Inbound.Load()
+	begun := time.Now()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			if _, err := w.KeepInbound(context.Background(), Begin, []puntuale.TakenMessage{{Mark: "m" + strconv.Itoa(i), InboundMessage: puntuale.InboundMessage{
+				Client: c.ID, Session: c.Session, Phone: phone, At: Begin, Kind: puntuale.ReplyText, Text: "Ciao"}}}); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(every)
+	}
+	all.Wait()
+	// At most one for each ten milliseconds, and the first one.
+	if took, most := time.Since(begun), int64(time.Since(begun)/(10*time.Millisecond))+2; w.DB.Meter.Inbound.Load()-before > most {
+		t.Errorf("%d transactions within %v", w.DB.Meter.Inbound.Load()-before, took)
+	}
+	if seen := w.Int("select count(*) from inbound_seen where client_id = $1", c.ID); seen != n {
+		t.Errorf("%d of %d are taken", seen, n)
+	}
+}
+
 func (c *Client) mustReplies(f puntuale.ReplyFilter) []puntuale.Reply {
 	c.w.t.Helper()
 	all, next, err := c.Replies(context.Background(), f, puntuale.Page{})
@@ -275,7 +366,7 @@ func (c *Client) mustReplies(f puntuale.ReplyFilter) []puntuale.Reply {
 	return all
 }
 
-// A reply is kept once, with the run that it answers. Unread counts follow what is read.
+// A reply is kept once, with the run that it answers. Unread counts change when replies are read.
 func testReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -327,13 +418,13 @@ func testReplies(t *testing.T, w *World) {
 	}
 }
 
-// What is kept depends on the client's setting, and what the client's people wrote on the phone is a take-over.
+// The client's setting decides which replies are kept. An own message is a take-over.
 func testKeepReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
 	c.MustSend(node, Begin, c.MustStart(phone, Begin, 1)[0])
-	const stranger = "+393330000009"
+	const cold = "+393330000009"
 	at := Begin.Add(31 * 24 * time.Hour)
 	n := 0
 	keep := func(m puntuale.TakenMessage) bool {
@@ -352,18 +443,18 @@ func testKeepReplies(t *testing.T, w *World) {
 	}{
 		{message(phone, time.Hour, false), puntuale.KeepKnownReplies, true},
 		{message(phone, 31*24*time.Hour, false), puntuale.KeepKnownReplies, false}, // 30 days are over
-		{message(stranger, time.Hour, false), puntuale.KeepKnownReplies, false},
-		{message(stranger, time.Hour, false), puntuale.KeepAllReplies, true},
+		{message(cold, time.Hour, false), puntuale.KeepKnownReplies, false},
+		{message(cold, time.Hour, false), puntuale.KeepAllReplies, true},
 		{message(phone, time.Hour, false), puntuale.KeepNoReplies, false},
 		{message(phone, time.Hour, true), puntuale.KeepKnownReplies, true},
-		{message(stranger, time.Hour, true), puntuale.KeepKnownReplies, false},
+		{message(cold, time.Hour, true), puntuale.KeepKnownReplies, false},
 	} {
 		x.m.Keep = x.keep
 		if got := keep(x.m); got != x.kept {
 			t.Errorf("message %d is kept: %v", i, got)
 		}
 	}
-	effect := message(stranger, 0, false)
+	effect := message(cold, 0, false)
 	effect.Effect = puntuale.ReplyOptOut
 	if !keep(effect) {
 		t.Error("an opt-out of a stranger is not kept")
@@ -382,15 +473,15 @@ func testKeepReplies(t *testing.T, w *World) {
 	if talk, err := c.Conversation(ctx, phone); err != nil || !talk.Answered.Equal(Begin.Add(2*time.Hour)) {
 		t.Errorf("the take-over of a client that keeps nothing: %+v, %v", talk, err)
 	}
-	if err := c.Answered(ctx, stranger, at); err != nil {
+	if err := c.Answered(ctx, cold, at); err != nil {
 		t.Fatal(err)
 	}
-	if talk, err := c.Conversation(ctx, stranger); err != nil || !talk.Answered.Equal(at) {
+	if talk, err := c.Conversation(ctx, cold); err != nil || !talk.Answered.Equal(at) {
 		t.Errorf("answered: %+v, %v", talk, err)
 	}
 }
 
-// Erasing a person removes what they wrote; blanking removes texts and keeps rows. A message that is told again stays away.
+// An erasure removes the person's replies. Blanking removes texts and keeps rows. A repeat of a removed message is not stored again.
 func testForgetReplies(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -421,9 +512,9 @@ func testForgetReplies(t *testing.T, w *World) {
 	}
 }
 
-// ofReplies are the calls about people, with what belongs to another.
+// ofReplies are the calls about people, each with something that belongs to another client.
 var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
-	"AddConsent":  nil, // a phone names nobody of another
+	"AddConsent":  nil, // a phone cannot belong to another client
 	"AddConsents": nil,
 	"Answered":    nil,
 	"ConsentStatuses": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
@@ -463,7 +554,7 @@ var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message pun
 	},
 	"MarketingRefused": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		all, err := mine.MarketingRefused(context.Background(), []string{wrote}, []string{other.mark(wrote)})
-		if !all[wrote] { // a new client asks for consent; the other's withdrawal must not count
+		if !all[wrote] { // a new client asks for consent, and the other client's withdrawal must not count
 			return nil, errors.Join(errors.New("marketing without consent is not refused"), err)
 		}
 		return []string(nil), err
@@ -475,7 +566,7 @@ var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message pun
 		}
 		return []time.Time{until}, err
 	},
-	"Settings":       nil, // names nothing of anybody
+	"Settings":       nil, // no argument belongs to another client
 	"UpdateSettings": nil,
 	"Unread": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		n, err := mine.Unread(context.Background(), 100)
@@ -483,5 +574,5 @@ var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message pun
 	},
 }
 
-// wrote is somebody who wrote to the other client, and opted out.
+// wrote is a person who wrote to the other client, and opted out.
 const wrote = "+393330000006"

@@ -40,7 +40,7 @@ func testWindow(t *testing.T, w *World) {
 	if until := c.window(c.Session, phone); !until.Equal(Begin.Add(25 * time.Hour)) {
 		t.Errorf("open until %v", until)
 	}
-	c.mustHear("+393330000001", Begin.Add(time.Hour), Begin) // a clock that is ahead
+	c.mustHear("+393330000001", Begin.Add(time.Hour), Begin) // the network's clock is ahead
 	if until := c.window(c.Session, "+393330000001"); !until.Equal(Begin.Add(24 * time.Hour)) {
 		t.Errorf("from the future: %v", until)
 	}
@@ -49,8 +49,7 @@ func testWindow(t *testing.T, w *World) {
 	}
 }
 
-// A reply stops runs that began before it, if their sequence stops on a reply and they use the session that got the
-// reply.
+// A reply stops runs that began before it. Their sequence must stop on a reply, and they must use the session that got the reply.
 func testReplyStops(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

@@ -24,12 +24,12 @@ func (c *Client) mustMerge(now time.Time, all ...puntuale.Contact) puntuale.Merg
 	return merged
 }
 
-// contacted is a contact of the client.
+// contacted returns a contact of the client.
 func (c *Client) contacted() puntuale.ContactID {
 	return c.mustMerge(Begin, puntuale.Contact{Phone: phone, Name: "Anna Rossi", Tags: []string{"cliente"}}).All[0].ID
 }
 
-// mustFind lists all contacts of a filter, a few a page, and returns their names.
+// mustFind lists all contacts of a filter, in small pages, and returns their names.
 func (c *Client) mustFind(f puntuale.ContactFilter, limit int) (names []string) {
 	c.w.t.Helper()
 	for cursor := ""; ; {
@@ -51,7 +51,7 @@ func sameContact(a, b puntuale.Contact) bool {
 		fmt.Sprint(b.ID, b.Phone, b.Name, b.Language, b.Source, b.Fields, b.Tags, b.Created.UnixMicro(), b.Changed.UnixMicro())
 }
 
-// A merge adds new contacts, changes given members, and leaves the rest.
+// A merge adds new contacts, changes the given fields of known ones, and leaves the rest.
 func testMergeContacts(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	birth := puntuale.ContactField{Kind: puntuale.FieldDate, Value: "1990-02-28"}
@@ -97,7 +97,7 @@ func testMergeContacts(t *testing.T, w *World) {
 	}
 }
 
-// A list has the contacts for which all of a filter holds, each once, whatever the size of its pages.
+// A list has the contacts for which all conditions of a filter hold. Each is there once, with every size of page.
 func testFindContacts(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	full := map[string]puntuale.ContactField{"città": {}, "nota": {Kind: puntuale.FieldText, Value: `"vip":{`}}
@@ -108,7 +108,7 @@ func testFindContacts(t *testing.T, w *World) {
 		puntuale.Contact{Phone: "+33612345678", Name: "ÉMILE ROSSIGNOL", Tags: []string{`a"b`, ","}},
 		puntuale.Contact{Phone: "+39333000000", Name: "Zoe"},
 	)
-	all := []string{"ÉMILE ROSSIGNOL", "Zoe", "Anna Annalisa Rossi", "Niccolò D’Angelo", "Anna Maria Bianchi"} // by the order of numbers when they were added
+	all := []string{"ÉMILE ROSSIGNOL", "Zoe", "Anna Annalisa Rossi", "Niccolò D’Angelo", "Anna Maria Bianchi"} // in the order of their numbers at this point
 	for _, test := range []struct {
 		f    puntuale.ContactFilter
 		want []string
@@ -120,7 +120,7 @@ func testFindContacts(t *testing.T, w *World) {
 		{puntuale.ContactFilter{Tag: `a"b`}, all[:1]},
 		{puntuale.ContactFilter{Name: "ann"}, []string{all[2], all[4]}},
 		{puntuale.ContactFilter{Name: "NICCOLO angel"}, all[3:4]},
-		{puntuale.ContactFilter{Name: "ross"}, []string{all[2], all[0]}}, // by word
+		{puntuale.ContactFilter{Name: "ross"}, []string{all[2], all[0]}}, // read by the word
 		{puntuale.ContactFilter{Name: "rossi ann"}, all[2:3]},
 		{puntuale.ContactFilter{Name: "emile"}, all[:1]},
 		{puntuale.ContactFilter{Name: "nna"}, nil},
@@ -156,7 +156,7 @@ func testFindContacts(t *testing.T, w *World) {
 	}
 }
 
-// A page stays below 4 MiB, and ends early where a page would look at too many contacts.
+// A page stays below 4 MiB. It ends early when it would look at too many contacts.
 func testLongContacts(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	long := map[string]puntuale.ContactField{}
@@ -192,7 +192,7 @@ func testLongContacts(t *testing.T, w *World) {
 	}
 }
 
-// A patch changes what it names, and a contact that is gone is not found.
+// A patch changes what it names, and a deleted contact is not found.
 func testChangeContact(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	id := c.contacted()
@@ -235,7 +235,7 @@ func testChangeContact(t *testing.T, w *World) {
 	}
 }
 
-// One call with a key adds once, counts once, and answers the same again. A refused contact counts nothing.
+// A call with a key adds contacts once, counts once, and returns the same answer when it is repeated. A refused contact does not count.
 func testContactOnce(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	add := func(key string, one puntuale.Contact) error {
@@ -268,7 +268,7 @@ func testContactOnce(t *testing.T, w *World) {
 	}
 }
 
-// The list never has more contacts than it may, and none twice, when many callers add some at once.
+// Many callers add contacts at once. The list never has more contacts than allowed, and no contact twice.
 func testContactsTogether(t *testing.T, w *World) {
 	c, ctx := w.Client(puntuale.AccountTest), context.Background()
 	c.contacted()
@@ -279,7 +279,7 @@ func testContactsTogether(t *testing.T, w *World) {
 	for caller := range 8 {
 		done.Go(func() {
 			var all []puntuale.Contact
-			for i := range 15 { // neighbours overlap
+			for i := range 15 { // each batch overlaps the next
 				all = append(all, puntuale.Contact{Phone: fmt.Sprintf("+39333100%04d", caller*10+i), Name: "Insieme"})
 			}
 			merged, err := c.MergeContacts(ctx, puntuale.ContactBatch{All: all, Now: Begin})
@@ -309,7 +309,7 @@ func testContactsTogether(t *testing.T, w *World) {
 	}
 }
 
-// An erased person is no contact any more, and a deleted client has none.
+// An erased person is not a contact any more, and a deleted client has no contacts.
 func testForgottenContacts(t *testing.T, w *World) {
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	c.contacted()
@@ -342,7 +342,7 @@ func testForgottenContacts(t *testing.T, w *World) {
 	}
 }
 
-// People that a client writes to become contacts, once the client wants it. What its calls say is merged in their order, once.
+// If a client wants it, the people that it writes to become contacts. Each call's data are merged once, in the order of calls.
 func testRemember(t *testing.T, w *World) {
 	c, other, ctx := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest), context.Background()
 	read := func(r puntuale.CalledRun) (puntuale.Contact, bool) {
@@ -372,7 +372,7 @@ func testRemember(t *testing.T, w *World) {
 			t.Fatal(err)
 		}
 		if on {
-			remember(-time.Second) // the past stays as it is
+			remember(-time.Second) // earlier runs do not count
 			w.Exec("update client_setting set remembered_to = (select max(id) from run) where client_id = $1", int64(c.ID))
 		}
 	}

@@ -1,5 +1,5 @@
-// Package storetest has all promises of a store, as a suite that runs on any database. It also opens databases for
-// tests. A driver's own test calls Run with a function that opens a fresh database.
+// Package storetest has all promises of a store, as a suite that runs on any database. It also opens databases for tests. A driver's test
+// calls Run with a function that opens a fresh database.
 package storetest
 
 import (
@@ -33,14 +33,20 @@ type Database struct {
 	Config   engine.Config
 	Clock    *clock.Fake // stands at Begin
 	Meter    *Meter
-	SQL      *sql.DB // beside the store, to look at rows and to damage them
+	SQL      *sql.DB // beside the store, for tests that look at rows and damage them
 	Postgres bool
 }
 
 // Meter counts the events that tests ask about.
 type Meter struct {
 	puntuale.NoMeter
-	Deadlocks, Refusals, SetAside atomic.Int64
+	Deadlocks, Refusals, SetAside, Inbound atomic.Int64
+}
+
+func (m *Meter) Batch(operation string, _ int, _ time.Duration) {
+	if operation == "inbound" {
+		m.Inbound.Add(1)
+	}
 }
 
 func (m *Meter) Deadlock()         { m.Deadlocks.Add(1) }
@@ -50,8 +56,8 @@ func (m *Meter) Quarantined(n int) { m.SetAside.Add(int64(n)) }
 // Begin is the moment at which tests begin.
 var Begin = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// Address names the variable with the address of a PostgreSQL cluster where databases may be created
-// (scripts/with-postgres sets it).
+// Address is the environment variable with the address of a PostgreSQL cluster. Tests may create databases there (scripts/with-postgres
+// sets it).
 const Address = "PUNTUALE_TEST_POSTGRES"
 
 // Open opens the database and closes it when the test ends. It may be called several times for one database.
@@ -69,7 +75,7 @@ func (d *Database) Open(t testing.TB) *store.Store {
 	return s
 }
 
-// sqliteTemplate is a migrated file without data; copying it is quicker than migrating each time.
+// sqliteTemplate is a migrated file without data. A copy of it is quicker than a migration.
 var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "puntuale-template")
 	if err != nil {
@@ -135,11 +141,11 @@ func Postgres(t testing.TB) *Database {
 	return d
 }
 
-// inCluster is the address of a database of the test cluster.
+// inCluster returns the address of a database of the test cluster.
 func inCluster(name string) string {
 	address, err := url.Parse(os.Getenv(Address))
 	if err != nil {
-		return os.Getenv(Address) // the connection will fail with a clear error
+		return os.Getenv(Address) // the connection fails, with a clear error
 	}
 	address.Path = "/" + name
 	return address.String()

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// post is a client with a session whose messages devices take.
+// post is a client with a session whose messages are taken by devices.
 type post struct {
 	*Client
 	session puntuale.SessionID
@@ -105,7 +105,7 @@ func (p *post) call(d puntuale.Device, now time.Time) puntuale.DeviceTake {
 		GiveUp: now.Add(24 * time.Hour), Mark: func(string) string { return "" }}
 }
 
-// take takes all that the device gets.
+// take takes all messages that the device may have.
 func (p *post) take(d puntuale.Device, now time.Time) []puntuale.HeldMessage {
 	p.w.t.Helper()
 	return p.taken(p.call(d, now))
@@ -177,7 +177,7 @@ func testLinkDevice(t *testing.T, w *World) {
 		}
 	}
 	state(puntuale.LinkUnlinked)
-	for _, mark := range []string{"old", "mine"} { // the second replaces the first
+	for _, mark := range []string{"old", "mine"} { // the second code replaces the first
 		if err := p.OfferDevice(ctx, p.session, []byte("sealed"), mark, Begin.Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func testLinkDevice(t *testing.T, w *World) {
 		d = p.link(false)
 	}
 	wantCode(t, p.OfferDevice(ctx, p.session, nil, "more", Begin), puntuale.CodeConflict)
-	wantCode(t, p.OfferDevice(ctx, p.Session, nil, "sandbox", Begin), puntuale.CodeNotFound) // no device takes its messages
+	wantCode(t, p.OfferDevice(ctx, p.Session, nil, "sandbox", Begin), puntuale.CodeNotFound) // no device takes the messages of this session
 	if err := p.UnlinkDevices(ctx, p.session, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
@@ -254,12 +254,12 @@ func testTake(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.wantTaken("due", due, first, blocked) // the blacklist decides when it is taken
+	p.wantTaken("due", due, first, blocked) // the blacklist is read when a message is taken
 	p.wantState("claims nothing", first, puntuale.Pending)
 	one := p.call(a, now)
 	one.Message = second
 	_, err = p.Take(ctx, one)
-	wantCode(t, err, puntuale.CodeConflict) // another one comes first
+	wantCode(t, err, puntuale.CodeConflict) // another message comes first
 	k := p.call(a, now)
 	held := p.taken(k)
 	p.wantTaken("first", held, first)
@@ -273,11 +273,11 @@ func testTake(t *testing.T, w *World) {
 		t.Errorf("%+v, %v are uncertain, and only held", all, err)
 	}
 	p.wantState("blacklisted", blocked, puntuale.Blacklisted)
-	p.wantState("late", late, puntuale.Pending) // its node closes it
+	p.wantState("late", late, puntuale.Pending) // the session's node closes it
 	if d := p.Detail(night); d.State != puntuale.Pending || d.Intent != 0 {
 		t.Errorf("outside of its window: %+v", d.Message)
 	}
-	p.wantTaken("another device", p.take(b, now)) // the second waits for the first
+	p.wantTaken("another device", p.take(b, now)) // the second message waits for the first
 	again := p.taken(k)
 	if len(again) != 1 || refOf(again[0]) != refOf(held[0]) {
 		t.Errorf("repeated: %+v, want %+v", again, held)
@@ -299,7 +299,7 @@ func testTake(t *testing.T, w *World) {
 	}
 }
 
-// number is one of many persons.
+// number makes the numbers of many persons.
 func number(n int) string { return fmt.Sprintf("+39333%07d", n) }
 
 // Devices that take at the same time never get the same message, and credits are exact.
@@ -346,8 +346,8 @@ func testTakeTogether(t *testing.T, w *World) {
 	}
 }
 
-// A hold ends with a report, with its time, and with its device. A message that the device reports late as sent is
-// settled all the same.
+// A hold ends with a report, when its time is over, or with its device. If the device reports late that it sent the message, the report
+// still counts.
 func testHolds(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -417,7 +417,7 @@ func testHolds(t *testing.T, w *World) {
 	p.wantState("sent, after it was given up", given, puntuale.Completed)
 }
 
-// A device that recognises repeats gets a message again, and no other device does.
+// If a device recognises repeats, it gets a message again. No other device gets it.
 func testDedupingDevice(t *testing.T, w *World) {
 	p := w.post()
 	a, b := p.link(true), p.link(true)
@@ -446,7 +446,7 @@ func testDedupingDevice(t *testing.T, w *World) {
 	p.wantTaken("sent once more, as its content asks", p.take(b, Begin.Add(puntuale.ResendAfter)), asked)
 }
 
-// The pace counts the messages that were taken.
+// The pace limits how many messages devices may take.
 func testTakePace(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()

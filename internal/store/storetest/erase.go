@@ -152,22 +152,22 @@ func testErase(t *testing.T, w *World) {
 	}
 }
 
-// afterErase goes on with an erased person's messages: one that was sent, one that failed, one whose outcome was uncertain.
+// afterErase continues with an erased person's messages: one that was sent, one that failed, and one with an uncertain outcome.
 func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, uncertain puntuale.MessageID, once puntuale.Idempotency) {
 	t.Helper()
 	ctx, number := context.Background(), phone[1:]
-	// run_recipient finds nothing any more, and repeating finds nothing to do.
+	// run_recipient finds nothing any more, and a repeat finds no work.
 	if done := c.mustErase(phone, Begin.Add(2*time.Minute)); done != (puntuale.ErasureResult{Blacklisted: true}) {
 		t.Errorf("erased again %+v", done)
 	}
 	if _, err := c.Resend(ctx, c.Again(failed)); puntuale.CodeOf(err) != puntuale.CodeConflict {
 		t.Errorf("sent again: %v", err)
 	}
-	// A repeat of a call gets its answer, without the number.
+	// A repeat of a call gets the answer of the first call, without the number.
 	if answer, err := c.Kept(ctx, once); err != nil || string(answer) != `{"phone":""}` {
 		t.Errorf("kept %q, %v", answer, err)
 	}
-	// A later report of the network is kept without its words.
+	// A later report of the network is kept without its text.
 	w.mustRecordLate(c, uncertain, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted(number)})
 	w.mustRecordLate(c, sent, puntuale.Outcome{Verdict: puntuale.Refused, Detail: puntuale.Quoted(number)})
 	if d := c.Detail(uncertain); d.State != puntuale.Completed || w.mentions(c.ID, number) != nil {
@@ -208,7 +208,7 @@ func testEraseAnswers(t *testing.T, w *World) {
 			}
 		}
 	}
-	// More messages than one transaction takes.
+	// These are more messages than one transaction takes.
 	for i := range 1200 {
 		w.Exec("insert into idempotency (client_id, scope, key, hash, at, result) values ($1, 'bulk', $2, '', 1, $3)", c.ID, fmt.Sprint(i), []byte("+39347123456"))
 	}
@@ -224,8 +224,8 @@ func (w *World) mustRecordLate(c *Client, id puntuale.MessageID, o puntuale.Outc
 	}
 }
 
-// Messages that are being sent or repeated cannot be erased yet. The caller gets an error, the call is not counted, and
-// all the rest is done. Once the messages ended, the same call finishes.
+// Messages that are in flight or being repeated cannot be erased yet. Everything else is erased. The caller gets an error, and the call
+// does not count. After these messages have ended, the same call finishes.
 func testEraseInFlight(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -281,7 +281,7 @@ func testEraseInFlight(t *testing.T, w *World) {
 	}
 }
 
-// The blacklist knows an erased number by its mark: it is found, is not added twice, still blocks, and can be removed.
+// The blacklist finds an erased number by its mark. The number is not added twice, still blocks messages, and can be removed.
 func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
@@ -369,8 +369,8 @@ func testEraseAgain(t *testing.T, w *World) {
 	}
 }
 
-// While a blacklisted number is erased, nothing leaves to it, even if the claim does not know of the erasure. Messages
-// that are sent again meanwhile are either erased or kept completely.
+// While a blacklisted number is erased, no message is sent to it, even if the claim does not know of the erasure. If messages are sent
+// again meanwhile, they are either erased or kept completely.
 func testEraseTogether(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

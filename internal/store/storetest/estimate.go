@@ -10,16 +10,16 @@ import (
 	"puntuale"
 )
 
-// A session's knowledge of people, asked for many at once.
+// The store says which of many people a session knows.
 func testKnownPersons(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
-	const wrote, met, stranger = "+393330000001", "+393330000002", "+393330000003"
+	const wrote, met, cold = "+393330000001", "+393330000002", "+393330000003"
 	c.mustHear(wrote, Begin, Begin)
 	if err := w.Met(ctx, c.ID, c.Session, met, Begin); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.KnownPersons(ctx, c.Session, []string{wrote, met, stranger})
+	got, err := c.KnownPersons(ctx, c.Session, []string{wrote, met, cold})
 	if err != nil || len(got) != 2 || !got[wrote].Window.Equal(Begin.Add(24*time.Hour)) || !got[wrote].Known || !got[met].Window.IsZero() || !got[met].Known {
 		t.Errorf("contacts: %+v, %v", got, err)
 	}
@@ -28,8 +28,8 @@ func testKnownPersons(t *testing.T, w *World) {
 	}
 }
 
-// A session's messages of a day, and its business limit: Meta counts the recipients of all numbers of a business
-// together.
+// The store counts a session's messages of a day, and the recipients for its business limit. For this limit, Meta counts the recipients of
+// all numbers of a business together.
 func testSessionLoad(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -79,7 +79,7 @@ func testSessionLoad(t *testing.T, w *World) {
 	}
 }
 
-// charged is evidence about a message that also says what the network bills.
+// charged is a receipt that also says what the network bills.
 func charged(f *fed, m puntuale.DueMessage, k puntuale.ReceiptKind, country, category string, billable bool) puntuale.DeliveryReceipt {
 	return puntuale.DeliveryReceipt{
 		MessageRef: puntuale.MessageRef{Client: f.ID, ID: m.ID}, Session: f.Session, Kind: k, At: Begin,
@@ -141,7 +141,7 @@ func testChargesTogether(t *testing.T, w *World) {
 			if i%2 == 1 {
 				slices.Reverse(mine)
 			}
-			_, err := w.KeepEvidence(context.Background(), Begin, mine)
+			_, err := w.KeepReceipts(context.Background(), Begin, mine)
 			errs <- err
 		})
 	}

@@ -16,7 +16,7 @@ func (w *World) fail(synchronous int) {
 	w.Exec("update cluster set timeline = timeline - 1, synchronous = $1", synchronous)
 }
 
-// A lease is valid only on the timeline on which it was got.
+// A lease is valid only on the timeline on which the node joined.
 func testTimelineFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -111,8 +111,7 @@ func testQuarantine(t *testing.T, w *World) {
 	repeatQuarantined(t, w, paid, near, node, again)
 }
 
-// repeatQuarantined goes on with the quarantined messages of a client with credits: one is repeated, one stopped, one
-// blocked.
+// repeatQuarantined continues with the quarantined messages of a client with credits: one is repeated, one is stopped, one is blocked.
 func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.MessageID, node, again puntuale.NodeID) {
 	t.Helper()
 	ctx := context.Background()
@@ -121,7 +120,7 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 		t.Errorf("cancelled %v, %v", cancelled, err)
 	}
 	stopped := paid.Items(phone, paid.Detail(near[1]).Intent, near[1])
-	if _, granted := w.MustClaim(again, Begin, stopped...); granted[0] != puntuale.ClaimGone {
+	if _, granted := w.MustClaim(again, Begin, stopped...); granted[0] != puntuale.ClaimStale {
 		t.Errorf("repeat of a stopped one: %v", granted)
 	}
 	d := paid.Detail(near[0])
@@ -135,12 +134,12 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 	if n := w.Int("select credits from client where id = $1", paid.ID); n != 97 {
 		t.Errorf("%d credits left after the repeat", n)
 	}
-	// An outcome that a sender of the lost server reports still counts.
+	// An outcome still counts if a sender of the lost server reports it.
 	item := paid.Items(phone, 0, near[1])[0]
 	if w.MustRecord(Begin, item, Token(node), puntuale.Outcome{Verdict: puntuale.Sent}) || paid.Detail(near[1]).State != puntuale.Completed {
 		t.Errorf("late evidence: %+v", paid.Detail(near[1]).Message)
 	}
-	// The number is blocked before the repeat. No attempt is known, so none is made.
+	// The number is blocked before the repeat. No attempt is known, so the message is not repeated.
 	if err := paid.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +152,8 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 	}
 }
 
-// If the blacklist has only the mark of a number, the number was blocked before the message was accepted, and the
-// message never left. So the claim that would repeat it closes it, and gives the credit back.
+// If the blacklist has only the mark of a number, the number was blocked before the message was accepted. So the message never left. The
+// claim that would repeat it closes it, and gives the credit back.
 func testQuarantineMarked(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	w.MustJoin()
@@ -203,7 +202,7 @@ func testQuarantineTogether(t *testing.T, w *World) {
 		}()
 	}
 	cancel()
-	<-gone // it may have been the quicker one
+	<-gone // the other node may have been quicker
 	for range cap(joined) {
 		if err := <-joined; err != nil {
 			t.Fatal(err)

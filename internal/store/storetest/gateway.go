@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// MustGateway creates a session of type Send_app with the mark, whose keys are sealed as the bytes "keys of <id>".
+// MustGateway creates a session of type Send_app with the mark. Its keys are sealed as the bytes "keys of <id>".
 func (c *Client) MustGateway(mark string) puntuale.SessionID {
 	c.w.t.Helper()
 	id, err := c.createGateway(mark)
@@ -24,12 +24,12 @@ func (c *Client) createGateway(mark string) (puntuale.SessionID, error) {
 		func(id puntuale.SessionID) []byte { return []byte("keys of " + id.String()) }, nil)
 }
 
-// becomes replaces any keys by others.
+// becomes replaces any keys by new ones.
 func becomes(sealed, mark string) puntuale.KeyChange {
 	return func([]byte) ([]byte, string, error) { return []byte(sealed), mark, nil }
 }
 
-// Keys of a gateway: sealed, of one session, and no two sessions have the same number there.
+// A gateway's keys are sealed and belong to one session. No two sessions have the same number there.
 func testGatewayKeys(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -61,12 +61,12 @@ func testGatewayKeys(t *testing.T, w *World) {
 	if err := other.DeleteSession(ctx, second, false, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.ChangeGateway(ctx, first, becomes("free", "one")); err != nil { // the number went with its session
+	if err := w.ChangeGateway(ctx, first, becomes("free", "one")); err != nil { // the number became free when its session was deleted
 		t.Fatal(err)
 	}
 }
 
-// Ids of a network: the first meaning of an id stays. Ids belong to a session, and go with it or after their retention.
+// An id of a network keeps its first meaning. Ids belong to a session, and are deleted with it or after their retention.
 func testNetworkIDs(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -99,8 +99,7 @@ func testNetworkIDs(t *testing.T, w *World) {
 	}
 }
 
-// Open attempts are the attempts of one session to one recipient that began since a moment and have no outcome. They
-// come with their content.
+// Open attempts are the attempts of one session to one recipient without an outcome, since a moment. The list has their contents.
 func testOpenAttempts(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -130,7 +129,7 @@ func testOpenAttempts(t *testing.T, w *World) {
 	}
 }
 
-// A gateway's health: messages without confirmation up to the first confirmed one, and the latest failure of a kind.
+// A gateway's health has two parts: the messages without confirmation after the last confirmed one, and the latest failure of a kind.
 func testGatewayHealth(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -156,7 +155,7 @@ func testGatewayHealth(t *testing.T, w *World) {
 	if h := ask(at(9), 2); h.Unconfirmed != 2 {
 		t.Errorf("%+v, want no more than 2", h)
 	}
-	if _, err := w.KeepEvidence(ctx, at(5), []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: c.ID, ID: ids[2]}, Session: c.Session, Kind: puntuale.ReceiptDelivered, At: at(5)}}); err != nil {
+	if _, err := w.KeepReceipts(ctx, at(5), []puntuale.DeliveryReceipt{{MessageRef: puntuale.MessageRef{Client: c.ID, ID: ids[2]}, Session: c.Session, Kind: puntuale.ReceiptDelivered, At: at(5)}}); err != nil {
 		t.Fatal(err)
 	}
 	if h := ask(at(9), 20); h.Unconfirmed != 1 {
@@ -165,7 +164,7 @@ func testGatewayHealth(t *testing.T, w *World) {
 	if h := ask(at(3), 20); h.Unconfirmed != 0 {
 		t.Errorf("%+v, want none before the confirmed one", h)
 	}
-	c.MustEnd(node, at(6), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Limitato")}, c.MustStart(phone, Begin, 1)...) // as an earlier version stored it
+	c.MustEnd(node, at(6), puntuale.Outcome{Verdict: puntuale.Refused, Reason: puntuale.Quoted("Limitato")}, c.MustStart(phone, Begin, 1)...) // an earlier version stored it so
 	if h := ask(at(9), 20); !h.Failed.Equal(at(6)) {
 		t.Errorf("%+v, want the failure at %v", h, at(6))
 	}

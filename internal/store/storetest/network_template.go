@@ -19,7 +19,7 @@ func (c *Client) businessOf() (puntuale.SessionID, error) {
 	return id, c.w.KeepNetworkTemplates(context.Background(), id, "55", Begin, []puntuale.NetworkTemplate{{Name: "uno", Language: "it", Status: puntuale.TemplateApproved}}, puntuale.Reason{})
 }
 
-// MustKnow stores all that can be known about a business and about other names of people.
+// MustKnow stores every kind of data about a business and about the aliases of people.
 func (c *Client) MustKnow(phone string) {
 	c.w.t.Helper()
 	id, err := c.businessOf()
@@ -31,7 +31,7 @@ func (c *Client) MustKnow(phone string) {
 	}
 }
 
-// Each client keeps the complete list of a business. Changes that are later than the list stay.
+// Each client keeps the complete list of a business's templates. Changes that are later than the list stay.
 func testNetworkTemplates(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -59,12 +59,12 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	showsTemplates(t, other, foreign, "55 never :")
 	keepTemplates(t, w, second, "55", Begin.Add(2*time.Second), "non si può")
 	showsTemplates(t, c, second, "55 never non si può: due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
-	keepTemplates(t, w, first, "56", Begin.Add(9*time.Second), "", "altro") // its keys were replaced meanwhile
+	keepTemplates(t, w, first, "56", Begin.Add(9*time.Second), "", "altro") // the session's keys were replaced meanwhile
 	showsTemplates(t, c, first, "55 1 : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
 
 	late := Begin.Add(time.Minute)
 	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Status: puntuale.TemplatePaused, Reason: "FIRST_PAUSE", At: late})
-	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Status: puntuale.TemplateApproved, At: late.Add(-time.Second)}) // older
+	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Status: puntuale.TemplateApproved, At: late.Add(-time.Second)}) // older than the list
 	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "uno", Quality: "RED", At: late})
 	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "55", Name: "nuovo", Category: "MARKETING", At: late})
 	tellTemplate(t, w, c, puntuale.TemplateEvent{Account: "99", Name: "uno", Status: puntuale.TemplatePaused, At: late})
@@ -84,7 +84,7 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	}
 	pageThrough(t, c, first)
 
-	// They go with the last session of the business.
+	// The templates are removed with the last session of the business.
 	if err := w.ForgetKeys(ctx, first); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeInvalid)
 }
 
-// keepTemplates keeps what Meta listed for a session: approved templates of these names, or why there is no list.
+// keepTemplates stores Meta's list for a session: approved templates with these names, or the reason why there is no list.
 func keepTemplates(t *testing.T, w *World, id puntuale.SessionID, account string, at time.Time, problem string, names ...string) {
 	t.Helper()
 	var all []puntuale.NetworkTemplate
@@ -117,7 +117,7 @@ func keepTemplates(t *testing.T, w *World, id puntuale.SessionID, account string
 	}
 }
 
-// showsTemplates compares what a session's client sees of its business's templates.
+// showsTemplates compares the templates that a session's client sees.
 func showsTemplates(t *testing.T, c *Client, id puntuale.SessionID, want string) {
 	t.Helper()
 	about, all, _, err := c.NetworkTemplates(context.Background(), id, puntuale.Page{})
@@ -162,7 +162,7 @@ func pageThrough(t *testing.T, c *Client, id puntuale.SessionID) {
 	}
 }
 
-// All names of a person lead to the others, within one session; an erased person's are gone.
+// Each name of a person leads to all others, within one session. An erased person has no names.
 func testAliases(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -195,7 +195,7 @@ func testAliases(t *testing.T, w *World) {
 	}
 	stands(c, known, known)
 
-	// Names of people go when nothing else about the person is left. Other names stay.
+	// Names of people are removed when nothing else about the person is left. Other names stay.
 	if err := w.KeepAliases(ctx, []puntuale.Alias{alias(c, "IT.1", phone), alias(c, "IT.2", "+393339999999"), alias(c, "IT.3", "+393338888888")}); err != nil {
 		t.Fatal(err)
 	}

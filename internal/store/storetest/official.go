@@ -48,7 +48,7 @@ func testOfficialKeys(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	has(id, "")
-	for _, none := range []puntuale.SessionID{c.Session, c.MustOfficial(true), 987654} { // another type, a sandbox, nothing
+	for _, none := range []puntuale.SessionID{c.Session, c.MustOfficial(true), 987654} { // another type, a sandbox, and no session
 		_, _, err := w.SealedKeys(ctx, none)
 		wantCode(t, err, puntuale.CodeNotFound)
 	}
@@ -113,8 +113,7 @@ func testUploads(t *testing.T, w *World) {
 	has(u, Begin, "")
 }
 
-// The people that a session addressed: it sent them a message since a moment, and they had not written in the 24 hours
-// before.
+// Addressed people got a message of the session since a moment, and had not written in the 24 hours before it.
 func testAddressed(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()

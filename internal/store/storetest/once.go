@@ -51,7 +51,7 @@ var onceCalls = map[string]func(c *Client, p puntuale.PartnerTenant, o *puntuale
 	},
 }
 
-// Keyed is the key of a start, under which its answer is kept as JSON.
+// Keyed makes the key of a start. The answer is kept under it as JSON.
 func Keyed(scope, key, hash string) *puntuale.Idempotency {
 	return &puntuale.Idempotency{Scope: scope, Key: key, Hash: hash, Answer: func(result any) ([]byte, error) { return json.Marshal(result) }}
 }
@@ -59,7 +59,7 @@ func Keyed(scope, key, hash string) *puntuale.Idempotency {
 // Started is the answer to a start.
 type Started struct {
 	puntuale.StartedRun
-	Replayed bool // an earlier call's, kept under the key
+	Replayed bool // whether it is the kept answer of an earlier call
 }
 
 // Start starts a run, or finds the answer of an earlier call under its key.
@@ -83,7 +83,7 @@ func newClient() puntuale.NewClient {
 	return puntuale.NewClient{Client: a, Login: puntuale.Login{Email: Unique("n") + "@x"}, Session: puntuale.Session{Type: puntuale.Socket}, Key: puntuale.Key{Hash: keyHash()}}
 }
 
-// A call under a key has its effect once. The answer is kept with it, byte for byte, with any bytes.
+// A call under a key takes effect once. Its answer is kept byte for byte, with any bytes in it.
 func testOnceKeepsAnswer(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -127,7 +127,7 @@ func testOnceKeepsAnswer(t *testing.T, w *World) {
 	}
 }
 
-// Twins at once, on two stores: one effect, and all get the same answer.
+// Equal calls come at once, on two stores. One takes effect, and all get the same answer.
 func testOnceTwins(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	second := w.DB.Open(t)
@@ -160,7 +160,7 @@ func testOnceTwins(t *testing.T, w *World) {
 	}
 }
 
-// A refused call leaves its key free, and nothing else behind.
+// A refused call leaves its key free, and stores nothing else.
 func testOnceRefusedKeyIsFree(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -179,7 +179,7 @@ func testOnceRefusedKeyIsFree(t *testing.T, w *World) {
 	}
 }
 
-// A call waits for a twin whose transaction is still open. If the twin's transaction fails, the call has its effect.
+// A call waits for an equal call whose transaction is still open. If that transaction fails, the waiting call takes effect.
 func testOnceWaitsForTwin(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -65,7 +65,7 @@ func testCorrectedOutcome(t *testing.T, w *World) {
 	check(second, puntuale.MessageOutcome{ID: item.ID, Sent: true, Done: second})
 }
 
-// Pages of 1,000 rows, with a cursor that goes on inside a moment at which many were recorded.
+// A page has 1,000 rows. Its cursor can continue inside a moment at which many outcomes were recorded.
 func testOutcomePages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -78,7 +78,7 @@ func testOutcomePages(t *testing.T, w *World) {
 	now := Begin.Add(time.Hour)
 	items := c.Items(phone, 0, ids...)
 	token, granted := w.MustClaim(node, now, items...)
-	if slices.Contains(granted, puntuale.ClaimGone) {
+	if slices.Contains(granted, puntuale.ClaimStale) {
 		t.Fatal("not all were claimed")
 	}
 	var results []puntuale.Result
@@ -105,7 +105,7 @@ func testOutcomePages(t *testing.T, w *World) {
 	for _, o := range append(first, second...) {
 		got = append(got, o.ID)
 	}
-	if !slices.Equal(got, ids) { // one moment, then the other, each by id
+	if !slices.Equal(got, ids) { // the rows of one moment, then those of the other, each by id
 		t.Fatal("not by moment and id")
 	}
 	_, _, err = c.Outcomes(ctx, Begin, now, puntuale.Page{Cursor: "b3V0Y29tZTp4Onk"})
@@ -116,7 +116,7 @@ func testListMessages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
-	states := c.inEachState(node) // six messages to phone, one to another
+	states := c.inEachState(node) // six messages to phone, and one to another number
 	run := c.Run("+393330000001", Begin.Add(24*time.Hour), 2)
 	run.Run.Sequence, run.Run.Origin = 0, puntuale.OriginSingle
 	single, err := c.Start(ctx, run)
@@ -174,7 +174,7 @@ func testListMessages(t *testing.T, w *World) {
 	}
 }
 
-// Pages of messages do not repeat or lose any, re-sent ones among them, while new ones come in.
+// Pages of messages neither repeat nor lose messages while new ones come in. Some of them are re-sent.
 func testListMessagesPages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -221,8 +221,8 @@ func testListMessagesPages(t *testing.T, w *World) {
 	}
 }
 
-// A list with an end looks at a bounded number of calls. It has all that a list without the bound has: whole runs, and messages
-// that were sent again.
+// A bounded list looks at a limited number of calls. Within them it has the same messages as a list without the bound: whole runs, and
+// re-sent messages.
 func testListMessagesTo(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -81,7 +81,7 @@ func testPulses(t *testing.T, w *World) {
 	}
 }
 
-// Counts made in the background, and the changes since, always give the same totals.
+// The totals are always the same: some counts are made in the background, and later changes are added.
 func testTotals(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)

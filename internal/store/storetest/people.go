@@ -66,7 +66,7 @@ func testUsers(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// One user always keeps the role of an owner, even if all owners leave at the same moment.
+// One user always keeps the role of an owner, even if all owners want to leave at the same moment.
 func testOwnerStays(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -182,17 +182,17 @@ func testVisits(t *testing.T, w *World) {
 	if err := w.IssueTicket(ctx, "h", puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Until: Begin.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.PurgeDoor(ctx, Begin.Add(time.Minute)); err != nil || read(Begin) == "" {
+	if err := w.PurgeSignIns(ctx, Begin.Add(time.Minute)); err != nil || read(Begin) == "" {
 		t.Errorf("purged too early: %v", err)
 	}
-	if err := w.PurgeDoor(ctx, Begin.Add(time.Hour)); err != nil || read(Begin) != "" {
+	if err := w.PurgeSignIns(ctx, Begin.Add(time.Hour)); err != nil || read(Begin) != "" {
 		t.Errorf("not purged: %v", err)
 	}
 	_, err := w.SpendTicket(ctx, "h", puntuale.UnfinishedTicket)
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// A ticket is used once, even if many try, and only for its purpose.
+// A ticket can be used once, even if many try, and only for its purpose.
 func testTickets(t *testing.T, w *World) {
 	ctx := context.Background()
 	want := puntuale.PendingStep{Kind: puntuale.UnfinishedTicket, User: 7, Stamp: 3, Until: Begin.Add(time.Hour)}
@@ -220,7 +220,7 @@ func testTickets(t *testing.T, w *World) {
 	}
 }
 
-// Attempts are counted exactly, even if several are made at the same time.
+// Attempts are counted exactly, even if several come at the same time.
 func testTries(t *testing.T, w *World) {
 	ctx := context.Background()
 	tries := []puntuale.SignInAttempt{{Mark: "account", Free: 5}, {Mark: "address", Free: 20}}
@@ -260,7 +260,7 @@ func testTries(t *testing.T, w *World) {
 	if n := w.Int("select tries from try where mark = 'address'"); n != 24 {
 		t.Errorf("%d attempts are counted of the address, want 5 and 20 less 1", n)
 	}
-	if err := w.PurgeDoor(ctx, now.Add(puntuale.ForgetTries)); err != nil || w.Int("select count(*) from try") != 0 {
+	if err := w.PurgeSignIns(ctx, now.Add(puntuale.ForgetTries)); err != nil || w.Int("select count(*) from try") != 0 {
 		t.Errorf("old attempts are left: %v", err)
 	}
 }
@@ -316,7 +316,7 @@ func testBrand(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	_, err := w.HostNamed(ctx, b.Host)
-	wantCode(t, err, puntuale.CodeNotFound) // not yet
+	wantCode(t, err, puntuale.CodeNotFound) // it is too early
 	if err := p.ConfirmHost(ctx, b.Host); err != nil {
 		t.Fatal(err)
 	}
@@ -348,8 +348,8 @@ func testBrand(t *testing.T, w *World) {
 	}
 }
 
-// Any partner may ask for a host name, and one gets it: the partner that confirms it first. It keeps the name until it
-// asks for another, or the confirmation is withdrawn.
+// Any partner may ask for a host name. The partner that confirms it first gets it. It keeps the name until it asks for another name, or
+// until the confirmation is withdrawn.
 func testHosts(t *testing.T, w *World) {
 	ctx := context.Background()
 	const name = "msg.example.com"
@@ -399,7 +399,7 @@ func testHosts(t *testing.T, w *World) {
 	if err := other.ConfirmHost(ctx, name); err != nil {
 		t.Fatal(err)
 	}
-	for _, host := range []string{"other.example.com", name} { // another one, and back: the proof is asked for again
+	for _, host := range []string{"other.example.com", name} { // another name and back, so the proof is needed again
 		if err := other.SetBrand(ctx, puntuale.Brand{Host: host}); err != nil {
 			t.Fatal(err)
 		}
@@ -431,7 +431,7 @@ func testInvitations(t *testing.T, w *World) {
 			t.Errorf("invited: %+v, %v", u, err)
 		}
 		_, err = w.Invited(ctx, first, Begin)
-		wantCode(t, err, puntuale.CodeNotFound) // another took its place
+		wantCode(t, err, puntuale.CodeNotFound) // another invitation replaced it
 		_, err = w.Invited(ctx, second, until)
 		wantCode(t, err, puntuale.CodeNotFound)
 		_, err = w.TakeInvitation(ctx, second, until, "late")
@@ -458,7 +458,7 @@ func testInvitations(t *testing.T, w *World) {
 		if _, err := p.UpdateUser(ctx, client, id, puntuale.UserPatch{Password: to("other")}, nil); err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.TakeInvitation(ctx, third, Begin, "hash") // a password that was set meanwhile ends it
+		_, err = w.TakeInvitation(ctx, third, Begin, "hash") // the user set a password meanwhile, which ends the invitation
 		wantCode(t, err, puntuale.CodeNotFound)
 		wantCode(t, p.Invite(ctx, 999, id, puntuale.Invitation{}), puntuale.CodeNotFound)
 	}

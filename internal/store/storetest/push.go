@@ -67,17 +67,17 @@ func (p *post) endPush(c puntuale.Push, end puntuale.PushOutcome, again time.Dur
 	}
 }
 
-// Devices get a push about messages that became due since the last push. They get at most one a minute, and only for
-// messages that they could take.
+// Devices get a push about messages that became due since the last push. They get at most one a minute. They get it only for messages that
+// they could take.
 func testPushes(t *testing.T, w *World) {
 	const s = time.Second
 	p := w.post()
 	a, b := p.link(false), p.link(false)
-	p.link(false) // wants no pushes
+	p.link(false) // it has no push subscription
 	p.subscribe(a)
 	p.claims(9 * s)
 	p.start(number(1), Begin.Add(10*s))
-	p.start(number(1), Begin.Add(15*s)) // waits for the first
+	p.start(number(1), Begin.Add(15*s)) // it waits for the first message
 	p.claims(9 * s)
 	p.claims(12*s, a)
 	p.claims(13 * s)
@@ -86,12 +86,12 @@ func testPushes(t *testing.T, w *World) {
 	p.claims(30*s, b)
 	p.claims(71 * s)
 	p.claims(72*s, a)
-	p.claims(600 * s) // nothing new
+	p.claims(600 * s) // there is nothing new
 	p.sendAll(a, Begin.Add(600*s))
 	p.start(number(1), Begin.Add(650*s))
 	p.start(number(1), Begin.Add(651*s))
 	p.take(b, Begin.Add(655*s))
-	p.claims(660 * s) // the second waits for the first, which is held
+	p.claims(660 * s) // the second message waits for the first, which is held
 	p.sendAll(b, Begin.Add(661*s))
 	p.start(number(3), Begin.Add(710*s), func(r *puntuale.StartRun) { r.Messages[0].ValidUntil = Begin.Add(720 * s) })
 	p.claims(730 * s) // the hold is over
@@ -99,14 +99,14 @@ func testPushes(t *testing.T, w *World) {
 	night := p.start(number(4), Begin.Add(740*s), func(r *puntuale.StartRun) {
 		r.Messages[0].Window = &puntuale.Window{From: "23:00", To: "23:30"}
 	})
-	p.claims(800 * s) // outside of its window
+	p.claims(800 * s) // the message is outside of its window
 	opens := p.Detail(night).Next.Sub(Begin)
 	p.claims(opens - s)
 	p.claims(opens+3*s, a, b)
 }
 
-// A push that failed is tried again, but not before its time. A subscription that is gone is forgotten, unless there is
-// a new one.
+// A push that failed is tried again, but not too early. If the push service says that a subscription has ended, it is removed, unless there
+// is a new one.
 func testPushEnds(t *testing.T, w *World) {
 	const s = time.Second
 	p := w.post()
@@ -136,8 +136,8 @@ func testPushEnds(t *testing.T, w *World) {
 	}
 	old := all[0]
 	old.Target = []byte("target before")
-	p.endPush(old, puntuale.PushGone, 0)
-	p.endPush(all[1], puntuale.PushGone, 0)
+	p.endPush(old, puntuale.PushUnsubscribed, 0)
+	p.endPush(all[1], puntuale.PushUnsubscribed, 0)
 	p.start(number(3), Begin.Add(2000*s))
 	p.claims(2010*s, puntuale.Device{ID: old.Device})
 	if err := p.UnlinkDevices(context.Background(), p.session, 0, Begin); err != nil {

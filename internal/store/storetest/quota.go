@@ -44,7 +44,7 @@ func (w *World) maker(t *testing.T, c *Client, q puntuale.Quota) func() error {
 	return nil
 }
 
-// When many callers at once make the last thing that a quota allows, one succeeds.
+// Many callers at once make the last thing that a quota allows. One succeeds.
 func testQuotas(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -77,7 +77,7 @@ func testQuotas(t *testing.T, w *World) {
 		if made.Load() != 1 {
 			t.Errorf("%s: %d were made, want 1", q, made.Load())
 		}
-		set(new(int64(0))) // existing ones stay
+		set(new(int64(0))) // existing things stay
 		if err := another(); puntuale.CodeOf(err) != puntuale.CodeQuotaReached || err.Error() == "" {
 			t.Errorf("%s over the limit: %v", q, err)
 		}
@@ -91,7 +91,7 @@ func testQuotas(t *testing.T, w *World) {
 	}
 }
 
-// A partner has at most a few keys of its own. Rotating does not add to them, and other partners' keys do not count.
+// A partner may have only a few keys for itself. Rotating a key does not add one, and other partners' keys do not count.
 func testPartnerKeys(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -121,14 +121,14 @@ func testPartnerKeys(t *testing.T, w *World) {
 	if err := rotate(all[0].ID); err != nil {
 		t.Fatalf("rotate where there is no room: %v", err)
 	}
-	wantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // it was replaced already: this would be one more
+	wantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // this key was replaced already, so it would be one more
 	for i := 1; i < len(all); i++ {
 		if err := rotate(all[i].ID); err != nil {
 			t.Fatal(err)
 		}
 	}
 	newest := list()
-	wantCode(t, rotate(newest[len(newest)-1].ID), puntuale.CodeConflict) // too many are in their grace
+	wantCode(t, rotate(newest[len(newest)-1].ID), puntuale.CodeConflict) // too many keys are in their grace period
 	if n := len(newest); n != 2*puntuale.MaxPartnerKeys {
 		t.Errorf("%d keys are valid", n)
 	}

@@ -8,8 +8,7 @@ import (
 	"puntuale"
 )
 
-// uncertainly are the forms in which rows hold an uncertain outcome: by its code, and by the sentence that earlier versions
-// wrote.
+// uncertainly are the two forms of an uncertain outcome in a row: its code, and the sentence that earlier versions wrote.
 var uncertainly = map[string]puntuale.Reason{"by its code": puntuale.Because(puntuale.ReasonUncertain), "by the former sentence": puntuale.Quoted(puntuale.FormerUncertain)}
 
 // gaveUp returns a message that was given up as uncertain, and the token of its attempt.
@@ -22,7 +21,7 @@ func (c *Client) gaveUp(node puntuale.NodeID, reason puntuale.Reason) (puntuale.
 	return item, token
 }
 
-// A row that an earlier version gave up as uncertain is treated as one that was given up today.
+// A row that an earlier version gave up as uncertain is treated like one that was given up today.
 func testFormerUncertain(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -37,7 +36,7 @@ func testFormerUncertain(t *testing.T, w *World) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 		item, token := c.gaveUp(node, reason)
-		w.mustKeep(Begin.Add(time.Hour), c.evidence(item, token, puntuale.ReceiptSent, Begin))
+		w.mustKeep(Begin.Add(time.Hour), c.receipt(item, token, puntuale.ReceiptSent, Begin))
 		if d := c.Detail(item.ID); d.State != puntuale.Completed {
 			t.Errorf("%s: the network has it: %+v", name, d.Message)
 		}
@@ -59,7 +58,7 @@ func testFormerUncertain(t *testing.T, w *World) {
 	}
 }
 
-// A reason comes back as it was stored, whatever words it holds. Words that look like a code stay words.
+// A reason that was stored can be read back unchanged, with any text. A text that looks like a code stays a text.
 func testReasonsComeBack(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// evidence is a report of the network about an attempt of the client's default session.
-func (c *Client) evidence(item puntuale.ClaimItem, token int64, k puntuale.ReceiptKind, at time.Time) puntuale.DeliveryReceipt {
+// evidence makes a receipt for an attempt of the client's default session.
+func (c *Client) receipt(item puntuale.ClaimItem, token int64, k puntuale.ReceiptKind, at time.Time) puntuale.DeliveryReceipt {
 	e := puntuale.DeliveryReceipt{MessageRef: item.MessageRef, Session: c.Session, Token: token, Kind: k, At: at, Detail: puntuale.Quoted("wamid.1")}
 	if k == puntuale.ReceiptFailed {
 		e.Reason, e.Detail = puntuale.Quoted("Il destinatario non riceve su WhatsApp"), puntuale.Quoted("Meta 131026 wamid.1")
@@ -21,14 +21,14 @@ func (c *Client) evidence(item puntuale.ClaimItem, token int64, k puntuale.Recei
 
 func (w *World) mustKeep(now time.Time, all ...puntuale.DeliveryReceipt) (unknown int) {
 	w.t.Helper()
-	unknown, err := w.KeepEvidence(context.Background(), now, all)
+	unknown, err := w.KeepReceipts(context.Background(), now, all)
 	if err != nil {
 		w.t.Fatalf("keep evidence: %v", err)
 	}
 	return unknown
 }
 
-// permutations are all orders of kinds.
+// permutations returns all orders of kinds.
 func permutations(kinds []puntuale.ReceiptKind) (all [][]puntuale.ReceiptKind) {
 	if len(kinds) == 0 {
 		return [][]puntuale.ReceiptKind{nil}
@@ -42,9 +42,9 @@ func permutations(kinds []puntuale.ReceiptKind) (all [][]puntuale.ReceiptKind) {
 	return all
 }
 
-// Reports about a message may come in any order and twice, and the result is the same. Delivery always wins, then
-// failure. The same holds for the credit: a failure gives it back, and a delivery takes it again.
-func testEvidenceAnyOrder(t *testing.T, w *World) {
+// Receipts of a message may come in any order and twice, and the result is the same. A delivery counts most, then a failure. The same holds
+// for the credit: a failure gives it back, and a delivery takes it again.
+func testReceiptsAnyOrder(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1000)) })
 	node := w.MustJoin()
 	serial := 0
@@ -74,9 +74,9 @@ func testEvidenceAnyOrder(t *testing.T, w *World) {
 				}
 				for _, k := range slices.Concat(order, order) {
 					now = now.Add(time.Second)
-					w.mustKeep(now, c.evidence(item, token, k, Begin.Add(time.Duration(k)*time.Second)))
+					w.mustKeep(now, c.receipt(item, token, k, Begin.Add(time.Duration(k)*time.Second)))
 				}
-				if start == "in flight" { // the answer comes last
+				if start == "in flight" { // the outcome comes last
 					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: puntuale.Quoted("wamid.1")})
 				}
 				d := c.Detail(item.ID)
@@ -100,36 +100,35 @@ func testEvidenceAnyOrder(t *testing.T, w *World) {
 	}
 }
 
-// Evidence does not change a message that does not exist, or one of another client or session. It does not change a
-// cancelled message. A failure of an earlier attempt changes nothing. A failed message is FAILED, unless it was
-// delivered all the same.
-func testEvidenceLeavesAlone(t *testing.T, w *World) {
+// A receipt changes nothing if its message does not exist, is cancelled, or belongs to another client or session. A failure of an earlier
+// attempt changes nothing. A failed message is FAILED, unless it was delivered after all.
+func testReceiptLeavesAlone(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	node := w.MustJoin()
 	item, token := c.attempt(node, phone)
 	now := Begin.Add(time.Second)
 
-	foreign := c.evidence(item, token, puntuale.ReceiptFailed, now)
+	foreign := c.receipt(item, token, puntuale.ReceiptFailed, now)
 	foreign.Client = other.ID
-	elsewhere := c.evidence(item, token, puntuale.ReceiptFailed, now)
+	elsewhere := c.receipt(item, token, puntuale.ReceiptFailed, now)
 	elsewhere.Session = other.Session
-	nothing := c.evidence(item, token, puntuale.ReceiptRead, now)
+	nothing := c.receipt(item, token, puntuale.ReceiptRead, now)
 	nothing.ID = 1
 	if n := w.mustKeep(now, foreign, elsewhere, nothing); n != 3 {
 		t.Errorf("%d were unknown", n)
 	}
-	w.mustKeep(now, c.evidence(item, token+1, puntuale.ReceiptFailed, now))
+	w.mustKeep(now, c.receipt(item, token+1, puntuale.ReceiptFailed, now))
 	if d := c.Detail(item.ID); d.Intent != token || d.State != puntuale.Pending {
 		t.Errorf("after evidence of others: %+v", d)
 	}
-	// The message waits for another try. A failure of the earlier try says nothing, but a delivery does.
+	// The message waits for a retry. A failure of the earlier try does not count, but a delivery does.
 	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: now.Add(time.Hour)})
-	w.mustKeep(now, c.evidence(item, token, puntuale.ReceiptFailed, now))
+	w.mustKeep(now, c.receipt(item, token, puntuale.ReceiptFailed, now))
 	if d := c.Detail(item.ID); d.Intent != 0 {
 		t.Errorf("open, after a late failure: %+v", d)
 	}
-	w.mustKeep(now, c.evidence(item, token, puntuale.ReceiptDelivered, now))
+	w.mustKeep(now, c.receipt(item, token, puntuale.ReceiptDelivered, now))
 	if d := c.Detail(item.ID); d.State != puntuale.Completed || c.credits() != 99 {
 		t.Errorf("open, after a delivery: %+v, %d credits", d, c.credits())
 	}
@@ -145,7 +144,7 @@ func testEvidenceLeavesAlone(t *testing.T, w *World) {
 		if d := c.Detail(ours.ID); d.State != puntuale.Failed || d.Response().String() != "Fuori dalla finestra" {
 			t.Errorf("refused, before it was read: %v %s", d.State, d.Response())
 		}
-		w.mustKeep(now, c.evidence(cancelled, 1, k, now), c.evidence(ours, oursToken, k, now))
+		w.mustKeep(now, c.receipt(cancelled, 1, k, now), c.receipt(ours, oursToken, k, now))
 	}
 	if d := c.Detail(id); d.State != puntuale.Cancelled {
 		t.Errorf("cancelled: %+v", d)
@@ -155,18 +154,17 @@ func testEvidenceLeavesAlone(t *testing.T, w *World) {
 	}
 }
 
-// A message was given up as uncertain, or became a failure, and was then sent again. Late evidence changes the outcome,
-// and the state stays.
-func testEvidenceAfterResend(t *testing.T, w *World) {
+// A message was given up as uncertain, or failed, and was then sent again. A late receipt changes its outcome, and its state stays.
+func testReceiptAfterResend(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	node := w.MustJoin()
 	item, token := c.attempt(node, phone)
 	now := Begin.Add(time.Second)
 	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent})
-	w.mustKeep(now, c.evidence(item, token, puntuale.ReceiptFailed, now))
+	w.mustKeep(now, c.receipt(item, token, puntuale.ReceiptFailed, now))
 	again := c.MustResend(item.ID)
 	later := now.Add(time.Hour)
-	w.mustKeep(later, c.evidence(item, token, puntuale.ReceiptDelivered, later))
+	w.mustKeep(later, c.receipt(item, token, puntuale.ReceiptDelivered, later))
 	if d := c.Detail(item.ID); d.State != puntuale.Rescheduled || d.Delivered.IsZero() {
 		t.Errorf("the old one: %+v", d)
 	}

@@ -82,7 +82,7 @@ func testRetry(t *testing.T, w *World) {
 	if c.credits() != 100 {
 		t.Fatalf("%d credits left", c.credits())
 	}
-	if _, granted := w.MustClaim(node, next.Add(-time.Millisecond), item); granted[0] != puntuale.ClaimGone {
+	if _, granted := w.MustClaim(node, next.Add(-time.Millisecond), item); granted[0] != puntuale.ClaimStale {
 		t.Fatalf("before its time: %v", granted)
 	}
 	token, granted := w.MustClaim(node, next, item)
@@ -92,7 +92,7 @@ func testRetry(t *testing.T, w *World) {
 	if d := c.Detail(item.ID); d.Attempt != 2 || !d.IntentAt.Equal(next) {
 		t.Fatalf("detail = %+v", d)
 	}
-	// The failure is not the message's fault, so the attempt does not count.
+	// The message did not cause the failure, so the attempt does not count.
 	if !w.MustRecord(next, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: next.Add(time.Second)}) || c.Detail(item.ID).Attempt != 1 {
 		t.Fatalf("detail = %+v", c.Detail(item.ID))
 	}
@@ -117,7 +117,7 @@ func testUncertain(t *testing.T, w *World) {
 	if done, err := CancelPending(context.Background(), c, nil, true, Day, Begin); err != nil || len(done) != 0 {
 		t.Fatalf("cancelled %v, %v", done, err)
 	}
-	// The message is given up at its deadline. The credit stays spent, and the shown moment is the attempt's.
+	// The message is given up at its deadline. The credit stays spent, and the message shows the moment of its attempt.
 	err := w.Settle(context.Background(), node, look, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain)}})
 	if err != nil {
 		t.Fatal(err)
@@ -128,8 +128,8 @@ func testUncertain(t *testing.T, w *World) {
 	}
 }
 
-// Evidence of delivery always counts, in every state of its attempt.
-func testLateEvidence(t *testing.T, w *World) {
+// A receipt of a delivery always counts, in every state of its attempt.
+func testLateReceipt(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
 	retry := puntuale.Outcome{Verdict: puntuale.Retry, Next: Begin, Failed: true}
@@ -196,7 +196,7 @@ func testSettle(t *testing.T, w *World) {
 		{MessageRef: refs[2].MessageRef, Intent: 5, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // the dispatcher saw another intent
 		{MessageRef: refs[1].MessageRef, State: puntuale.Pending, Next: later},
 		{MessageRef: refs[0].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonNotLinked), Detail: puntuale.Quoted("mai collegata")},
-		{MessageRef: refs[3].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // in flight by now
+		{MessageRef: refs[3].MessageRef, State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonExpired)}, // it is in flight by now
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func testSettle(t *testing.T, w *World) {
 	}
 }
 
-// A client with too few credits sends what is due first.
+// If a client has too few credits, they go to the messages that are due first.
 func testCreditsRunOut(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(2)) })
 	rich := w.Client(puntuale.AccountFull)
@@ -255,7 +255,7 @@ func ledger(t *testing.T, w *World) {
 	}
 }
 
-// Many claims and outcomes at once, with credits for a part of them.
+// Many claims and outcomes run at once, with credits for only some of the messages.
 func testCreditsAddUp(t *testing.T, w *World) {
 	ctx := context.Background()
 	const credits, workers = 9, 5
@@ -394,7 +394,7 @@ func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *C
 	}
 }
 
-// movesBy are the methods that may concern a message in any shape.
+// movesBy are the methods that may be called for a message of any shape.
 func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Client, item puntuale.ClaimItem, intent, token int64) {
 	t.Helper()
 	ctx := context.Background()
@@ -431,7 +431,7 @@ func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Cl
 	}
 }
 
-// movesDrawn are the moves of the drawing. Every other combination changes nothing.
+// movesDrawn are the moves in the drawing. Every other combination changes nothing.
 var movesDrawn = map[string]string{
 	"PENDING/0/false claim": "PENDING/1/false", "PENDING/0/false stop": "CANCELLED/-1/false", "PENDING/0/false fail": "FAILED/-1/false",
 	"PENDING/0/false sent": "COMPLETED/-1/false", "PENDING/0/false late sent": "COMPLETED/-1/false",
@@ -452,7 +452,7 @@ func sign(n int64) int {
 	return 0
 }
 
-// shapesAllowed tries every combination against the table's checks.
+// shapesAllowed checks every combination against the table's checks.
 func shapesAllowed(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	id := c.MustStart(phone, Begin, 1)[0]

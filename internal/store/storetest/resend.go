@@ -13,7 +13,7 @@ import (
 	"puntuale"
 )
 
-// inEachState makes one message in each state that a resend may find, by name.
+// inEachState makes one message in each state that a resend may meet, by name.
 func (c *Client) inEachState(node puntuale.NodeID) map[string]puntuale.MessageID {
 	c.w.t.Helper()
 	ctx := context.Background()
@@ -72,7 +72,7 @@ func testResend(t *testing.T, w *World) {
 			t.Errorf("%s answers %q, want %q", name, d.Response(), says)
 		}
 	}
-	// A sent message may be sent again any number of times. A message that was sent again names its successor.
+	// A sent message may be sent again any number of times. A message that was sent again names the new message.
 	again := c.MustResend(states["completed"])
 	if d := c.Detail(again[0]); d.ResentFrom != states["completed"] || again[0] == r.IDs[2] {
 		t.Errorf("again = %+v", d.Message)
@@ -82,12 +82,12 @@ func testResend(t *testing.T, w *World) {
 		t.Errorf("a re-sent one: %v", err)
 	}
 	due, err := w.Due(ctx, begin(c.Session), Begin.Add(time.Hour), 100)
-	if err != nil || len(due) != 8 { // six, one again, one in flight
+	if err != nil || len(due) != 8 { // six messages, one re-sent message, and one in flight
 		t.Errorf("due = %+v, %v", due, err)
 	}
 }
 
-// A resend that fails for one message is done for none, and counts as no call.
+// If a resend fails for one message, no message is sent again, and the call does not count.
 func testResendAllOrNone(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -160,7 +160,7 @@ func testResendAfterSessionIsGone(t *testing.T, w *World) {
 	}
 }
 
-// Of many resends of one message at the same time, one succeeds.
+// Many calls resend one message at the same time. One of them succeeds.
 func testResendTogether(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	second := w.DB.Open(t)
@@ -187,9 +187,9 @@ func testResendTogether(t *testing.T, w *World) {
 	}
 }
 
-// A message was given up as uncertain and sent again. Then evidence shows that it was delivered. Its outcome is
-// corrected, and its state and its successor stay.
-func testLateEvidenceAfterResend(t *testing.T, w *World) {
+// A message was given up as uncertain and sent again. Then a receipt shows that it was delivered. Its outcome is corrected. Its state
+// stays, and so does its new message.
+func testLateReceiptAfterResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -239,7 +239,7 @@ func testCancelMessages(t *testing.T, w *World) {
 	if used := w.Int("select used from api_usage where client_id = $1", c.ID); used != 1 {
 		t.Fatalf("%d calls counted", used)
 	}
-	for i, want := range []string{fmt.Sprint(ids[1:3]), "[]"} { // over the cap by then, and not refused
+	for i, want := range []string{fmt.Sprint(ids[1:3]), "[]"} { // the second call is over the cap by then, and is not refused
 		done, err := c.CancelMessages(ctx, []puntuale.MessageID{ids[2], ids[0], ids[1], ids[2]}, Day, Begin)
 		var got []puntuale.MessageID
 		for _, m := range done {

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// named starts one message by a call that gives the person's name.
+// named starts one message, by a call with the person's name.
 func (c *Client) named(name, text string) puntuale.MessageID {
 	c.w.t.Helper()
 	run := c.Run(phone, Begin.Add(time.Hour), 1)
@@ -62,7 +62,7 @@ func (c *Client) failed(id puntuale.MessageID) puntuale.MessageID {
 	return id
 }
 
-// testSearchPages: the pages of a search contain each match once. A page that reached its bound names the next.
+// testSearchPages: the pages of a search have each match once. A page that ends at its bound has a cursor.
 func testSearchPages(t *testing.T, c *Client) {
 	t.Helper()
 	ctx := context.Background()
@@ -93,7 +93,7 @@ func testSearchPages(t *testing.T, c *Client) {
 	}
 }
 
-// testSearchSequences: by words of the name, or the id, page after page in both orders.
+// testSearchSequences: a search finds sequences by words of the name, or by the id, page after page in both orders.
 func testSearchSequences(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -176,9 +176,8 @@ func testLastStarted(t *testing.T, w *World) {
 	}
 }
 
-// testUncertainFound: uncertain messages are listed, the latest attempt first. Messages that are in flight, ended or waiting
-// for a retry are not, and neither are another client's. If there are more open messages than the search looks at, it says that
-// there may be more.
+// testUncertainFound: uncertain messages are listed, the latest attempt first. Messages that are in flight, ended or waiting for a retry
+// are not listed, nor are another client's. If there are more open messages than the search looks at, it says so.
 func testUncertainFound(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)

@@ -79,7 +79,7 @@ func testDeleteSession(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	second := c.mustSession("seconda")
-	wantCode(t, c.DeleteSession(ctx, c.Session, true, 0, Begin), puntuale.CodeConflict) // the default one
+	wantCode(t, c.DeleteSession(ctx, c.Session, true, 0, Begin), puntuale.CodeConflict) // this is the default session
 	wantCode(t, c.DeleteSession(ctx, 999, true, 0, Begin), puntuale.CodeNotFound)
 	named, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "x", Session: second}, nil)
 	if err != nil {
@@ -143,7 +143,7 @@ func testDeleteSessionMoves(t *testing.T, w *World) {
 	}
 }
 
-// Messages in flight keep their session. Uncertain ones are given up, and later evidence still counts.
+// Messages in flight keep their session. Uncertain ones are given up, and later receipts still count.
 func testDeleteSessionInFlight(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -174,8 +174,8 @@ func testDeleteSessionInFlight(t *testing.T, w *World) {
 	}
 }
 
-// A server that stopped may leave messages in flight. A caller that knows that no server is sending them gives them up,
-// and then the session can be deleted. Attempts that began later are not touched.
+// A server that stopped may leave messages in flight. If a caller knows that no server is sending them, it gives them up. Then the session
+// can be deleted. Attempts that began later stay as they are.
 func testGiveUp(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
@@ -211,7 +211,7 @@ func testGiveUp(t *testing.T, w *World) {
 	}
 }
 
-// A dispatcher may have read a message before it was moved. It does not send the message by the old session.
+// A dispatcher may have read a message before it was moved. It does not send the message on the old session.
 func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -223,7 +223,7 @@ func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
 	for _, test := range []struct {
 		session puntuale.SessionID
 		want    puntuale.ClaimAnswer
-	}{{second, puntuale.ClaimGone}, {c.Session, puntuale.ClaimGranted}} {
+	}{{second, puntuale.ClaimStale}, {c.Session, puntuale.ClaimGranted}} {
 		item.Session = test.session
 		if _, granted := w.MustClaim(node, Begin, item); granted[0] != test.want {
 			t.Errorf("session %d: %v, want %v", test.session, granted[0], test.want)

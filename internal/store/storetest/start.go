@@ -13,7 +13,7 @@ import (
 
 const phone = "+393331234567"
 
-// together runs f(0) … f(n-1) at once and waits for all.
+// together runs f(0) … f(n-1) at once and waits for all of them.
 func together(n int, f func(i int)) {
 	var ready, done sync.WaitGroup
 	ready.Add(n)
@@ -68,7 +68,7 @@ func testStart(t *testing.T, w *World) {
 	}
 }
 
-// A start that plans no message stores nothing, and counts as a call.
+// A start without any message stores nothing, and counts as a call.
 func testEmptyStart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	r := c.Run(phone, Begin, 0)
@@ -173,7 +173,7 @@ func testRefusedKeyIsFree(t *testing.T, w *World) {
 	}
 }
 
-// Things that the caller read may have been deleted since. Then the call is not counted.
+// Data that the caller read may have been deleted since. Then the call does not count.
 func testStaleStart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	other := w.Client(puntuale.AccountTest)
@@ -223,8 +223,8 @@ func testIfRunning(t *testing.T, w *World) {
 	if other, err := start(puntuale.IfRunningReject, "+393330000000"); err != nil || other.Usage.Used != 3 {
 		t.Fatalf("another phone = %+v, %v", other, err)
 	}
-	// A restart does not cancel a message in flight, but its run no longer counts as running: the message is not tried
-	// again.
+	// Starting the sequence again does not cancel a message in flight. But its run no longer counts as running, because the message is not
+	// tried again.
 	node := w.MustJoin()
 	w.MustClaim(node, Begin, c.Items(phone, 0, first.IDs[0])...)
 	restarted, err := start(puntuale.IfRunningRestart, phone)
@@ -245,7 +245,7 @@ func testIfRunning(t *testing.T, w *World) {
 	}
 }
 
-// When many calls at once want the sequence to run once, one starts it.
+// Many calls at once want the sequence to run only once. One of them starts it.
 func testIfRunningTogether(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	skips, rejects := make([]puntuale.StartedRun, 12), make([]error, 12)

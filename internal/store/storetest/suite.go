@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Run runs the suite, each test on a database of its own.
+// Run runs the suite, each test on a separate database.
 func Run(t *testing.T, d Driver) { run(t, d, suite) }
 
 // RunManyWriters runs the further tests for a database with several writers.
@@ -29,11 +29,11 @@ var suite = []func(*testing.T, *World){
 	testCapExact, testCapCountsWhatPassed, testNoCap, testAlwaysCounted, testUncounted,
 	testStop, testReference, testStoppedInFlight, testStoppedOutcomes, testStoppedIsNotRunning, testStoppedReopenedByVersionBefore, testCancelPending, testCancelChunks, testCancelledIsNeverGranted,
 	testClaimOnce, testClaimConditions, testClaimHeld, testClaimBlacklisted, testTakeover,
-	testOutcomes, testRetry, testUncertain, testLateEvidence, testSettle, testMoves,
+	testOutcomes, testRetry, testUncertain, testLateReceipt, testSettle, testMoves,
 	testCreditsRunOut, testCreditsAddUp,
 	testFleet, testFence,
 	testOutcomesStayAfterResend, testCorrectedOutcome, testOutcomePages, testFormerUncertain, testReasonsComeBack,
-	testResend, testResendAllOrNone, testResendCap, testResendAfterSessionIsGone, testResendTogether, testLateEvidenceAfterResend, testStopReachesResent,
+	testResend, testResendAllOrNone, testResendCap, testResendAfterSessionIsGone, testResendTogether, testLateReceiptAfterResend, testStopReachesResent,
 	testCancelMessages, testListMessages, testListMessagesPages, testListMessagesTo,
 	testOnceKeepsAnswer, testOnceTwins, testOnceRefusedKeyIsFree,
 	testTemplates, testTemplateNamesUnique, testTemplateOfSequenceStays,
@@ -44,8 +44,8 @@ var suite = []func(*testing.T, *World){
 	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks, testLinkOfOwnerBefore, testDeletedLinks,
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
-	testEvidenceAnyOrder, testEvidenceLeavesAlone, testEvidenceAfterResend,
-	testWindow, testReplyStops, testOptOut, testMarketingNeedsConsent, testCancelMarketing, testSettings, testReplies, testKeepReplies, testForgetReplies, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testAcquaintances, testDeparted, testGatewayKeys, testNetworkIDs, testOpenAttempts, testGatewayHealth,
+	testReceiptsAnyOrder, testReceiptLeavesAlone, testReceiptAfterResend,
+	testWindow, testReplyStops, testOptOut, testMarketingNeedsConsent, testCancelMarketing, testSettings, testReplies, testInboundLooks, testInboundGathers, testKeepReplies, testForgetReplies, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testKnownRecipients, testDeparted, testGatewayKeys, testNetworkIDs, testOpenAttempts, testGatewayHealth,
 	testLinkDevice, testTake, testTakeTogether, testHolds, testDedupingDevice, testTakePace, testHeldIsBusy, testPushes, testPushEnds, testPushesTogether,
 	testFeedOnce, testPausedCampaign, testCancelledCampaign, testFinishedCampaign, testErasedRecipient, testStartCampaign, testKnownPersons, testSessionLoad, testCharges, testChargesTogether,
 	testMergeContacts, testFindContacts, testLongContacts, testChangeContact, testContactOnce, testContactsTogether, testForgottenContacts, testRemember,

@@ -29,7 +29,7 @@ func testTemplates(t *testing.T, w *World) {
 	}
 	full.Text, full.Latitude, full.Longitude, full.Official, full.Updated = "Altro", nil, nil, nil, Begin.Add(time.Hour)
 	changed := full
-	changed.Created = Begin.Add(time.Hour) // stays
+	changed.Created = Begin.Add(time.Hour) // this moment stays as it was
 	if err := c.UpdateTemplate(ctx, changed); err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,7 @@ func testTemplateNamesUnique(t *testing.T, w *World) {
 	}
 }
 
-// A template that a sequence names can be changed, but neither removed nor renamed. A sequence can name only templates
-// that exist.
+// A template that a sequence names can be changed, but neither removed nor renamed. A sequence can name only existing templates.
 func testTemplateOfSequenceStays(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

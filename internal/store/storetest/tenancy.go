@@ -16,10 +16,10 @@ import (
 // must be empty.
 type foreign func(mine puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error)
 
-// Every method of a tenant's handle is here: another tenant's things do not exist for it.
+// Every method of a tenant's handle is in this table. For a tenant, another tenant's data do not exist.
 var foreignCalls = map[string]foreign{
 	"Start": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.Start(context.Background(), other.Run(phone, Begin, 1)) // their sequence and session
+		_, err := mine.Start(context.Background(), other.Run(phone, Begin, 1)) // the other client's sequence and session
 		return nil, err
 	},
 	"LastStarted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
@@ -105,14 +105,14 @@ var foreignCalls = map[string]foreign{
 		if puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			return nil, err
 		}
-		all, _, err := mine.Sessions(context.Background(), puntuale.Page{}) // their sequence in my session
+		all, _, err := mine.Sessions(context.Background(), puntuale.Page{}) // the other client's sequence in this client's session
 		if err != nil {
 			return nil, err
 		}
 		return nil, mine.SetDefaultPair(context.Background(), all[0].ID, other.Sequence, 0)
 	},
-	"CreateOfficial": nil, // names nothing of anybody
-	"CreateGateway":  nil, // likewise
+	"CreateOfficial": nil, // no argument belongs to another client
+	"CreateGateway":  nil, // no argument belongs to another client
 	"OfferDevice": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.OfferDevice(context.Background(), other.posted().session, []byte("x"), "stolen", Begin)
 	},
@@ -144,7 +144,7 @@ var foreignCalls = map[string]foreign{
 		all, err := mine.Report(context.Background(), p.session, p.device.ID, []puntuale.DeviceReport{{HeldRef: refOf(p.held), Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}}, Begin)
 		return slices.DeleteFunc(all, func(r puntuale.ReportResult) bool { return r == puntuale.ReportLate }), err
 	},
-	"SeenDevice": nil, // cannot change another tenant's row: the row has the client's id
+	"SeenDevice": nil, // the row has the client's id, so another tenant's row cannot be changed
 	"KeepPush": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.KeepPush(context.Background(), other.posted().device.ID, []byte("x"))
 	},
@@ -216,8 +216,8 @@ var foreignCalls = map[string]foreign{
 		}
 		return []any{known}, err
 	},
-	"MergeContacts": nil, // names nothing of anybody
-	"CountCall":     nil, // likewise
+	"MergeContacts": nil, // no argument belongs to another client
+	"CountCall":     nil, // no argument belongs to another client
 	"UpdateContact": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := mine.UpdateContact(context.Background(), other.contacted(), puntuale.ContactPatch{Name: new("x")}, Day, Begin)
 		return nil, err
@@ -310,7 +310,7 @@ var foreignCalls = map[string]foreign{
 		if template != nil || err != nil {
 			return template, err
 		}
-		return mine.Kept(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // of a start
+		return mine.Kept(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}) // the key of the other client's start
 	},
 	"Details": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
 		return mine.Details(context.Background(), []puntuale.MessageID{id})
@@ -343,7 +343,7 @@ var foreignCalls = map[string]foreign{
 	"RestoreSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.RestoreSequence(context.Background(), other.Sequence, Begin)
 	},
-	"CreateSession": nil, // names nothing of anybody
+	"CreateSession": nil, // no argument belongs to another client
 	"Session": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := mine.Session(context.Background(), other.Session)
 		return nil, err
@@ -438,6 +438,10 @@ var foreignCalls = map[string]foreign{
 		all, _, err := mine.UnknownMessages(context.Background(), puntuale.Page{})
 		return all, err
 	},
+	"Events": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Events(context.Background(), 0, puntuale.AllEvents, 10, Begin)
+		return all, err
+	},
 	"CloseUnknown": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		theirs, _, err := other.UnknownMessages(context.Background(), puntuale.Page{})
 		if err != nil || len(theirs) != 1 {
@@ -452,14 +456,14 @@ var foreignCalls = map[string]foreign{
 		}
 		return r, err
 	},
-	"Release": nil, // names nothing of anybody
+	"Release": nil, // no argument belongs to another client
 	"SandboxMessages": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		all, _, err := mine.SandboxMessages(context.Background(), puntuale.Page{})
 		return all, err
 	},
 }
 
-// blacklisted is the id of an entry.
+// blacklisted returns the id of an entry in the client's blacklist.
 func (c *Client) blacklisted() (int64, error) {
 	all, _, err := c.Blacklist(context.Background(), puntuale.Page{Limit: 1})
 	if err != nil || len(all) == 0 {
@@ -468,8 +472,8 @@ func (c *Client) blacklisted() (int64, error) {
 	return all[0].ID, nil
 }
 
-// empty reports whether an answer contains nothing. For a call without an answer, empty is false, because its error
-// alone says that it was refused.
+// empty reports whether an answer contains no data. If a call has only an error as its answer, empty is false, because the error shows the
+// refusal.
 func empty(answer any) bool {
 	v := reflect.ValueOf(answer)
 	switch v.Kind() {
@@ -484,7 +488,7 @@ func empty(answer any) bool {
 func testTenantsApart(t *testing.T, w *World) {
 	ctx := context.Background()
 	other, mine := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
-	if err := mine.DeleteSequence(ctx, mine.Sequence, false, false, Begin); err != nil { // so that its lists are empty
+	if err := mine.DeleteSequence(ctx, mine.Sequence, false, false, Begin); err != nil { // so that this client's lists are empty
 		t.Fatal(err)
 	}
 	run := other.Run(phone, Begin, 1)
@@ -510,6 +514,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	}
 	other.mustTake(Begin, other.reply("t", Begin, puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Phone: wrote, Text: "STOP"}}))
 	other.mustEnter(optOut(wrote, "t", puntuale.ConsentWithdraw, 0))
+	told := other.mustTell(other.Tenant)
 	before := other.Detail(started.IDs[0])
 	handle := reflect.TypeFor[puntuale.Tenant]()
 	for i := range handle.NumMethod() {
@@ -517,6 +522,11 @@ func testTenantsApart(t *testing.T, w *World) {
 		call, known := foreignCalls[name]
 		if !known {
 			call, known = ofReplies[name]
+		}
+		if about, ok := ofWebhooks[name]; ok {
+			if known = true; about != nil {
+				call = func(theirs puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) { return about(theirs, told) }
+			}
 		}
 		if !known {
 			t.Errorf("%s is not tried with what belongs to another", name)
@@ -541,7 +551,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	if m, err := other.Tenant.Template(ctx, other.template()); err != nil || m.Name != "benvenuto" {
 		t.Errorf("the other's template became %+v, %v", m, err)
 	}
-	answers := map[string]bool{} // a missing thing and a foreign one get the same answer, byte for byte
+	answers := map[string]bool{} // a missing thing and another tenant's thing get the same answer, byte for byte
 	for _, id := range []puntuale.SequenceID{other.Sequence, 987654} {
 		_, err := mine.Tenant.Sequence(ctx, id)
 		answers[err.Error()] = true
@@ -551,7 +561,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	}
 }
 
-// template is the id of the client's only template.
+// template returns the id of the client's only template.
 func (c *Client) template() puntuale.TemplateID {
 	all, _, err := c.Templates(context.Background(), puntuale.Page{})
 	if err != nil || len(all) != 1 {
@@ -560,7 +570,7 @@ func (c *Client) template() puntuale.TemplateID {
 	return all[0].ID
 }
 
-// login is the client's first user.
+// login returns the id of the client's first user.
 func (c *Client) login() puntuale.LoginID {
 	return puntuale.LoginID(c.w.Int("select id from login where client_id = $1", c.ID))
 }

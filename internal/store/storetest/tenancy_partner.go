@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Every method of a partner's handle, called by another partner.
+// Every method of a partner's handle is in this table. Another partner calls it.
 var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error){
 	"CreateClient": nil,
 	"Client": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
@@ -93,7 +93,7 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
-	"Host":         nil, // names nothing of anybody, like the next two
+	"Host":         nil, // no argument belongs to another partner, here and in the next two
 	"ConfirmHost":  nil,
 	"WithdrawHost": nil,
 	"Quotas": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
@@ -116,6 +116,76 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 	},
 }
 
+// webhookHandle is what a client's handle and a partner's both have.
+type webhookHandle interface {
+	puntuale.WebhookStore
+	puntuale.DeliveryStore
+}
+
+// toldDelivery is a delivery of a webhook of the other.
+type toldDelivery struct {
+	webhook puntuale.WebhookID
+	client  puntuale.ClientID
+	seq     int64
+}
+
+// Every method about webhooks, called by another client or partner.
+var ofWebhooks = map[string]func(theirs webhookHandle, d toldDelivery) (any, error){
+	"CreateWebhook": nil,
+	"Webhooks": func(theirs webhookHandle, _ toldDelivery) (any, error) {
+		return theirs.Webhooks(context.Background())
+	},
+	"Webhook": func(theirs webhookHandle, d toldDelivery) (any, error) {
+		_, err := theirs.Webhook(context.Background(), d.webhook)
+		return nil, err
+	},
+	"UpdateWebhook": func(theirs webhookHandle, d toldDelivery) (any, error) {
+		_, err := theirs.UpdateWebhook(context.Background(), d.webhook, puntuale.WebhookPatch{URL: new("https://x")}, Begin)
+		return nil, err
+	},
+	"DeleteWebhook": func(theirs webhookHandle, d toldDelivery) (any, error) {
+		return nil, theirs.DeleteWebhook(context.Background(), d.webhook)
+	},
+	"WebhookSecret": func(theirs webhookHandle, d toldDelivery) (any, error) {
+		_, err := theirs.WebhookSecret(context.Background(), d.webhook)
+		return nil, err
+	},
+	"RotateWebhook": func(theirs webhookHandle, d toldDelivery) (any, error) {
+		return nil, theirs.RotateWebhook(context.Background(), d.webhook, []byte("x"), Begin)
+	},
+	"Deliveries": func(theirs webhookHandle, d toldDelivery) (any, error) {
+		all, _, err := theirs.Deliveries(context.Background(), d.webhook, puntuale.DeliveryFilter{}, puntuale.Page{})
+		return all, err
+	},
+	"DeliveryEvent": func(theirs webhookHandle, d toldDelivery) (any, error) {
+		_, err := theirs.DeliveryEvent(context.Background(), d.webhook, d.client, d.seq)
+		return nil, err
+	},
+	"Replay": func(theirs webhookHandle, d toldDelivery) (any, error) {
+		_, err := theirs.Replay(context.Background(), d.webhook, puntuale.Replay{}, Begin)
+		return nil, err
+	},
+}
+
+// mustTell makes a webhook of a handle, and an event of the client for it.
+func (c *Client) mustTell(of webhookHandle) toldDelivery {
+	c.w.t.Helper()
+	ctx := context.Background()
+	id, err := of.CreateWebhook(ctx, puntuale.Webhook{URL: "https://example.com", Types: puntuale.AllEvents, Active: true}, []byte("secret"), Begin, nil)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	c.MustSend(c.w.MustJoin(), Begin, c.MustStart("+393330000001", Begin, 1)...)
+	if n, err := c.w.NumberEvents(ctx, Begin); n != 1 || err != nil {
+		c.w.t.Fatalf("%d events, %v", n, err)
+	}
+	all, _, err := of.Deliveries(ctx, id, puntuale.DeliveryFilter{}, puntuale.Page{})
+	if err != nil || len(all) != 1 {
+		c.w.t.Fatalf("deliveries = %+v, %v", all, err)
+	}
+	return toldDelivery{id, c.ID, all[0].Seq}
+}
+
 func testPartnersApart(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -135,6 +205,7 @@ func testPartnersApart(t *testing.T, w *World) {
 	if err := mine.SetBrand(ctx, puntuale.Brand{Logo: []byte{1}, LogoKind: "image/png"}); err != nil {
 		t.Fatal(err)
 	}
+	told := c.mustTell(mine)
 	before, err := mine.Client(ctx, c.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +214,13 @@ func testPartnersApart(t *testing.T, w *World) {
 	for i := range handle.NumMethod() {
 		name := handle.Method(i).Name
 		call, known := foreignClientCalls[name]
+		if about, ok := ofWebhooks[name]; ok {
+			if known = true; about != nil {
+				call = func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+					return about(theirs, told)
+				}
+			}
+		}
 		if !known {
 			t.Errorf("%s is not tried with what belongs to another", name)
 			continue
@@ -159,6 +237,9 @@ func testPartnersApart(t *testing.T, w *World) {
 	}
 	if after, err := mine.Client(ctx, c.ID); err != nil || !reflect.DeepEqual(after, before) {
 		t.Errorf("the client became %+v, %v", after, err)
+	}
+	if w, err := mine.Webhook(ctx, told.webhook); err != nil || w.URL != "https://example.com" {
+		t.Errorf("the webhook became %+v, %v", w, err)
 	}
 	if keys, err := mine.Keys(ctx, c.ID, Begin); err != nil || len(keys) != 2 {
 		t.Errorf("its keys became %+v, %v", keys, err)

@@ -10,8 +10,8 @@ import (
 // untilMost is how long [Until] waits at most, on a slow machine.
 const untilMost = 20 * time.Second
 
-// Until waits for a condition, and fails the test if the condition does not become true. It polls, for changes that send no signal, such as
-// rows of another connection.
+// Until waits for a condition, and fails the test if the condition does not become true. It polls, because some changes send no signal. An
+// example is a row that another connection writes.
 func Until(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	c := clock.System()

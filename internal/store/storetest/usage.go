@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// The first calls up to the cap pass, in any order and at any time, and all their counters differ.
+// The first calls up to the cap pass, in any order and at any time. Each gets a different count.
 func testCapExact(t *testing.T, w *World) {
 	const limit, calls = 7, 60
 	clients := []*Client{}
@@ -54,7 +54,7 @@ func testCapExact(t *testing.T, w *World) {
 	}
 }
 
-// A call that is refused for another reason does not use up the cap.
+// If a call is refused for another reason, it does not use up the cap.
 func testCapCountsWhatPassed(t *testing.T, w *World) {
 	const limit = 10
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(limit)) })
@@ -93,7 +93,7 @@ func testNoCap(t *testing.T, w *World) {
 	}
 }
 
-// The cap must never prevent an opt-out: these calls count, and are never refused.
+// The cap must never prevent an opt-out. So these calls count, and are never refused.
 func testAlwaysCounted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })
@@ -123,7 +123,7 @@ func testAlwaysCounted(t *testing.T, w *World) {
 	}
 }
 
-// Actions in dashboards never count and are never refused for the cap. Otherwise they are the same.
+// Actions in dashboards never count, and the cap never refuses them. Otherwise they are the same.
 func testUncounted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })

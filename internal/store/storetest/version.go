@@ -9,14 +9,13 @@ import (
 	"puntuale"
 )
 
-// versioned is something that people edit. change stores other contents, if the stored version is one of those known.
+// versioned is data that people edit. change stores other contents, if the stored version is one of those known.
 type versioned struct {
 	version func() (puntuale.Version, error)
 	change  func(known ...puntuale.Version) error
 }
 
-// testVersions: a change that names a version succeeds only while that version is stored. Of two such changes at once,
-// one succeeds.
+// testVersions: a change that names a version succeeds only while that version is stored. If two such changes come at once, one succeeds.
 func testVersions(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -80,7 +79,7 @@ func everyVersioned(t *testing.T, w *World, c *Client) map[string]versioned {
 	}
 }
 
-// testVersioned changes a thing that is known, is not known, and is changed by two at once.
+// testVersioned changes data with a known version, with an unknown version, and with two calls at once.
 func testVersioned(t *testing.T, name string, thing versioned) {
 	t.Helper()
 	first, err := thing.version()

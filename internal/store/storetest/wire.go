@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 )
 
-// Commits reports whether a store's bytes to PostgreSQL contain a COMMIT to execute. A COMMIT that is only prepared does
-// not count. It may be a text of its own, or bound under pgx's name for the prepared one.
+// Commits reports whether a store's bytes to PostgreSQL contain a COMMIT that is executed. A COMMIT that is only prepared does not count.
+// It may be sent as text, or under pgx's name for the prepared statement.
 func Commits(said []byte) bool {
 	digest := sha256.Sum256([]byte("commit"))
 	bound := "\x00stmtcache_" + hex.EncodeToString(digest[:24]) + "\x00"

@@ -28,9 +28,9 @@ type Client struct {
 	Session  puntuale.SessionID
 	Sequence puntuale.SequenceID // of three steps
 	Key      puntuale.KeyHash
-	heldPost *heldPost           // see posted; nil: not made yet
-	ready    puntuale.CampaignID // see campaigned; 0: not made yet
-	listed   puntuale.ListID     // its recipients
+	heldPost *heldPost           // see posted; nil: posted was not called yet
+	ready    puntuale.CampaignID // see campaigned; 0: campaigned was not called yet
+	listed   puntuale.ListID     // the list of its recipients
 }
 
 // Day is the clients' day at Begin.
@@ -38,7 +38,7 @@ var Day = puntuale.DateOf(Begin)
 
 var serial atomic.Int64
 
-// Unique makes names that no other test has.
+// Unique makes a name that no other test has.
 func Unique(prefix string) string { return fmt.Sprintf("%s%d", prefix, serial.Add(1)) }
 
 func keyHash() puntuale.KeyHash { return sha256.Sum256([]byte(Unique("key"))) }
@@ -56,7 +56,7 @@ func NewWorld(t testing.TB, d *Database) *World {
 	return w
 }
 
-// Client creates a client of the account type with a session and a sequence of three steps; change may alter it first.
+// Client creates a client of the account type, with a session and a sequence of three steps. change may alter the client first.
 func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Client)) *Client {
 	w.t.Helper()
 	c := puntuale.NewAccount(account, Day)
@@ -84,7 +84,7 @@ func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Cl
 	return out
 }
 
-// Run is a start of the client's sequence for the phone, with n messages a second apart from due on.
+// Run makes a start of the client's sequence for the phone. It has n messages, a second apart, from due on.
 func (c *Client) Run(phone string, due time.Time, n int) puntuale.StartRun {
 	now := c.w.DB.Clock.Now()
 	r := puntuale.StartRun{
@@ -100,7 +100,7 @@ func (c *Client) Run(phone string, due time.Time, n int) puntuale.StartRun {
 	return r
 }
 
-// MustStart starts and returns the messages' ids.
+// MustStart starts a run and returns the messages' ids.
 func (c *Client) MustStart(phone string, due time.Time, n int) []puntuale.MessageID {
 	c.w.t.Helper()
 	r, err := c.Start(context.Background(), c.Run(phone, due, n))
@@ -110,7 +110,7 @@ func (c *Client) MustStart(phone string, due time.Time, n int) []puntuale.Messag
 	return r.IDs
 }
 
-// Again asks for messages to be sent again, an hour from Begin.
+// Again makes a call that sends messages again, an hour from Begin.
 func (c *Client) Again(ids ...puntuale.MessageID) puntuale.Resend {
 	r := puntuale.Resend{Day: Day, Now: c.w.DB.Clock.Now()}
 	due := Begin.Add(time.Hour)
@@ -130,7 +130,7 @@ func (c *Client) MustResend(ids ...puntuale.MessageID) []puntuale.MessageID {
 	return r.IDs
 }
 
-// MustSend claims and completes messages at now.
+// MustSend claims messages at now, and records that they were sent.
 func (c *Client) MustSend(node puntuale.NodeID, now time.Time, ids ...puntuale.MessageID) {
 	c.w.t.Helper()
 	c.MustEnd(node, now, puntuale.Outcome{Verdict: puntuale.Sent}, ids...)
@@ -170,10 +170,10 @@ func (w *World) MustJoin() puntuale.NodeID {
 
 var tokens atomic.Int64
 
-// Token is an attempt token never used before.
+// Token returns an attempt token that was never used before.
 func Token(node puntuale.NodeID) int64 { return int64(node)<<32 | tokens.Add(1) }
 
-// Items returns claim items for open messages of the client, as a dispatcher saw them.
+// Items returns claim items for open messages of the client, as if a dispatcher had read them.
 func (c *Client) Items(phone string, intent int64, ids ...puntuale.MessageID) []puntuale.ClaimItem {
 	items := make([]puntuale.ClaimItem, len(ids))
 	for i, id := range ids {
@@ -182,7 +182,7 @@ func (c *Client) Items(phone string, intent int64, ids ...puntuale.MessageID) []
 	return items
 }
 
-// MustClaim claims at now and returns the token and the answers.
+// MustClaim claims messages at now. It returns the token and the answers.
 func (w *World) MustClaim(node puntuale.NodeID, now time.Time, items ...puntuale.ClaimItem) (int64, []puntuale.ClaimAnswer) {
 	w.t.Helper()
 	token := Token(node)
@@ -193,7 +193,7 @@ func (w *World) MustClaim(node puntuale.NodeID, now time.Time, items ...puntuale
 	return token, granted
 }
 
-// begin are the beginnings of the sessions' queues.
+// begin returns cursors at the beginnings of the sessions' queues.
 func begin(sessions ...puntuale.SessionID) (places []puntuale.QueueCursor) {
 	for _, id := range sessions {
 		places = append(places, puntuale.QueueCursor{Session: id})
@@ -221,7 +221,7 @@ func (w *World) Int(query string, args ...any) int64 {
 	return n
 }
 
-// Exec changes the database behind the store's back.
+// Exec changes the database directly, without the store.
 func (w *World) Exec(query string, args ...any) {
 	w.t.Helper()
 	if _, err := w.DB.SQL.Exec(query, args...); err != nil {

@@ -12,8 +12,8 @@ import (
 
 // BackupConfig says how to back up.
 type BackupConfig struct {
-	Program  string // what the backup says of the program that made it
-	Key      []byte // the key file; nil: the backup goes without one
+	Program  string // the name of this program, for the backup
+	Key      []byte // the key file; nil: the backup has none
 	Progress Progress
 
 	// Finish checks the backup and moves it to its final name. After it returned nil, the backup is valid, and its moment is noted.
@@ -21,8 +21,8 @@ type BackupConfig struct {
 }
 
 // Backup writes the whole installation, as it is at one moment, into a zip file. Servers may run meanwhile. It returns the header of the
-// database's part. In a SQLite installation, the linked numbers are read just after that moment. So every number that the database knows is
-// among them.
+// database's part. In a SQLite installation, it reads the linked numbers just after that moment. So it has all numbers that the database
+// knows.
 func Backup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (archive.Header, error) {
 	header, err := writeBackup(ctx, cfg, to, b)
 	if err != nil {
@@ -113,7 +113,7 @@ func readExport(ctx context.Context, r *archive.BackupReader, name string) error
 			return file.Close()
 		}
 		rows := &fileRows{ctx: ctx, file: file, row: make([]any, len(t.Columns)), rows: &rowCounter{}}
-		for rows.Next() { // reading compares
+		for rows.Next() { // Row compares when it reads
 		}
 		if rows.err != nil {
 			return rows.err

@@ -15,9 +15,9 @@ import (
 
 // ExportConfig says how to export.
 type ExportConfig struct {
-	Program  string // what the file says of the program that made it
+	Program  string // the name of this program, for the file
 	Final    bool   // mark the installation as moved, so that no server starts on it any more
-	Backup   bool   // the file is part of a backup, and only Restore takes it
+	Backup   bool   // the file is part of a backup, and only Restore accepts it
 	Progress Progress
 
 	// Finish moves the file to its final name. It may be nil. If Finish fails, a final export leaves no mark. It comes last: after it
@@ -26,7 +26,7 @@ type ExportConfig struct {
 }
 
 // Export writes the whole installation, as it is at one moment, and returns the file's header. Servers may run meanwhile. Memory does not
-// grow with the installation. But with Final, it refuses while a server runs or a command uses the database. After an error, the
+// grow with the installation. With Final, Export refuses while a server runs or a command uses the database. After an error, the
 // installation has no mark. After a kill, it may keep the mark, and may be exported again. Codes: conflict (Final, and a server or a
 // command runs).
 func Export(ctx context.Context, cfg engine.Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
@@ -71,7 +71,7 @@ func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
 	return nil
 }
 
-// ended adds errors of the end to an export's error. An export that succeeded stays successful, because its file has its final name.
+// ended adds the errors of closing to an export's error. An export that succeeded stays successful, because its file has its final name.
 func (s *installation) ended(err, end error) error {
 	if err == nil && end != nil {
 		s.Config.Logger.Warn("the exported database was not closed in order", "error", end)
@@ -91,7 +91,7 @@ func (x *export) run(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-// during calls do in a snapshot of the database. The header then describes the snapshot.
+// during calls do with a snapshot of the database. The header then describes the snapshot.
 func (x *export) during(ctx context.Context, do func(context.Context) error) (err error) {
 	var free func() error
 	if x.link, free, err = x.s.OpenMover(ctx, true); err != nil {
@@ -122,7 +122,7 @@ func (x *export) describe(ctx context.Context) error {
 	if x.header.Tables, foreign, err = archive.Catalogue(ctx, x.s.Dialect, x.link); err != nil {
 		return err
 	}
-	if x.cfg.Backup { // it holds those of linked numbers, too
+	if x.cfg.Backup { // a backup also holds the tables of linked numbers
 		foreign = slices.DeleteFunc(foreign, ofNumbers)
 	}
 	if len(foreign) > 0 {

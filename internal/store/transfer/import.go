@@ -16,24 +16,24 @@ import (
 
 // ImportConfig says how to import.
 type ImportConfig struct {
-	// Copy takes a file that was exported beside an installation that may go on sending. The caller must ensure that the other installation
-	// does not run any more.
+	// Copy accepts a file of an installation that may go on sending. The caller must ensure that the other installation does not run any
+	// more.
 	Copy     bool
 	Progress Progress
 
-	restored func(ctx context.Context, s *installation, l *engine.Conn) error // sets a backup's messages aside; nil: a backup is refused
+	restored func(ctx context.Context, s *installation, l *engine.Conn) error // sets a backup's messages aside; nil: refuse a backup
 }
 
 // ErrNotFinal is returned for a file of an installation that may go on sending.
 var ErrNotFinal = errors.New("the installation that this export came from may go on sending, and what both send arrives twice")
 
-// ErrBackup is returned for the database of a backup: its due messages may have left since.
+// ErrBackup is returned for the database of a backup: its due messages may have left since then.
 var ErrBackup = errors.New("this is a backup's database, and what it holds as due may have left since; give the whole backup to the command restore")
 
 // Import fills an empty database of either kind with an exported installation, creates missing tables, and returns the file's header. It is
 // one transaction. It commits only after it checked the number and the digest of every table's rows in the database. If it ends early, the
-// database is empty, and another try is possible. If the file is wrong, errors wrap those of package archive. Codes: conflict (the database
-// is not empty, or a server or a command uses it).
+// database is empty, and the caller may try again. If the file is wrong, errors wrap those of package archive. Codes: conflict (the
+// database is not empty, or a server or a command uses it).
 func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConfig) (_ archive.Header, err error) {
 	file, err := archive.NewReader(from)
 	if err != nil {
@@ -72,7 +72,7 @@ type importer struct {
 	tables map[string]archive.Table // of the database, by name
 
 	loaded []archive.Table // of the file
-	digest []string        // of each
+	digest []string        // of each loaded table
 	began  map[string]int64
 	block  int64
 }
@@ -122,7 +122,7 @@ func (m *importer) compare(ctx context.Context) error {
 	return m.compareTables(all, m.file.Header.Schema == schema)
 }
 
-// compareTables compares the file's tables with all; if nothing may be missing, they must be all.
+// compareTables refuses if the file has an unknown table. With whole, it also refuses if the file lacks a table of all.
 func (m *importer) compareTables(all []archive.Table, whole bool) error {
 	seen, columns := map[string]bool{}, 0
 	for _, t := range m.file.Header.Tables {
@@ -155,7 +155,7 @@ const (
 	faultStoreSomebodyWrites puntuale.ReasonCode = "store.somebody_writes"
 )
 
-// lock keeps everybody else from writing until the end. On SQLite, the transaction itself does that.
+// lock keeps all other transactions from writing until the end. On SQLite, the transaction itself does that.
 func (m *importer) lock(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil
@@ -191,7 +191,7 @@ func (m *importer) refuseFull(ctx context.Context) error {
 	return nil
 }
 
-// clear empties the tables that are filled from the beginning, and remembers the counters.
+// clear empties the tables that have rows in a new database, and remembers the counters.
 func (m *importer) clear(ctx context.Context) error {
 	m.began = map[string]int64{}
 	if err := m.eachCounter(ctx, func(noun string, next int64) { m.began[noun] = next }); err != nil {
@@ -235,7 +235,7 @@ func (m *importer) check(ctx context.Context) error {
 	return nil
 }
 
-// goOn sets the counters to those of the file or of this database, whichever are higher.
+// goOn sets each counter to the higher value: the file's or this database's.
 func (m *importer) goOn(ctx context.Context) error {
 	for noun, next := range m.began {
 		if _, err := m.link.Exec(ctx, `insert into counter as g (noun, next) values ($1, $2)
@@ -263,7 +263,7 @@ func (m *importer) goOn(ctx context.Context) error {
 	return nil
 }
 
-// Nobody owns a session yet, so states that only an owner can keep true end: the session is not connected, and a pairing is over. An
+// No node owns a session yet. Only an owner can keep some states true, so they end: the session is not connected, and a pairing is over. An
 // unlinked session stays unlinked, also a sandbox, because a person did that. Devices stay linked, because their tokens move, too.
 const disownLinks = `
 update session set link = case link when $1 then $2::smallint else $3::smallint end, link_at = $4, link_detail = ''
@@ -298,14 +298,14 @@ func (m *importer) restored(ctx context.Context) error {
 	return m.cfg.restored(ctx, m.s, m.link)
 }
 
-// analyze tells PostgreSQL's planner about the new rows, which otherwise it would notice only a minute later.
+// analyze tells PostgreSQL's planner about the new rows. Otherwise it would notice them only after a minute.
 func (m *importer) analyze(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil
 	}
 	for _, t := range m.loaded {
 		if _, err := m.link.Exec(ctx, "analyze "+t.Name); err != nil {
-			m.s.Config.Logger.Warn("the tables were not analyzed", "error", err) // imported they are
+			m.s.Config.Logger.Warn("the tables were not analyzed", "error", err) // the tables are imported all the same
 			return nil
 		}
 	}

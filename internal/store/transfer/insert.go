@@ -23,7 +23,7 @@ func (m *importer) eachCounter(ctx context.Context, tell func(noun string, next 
 	return nil
 }
 
-// load puts the file's rows into the database, to the end of the file: a file is valid only as a whole.
+// load puts the file's rows into the database. It reads to the end of the file, because a file is valid only as a whole.
 func (m *importer) load(ctx context.Context) error {
 	rows := &rowCounter{stage: Loading, total: m.file.Header.Rows(), tell: m.cfg.Progress}
 	for {
@@ -40,7 +40,7 @@ func (m *importer) load(ctx context.Context) error {
 		} else {
 			err = m.insert(ctx, t, next)
 		}
-		if next.err != nil { // what the database says of it then adds nothing
+		if next.err != nil { // the database's error would add nothing
 			err = next.err
 		}
 		if err != nil {
@@ -85,7 +85,7 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 // insertRows is how many rows a statement takes; each may be as large as a request and its contents.
 const insertRows = 100
 
-// copy takes COPY, which also writes the columns that PostgreSQL numbers by itself.
+// copy uses COPY, which also writes the columns that PostgreSQL numbers by itself.
 func (m *importer) copy(ctx context.Context, t archive.Table, from *fileRows) error {
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -96,7 +96,7 @@ func (m *importer) copy(ctx context.Context, t archive.Table, from *fileRows) er
 
 // fileRows are the rows of the file's present table, one at a time.
 type fileRows struct {
-	ctx  context.Context //nolint:containedctx // of the one call that it is made for
+	ctx  context.Context //nolint:containedctx // it is made for one call
 	file *archive.Reader
 	row  []any
 	rows *rowCounter

@@ -15,7 +15,7 @@ type installation struct {
 	*fleet.Fleet
 }
 
-// openInstallation opens a database without asking whether it moved. Errors are as those of engine.Open.
+// openInstallation opens a database, and does not check whether it was moved. Errors are as those of engine.Open.
 func openInstallation(ctx context.Context, cfg engine.Config, o engine.Options) (*installation, error) {
 	db, err := engine.Open(ctx, cfg, o)
 	if err != nil {

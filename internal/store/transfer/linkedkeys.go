@@ -22,36 +22,36 @@ import (
 //
 // Such a copy is older than the network's data, and not all of it is safe to use:
 //
-//   - States of encryption (whatsmeow_sessions, whatsmeow_sender_keys) count messages. An older one would encrypt a new
-//     message under a number that was used: the recipient takes it for a repeat and never shows it. A restore deletes
-//     them all. The first message to each device then begins a new state.
-//   - A message that somebody sends under a deleted state cannot be read. The library asks the sender for it again, and
-//     the sender begins a new state.
-//   - Keys for new states (whatsmeow_pre_keys) are numbered and used once. The network may hold later ones, so a restore
-//     skips numbers. It marks those that it has as handed out.
-//   - Who the device is does not change, so the number stays linked.
+//   - States of encryption (whatsmeow_sessions, whatsmeow_sender_keys) count messages. An older state would encrypt a new message under a
+//     number that was used already. Then the recipient takes it for a repeat and never shows it. A restore deletes all states. The first
+//     message to each device begins a new state.
+//   - A message that somebody sends under a deleted state cannot be read. The library asks the sender for it again, and the sender begins
+//     a new state.
+//   - Keys for new states (whatsmeow_pre_keys) are numbered and used once. The network may hold later keys, so a restore skips numbers. It
+//     marks the keys that it has as handed out.
+//   - The identity of the device does not change, so the number stays linked.
 
 // linkedNumbers are the tables of linked numbers, in a transaction.
 type linkedNumbers struct {
 	s      *installation
 	link   *engine.Conn
-	free   func() error // ends a transaction of its own
+	free   func() error // ends the transaction, if it is a separate one
 	tables []archive.Table
 
-	version, compatible int64 // of the library's tables: a program that knows compatible can work on them
+	version, compatible int64 // of the library's tables: a program that knows the version compatible can use them
 }
 
 const numbersVersion = "whatsmeow_version"
 
-// numberParents come before the tables with references to them.
+// numberParents are filled first, because other tables refer to them.
 var numberParents = []string{"whatsmeow_device", "whatsmeow_app_state_version"}
 
 func ofNumbers(table string) bool {
 	return strings.HasPrefix(table, "whatsmeow_") || strings.HasPrefix(table, "socket_")
 }
 
-// openNumbers finds the tables of linked numbers; nil: there are none. On PostgreSQL it reads in the transaction of own,
-// on SQLite it begins one in the numbers' file.
+// openNumbers finds the tables of linked numbers; nil: there are none. On PostgreSQL it reads in the transaction of own. On SQLite it
+// begins a transaction in the file of the numbers.
 func (s *installation) openNumbers(ctx context.Context, own *engine.Conn, readOnly bool) (n *linkedNumbers, err error) {
 	n = &linkedNumbers{s: s, link: own, free: func() error { return nil }}
 	if !s.Dialect.Postgres {
@@ -135,7 +135,7 @@ func numberOrder(t archive.Table) int {
 	return len(numberParents)
 }
 
-// write writes the linked numbers. The header of the backup's database part says which tables.
+// write writes the linked numbers. h is the header of the backup's database part.
 func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Header) error {
 	h.Schema, h.Tables = n.version, n.tables
 	if err := countRows(ctx, n.link, h.Tables); err != nil {
@@ -144,7 +144,7 @@ func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Heade
 	return writeTables(ctx, tidyQuerier{n.link}, to, h, nil)
 }
 
-// tidyQuerier reads texts that every database takes. Contacts choose their names, and SQLite keeps whatever bytes they have.
+// tidyQuerier reads texts that every database accepts. Contacts choose their names, and SQLite keeps any bytes.
 type tidyQuerier struct{ engine.Querier }
 
 func (t tidyQuerier) Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error {
@@ -213,7 +213,7 @@ func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) 
 
 func (n *linkedNumbers) renew(ctx context.Context) error { return queue.RenewNumbers(ctx, n.link) }
 
-// Commit ends a transaction of its own; on PostgreSQL, the caller's transaction continues.
+// Commit ends the transaction if it is a separate one. On PostgreSQL, the caller's transaction continues.
 func (n *linkedNumbers) Commit(ctx context.Context) error {
 	if n.s.Dialect.Postgres {
 		return nil

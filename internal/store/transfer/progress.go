@@ -14,7 +14,7 @@ const (
 	Checking  Stage = "checking"
 )
 
-// rowCounter tells a Progress of each row.
+// rowCounter reports each row to a Progress.
 type rowCounter struct {
 	stage       Stage
 	done, total int64

@@ -13,12 +13,12 @@ import (
 	"puntuale/internal/store/fleet"
 )
 
-// An installation that was exported for good is marked, so that it and its copy never both send. The mark is on disk before the copy is
-// read. Nobody writes after the mark, so the copy has everything that was accepted:
+// An installation that was exported for good is marked, so that the installation and its copy never both send. The mark is on disk before
+// the copy is read. No server writes after the mark, so the copy has everything that was accepted:
 //
-//   - Of a SQLite file, whoever opens it shares a lock that the export has to itself, and looks at the mark then.
-//   - On PostgreSQL the export sees who is there. Whoever was cut off just then is not, and may come back: so the mark is
-//     looked at on every connection that is to write, once, when it is made.
+//   - On SQLite, each user of the file shares a lock, and the export takes that lock alone. A user reads the mark when it opens the file.
+//   - On PostgreSQL, the export sees the connections of servers. It does not see a server whose connections were just cut, and that server
+//     may come back. So each new connection of a writer reads the mark once, when it is made.
 
 // Faults of this file.
 const (
@@ -30,7 +30,7 @@ const (
 )
 
 // markMoved prevents later starts of servers, and refuses while a server runs. An installation that is marked already keeps its mark. The
-// caller holds the file.
+// caller holds the lock of the file.
 func (s *installation) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
 	fresh := false
 	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
@@ -62,7 +62,7 @@ func (s *installation) unmark(ctx context.Context) error {
 	return nil
 }
 
-// The signs of a server: its lease, or, if it only answers calls, its connections.
+// The signs of a server: its lease, or its connections. A server that only answers calls has no lease.
 const serversThere = `
 select (select count(*) from node where lease_until > $clock),
  (select count(*) from pg_stat_activity where datname = current_database() and application_name like $1 || '%')`
@@ -102,7 +102,7 @@ func serversRun(nodes, connections int64) error {
 	return puntuale.Conflict(faultStoreServersRun, send.Stored(), open.Stored())
 }
 
-// The database may not have noticed yet that a process ended a moment ago.
+// A process may have ended a moment ago, and the database may not have noticed it yet.
 const (
 	serverTries = 5
 	serverPause = 200 * time.Millisecond

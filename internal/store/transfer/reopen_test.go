@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/catalogue"
 )
 
-// An export for good that is refused says what runs, in words.
+// If an export for good is refused, the error says in words what runs.
 func TestServersRun(t *testing.T) {
 	t.Parallel()
 	for want, n := range map[string][2]int64{

@@ -11,45 +11,47 @@ import (
 	"puntuale"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
-// A message that is due in a restored copy may have left from the lost installation. And calls that are not in the copy
-// may have stopped it. So it is set aside as after a failover (queue/quarantine.go), with these differences:
+// A message that is due in a restored copy may have left from the lost installation. Also, calls that are not in the copy may have stopped
+// it. So it is set aside as after a failover (queue/quarantine.go), with these differences:
 //
-//   - Everything due is set aside: also what could not leave when the copy was made. Credits, suspensions and the
-//     blacklist may have changed since. Where a client has credits, each message takes one while they last.
-//   - It is marked as stopped (queue.CancelMessages), so that no network gets it again: not even one that shows repeats once.
-//   - It is listed in unknown_message until a person sends it again or closes it (unknown.go).
-//   - Its attempt bears the moment at which the message was due, which is when it may have left.
+//   - Everything due is set aside, also messages that could not leave when the copy was made. Credits, suspensions and the blacklist may
+//     have changed since. If a client has credits, each message takes one while they last.
+//   - The message is marked as stopped (queue.CancelMessages), so that no network gets it again. This includes networks that show repeats
+//     only once.
+//   - The message is listed in unknown_message until a person sends it again or closes it (unknown.go).
+//   - Its attempt has the moment at which the message was due, because it may have left then.
 //
-// No server works on the database meanwhile, so it is one transaction.
+// No server works on the database meanwhile, so a restore is one transaction.
 
-// decideWithin is how long after a restore a server waits before it gives up messages about which nobody decided.
+// decideWithin is how long after a restore people may decide about a message. After that, a server gives it up.
 const decideWithin = 24 * time.Hour
 
-// reasonRestored: the installation was restored from a copy, and the message may have left since.
+// reasonRestored: the installation was restored from a copy, and the message may have left since then.
 const reasonRestored puntuale.ReasonCode = "maybe.restored"
 
 // RestoreConfig says how to treat a copy.
 type RestoreConfig struct {
-	Hold     bool // keep everything from leaving until a person releases each client
+	Hold     bool // let no message leave until a person releases each client
 	Progress Progress
 
-	// MakeNumbers makes the empty tables of linked numbers, in the form of the library. nil: this program links no numbers, and leaves out
-	// a backup's numbers.
+	// MakeNumbers makes the empty tables of linked numbers, in the library's form. nil: this program links no numbers, and skips those of a
+	// backup.
 	MakeNumbers func(ctx context.Context, db *sql.DB, postgres bool) error
 }
 
 // RestoreResult counts what a restore did.
 type RestoreResult struct {
-	Since   time.Time // the copy's moment: what happened later is not in it
+	Since   time.Time // the copy's moment: the copy has nothing that happened later
 	Unknown int64     // messages set aside
-	Clients int64     // of so many clients
+	Clients int64     // how many clients these messages belong to
 	Later   int64     // messages that are due later
 
 	Linked  int64 // numbers that stay linked
-	LeftOut bool  // the backup's linked numbers were
+	LeftOut bool  // the backup has linked numbers, and they were skipped
 }
 
 // Restore fills an empty database of either kind with a backup's rows, and sets aside all due messages. It is one transaction, like
@@ -63,7 +65,7 @@ func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReade
 		return done, err
 	}
 	defer from.Close()
-	made := "" // a file of linked numbers that was not there before
+	made := "" // a file of linked numbers that this restore creates
 	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *installation, l *engine.Conn) (err error) {
 		if done, err = s.setAside(ctx, l, restoreTransaction{since: backup.At, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
 			return err
@@ -80,13 +82,13 @@ func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReade
 	}})
 	if err != nil && made != "" {
 		for _, rest := range []string{"", "-wal", "-shm"} {
-			_ = os.Remove(made + rest) // whatever is left of it is found, and told, by the next try
+			_ = os.Remove(made + rest) // if a file remains, the next try finds and reports it
 		}
 	}
 	return done, err
 }
 
-// numbersFileToCome is the path of the file of linked numbers, if there is none yet.
+// numbersFileToCome is the path of the file of linked numbers, or "" if the file exists or none is needed.
 func (s *installation) numbersFileToCome() string {
 	if s.File == "" {
 		return ""
@@ -98,8 +100,8 @@ func (s *installation) numbersFileToCome() string {
 	return path
 }
 
-// restoreNumbers fills the tables of linked numbers, on PostgreSQL in the transaction of l. On SQLite, two files cannot commit together, so
-// the transaction of this file ends just before l's.
+// restoreNumbers fills the tables of linked numbers. On PostgreSQL it uses the transaction of l. On SQLite, two files cannot commit
+// together, so the transaction of the numbers' file commits just before l does.
 func (s *installation) restoreNumbers(ctx context.Context, l *engine.Conn, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
 	db, postgres, err := OpenWhatsApp(ctx, s.DB)
 	if err != nil {
@@ -181,12 +183,12 @@ type restoreTransaction struct {
 	hold       bool
 }
 
-// due are the messages whose outcome a copy does not know. $1 is the latest moment for which a message may have been claimed.
+// unknownDue selects the messages whose outcome a copy does not know. $1 is the latest moment for which a message may have been claimed.
 const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
 
 const faultStoreCopyLiesAhead puntuale.ReasonCode = "store.copy_lies_ahead"
 
-// setAside sets aside messages after a restore, inside a transaction without others beside it.
+// setAside sets aside messages after a restore, in a transaction. No other transaction runs meanwhile.
 func (s *installation) setAside(ctx context.Context, a engine.Querier, r restoreTransaction) (done RestoreResult, err error) {
 	if r.since.After(r.now.Add(queue.ClockSlack)) {
 		return done, puntuale.Invalid(puntuale.Fault{Location: "since",
@@ -202,6 +204,9 @@ func (s *installation) setAside(ctx context.Context, a engine.Querier, r restore
 	if done.Unknown, err = a.Exec(ctx, `insert into unknown_message (client_id, message_id, since, at)
  select client_id, id, $2::bigint, $3::bigint from message`+unknownDue+` on conflict do nothing`, due, engine.Micros(r.since), now); err != nil {
 		return done, fmt.Errorf("list what is unknown: %w", err)
+	}
+	if err := outbox.EmitUncertain(ctx, a, r.now, unknownDue, due); err != nil {
+		return done, err
 	}
 	if _, err := a.Exec(ctx, `insert into event (client_id, message_id, at, kind, detail)
  select client_id, id, $2::bigint, 'uncertain', $3::text from message`+unknownDue, due, now, puntuale.Because(reasonRestored).Stored()); err != nil {
@@ -266,8 +271,8 @@ func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Ti
 	return nil
 }
 
-// leap raises identifiers of messages to $1 beyond the clock, with which they always grow. So two installations restored from one backup
-// use different ones, and no network takes a message of the second for one of the first.
+// leap raises the identifiers of messages to $1 beyond the clock. Identifiers always grow with the clock. So two installations that were
+// restored from one backup use different ones, and no network confuses their messages.
 const leap = `update id_block set next = greatest(next, $clock - 1767225600000000 + $1::bigint) where one = 1`
 
 // beginAnew separates the new installation from the lost one: nodes, sessions' owners and numbers begin anew. It records the database's
@@ -281,6 +286,7 @@ func (s *installation) beginAnew(ctx context.Context, a engine.Querier) error {
 		{`update session set owner = 0 where owner <> 0`, nil},
 		{`update counter set next = next + $1::bigint`, []any{int64(queue.ForgottenJump)}},
 		{leap, []any{queue.IdLeap.Microseconds()}},
+		{outbox.Leap, []any{queue.IdLeap.Microseconds()}},
 		{`update cluster set timeline = $timeline, since = $clock where one = 1`, nil},
 	} {
 		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// The keys of linked WhatsApp numbers are in tables of a library, which writes them by itself. They have separate connections, and on
-// SQLite a separate file. In the store's own file, they would wait for seconds behind a busy writer.
+// The keys of linked WhatsApp numbers are in tables of a library, which writes them by itself. The library has separate connections, and on
+// SQLite a separate file. In the store's own file, its writes would wait for seconds behind a busy writer.
 
 const postgresWhatsApp = 8 // connections
 
@@ -21,7 +21,7 @@ func OpenWhatsApp(ctx context.Context, s *engine.DB) (db *sql.DB, postgres bool,
 		return db, true, err
 	}
 	path := WhatsAppFile(s.File)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // the driver would let others read it
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // a file that the driver creates is readable by other users
 	if err != nil {
 		return nil, false, fmt.Errorf("open the file of linked numbers: %w", err)
 	}

@@ -192,7 +192,7 @@ func exportRecipients(v *page.Request) error {
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("campaign.file")+"-"+found.ID.String()+`.csv"`)
-	_, _ = io.WriteString(v.Writer, "\ufeff") // by which spreadsheets know UTF-8
+	_, _ = io.WriteString(v.Writer, "\ufeff") // the mark by which spreadsheets recognise UTF-8
 	out := csv.NewWriter(v.Writer)
 	if v.Frame.Language.Code == "it" {
 		out.Comma = ';'
@@ -201,7 +201,7 @@ func exportRecipients(v *page.Request) error {
 	_ = out.Write([]string{v.T("campaign.line"), v.T("campaign.phone"), v.T("campaign.state"), v.T("campaign.why"), v.T("campaign.value"), v.T("campaign.message")})
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest() // a slow reader needs no place
+		v.Pass.Rest() // a slow reader needs no seat
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
 		for _, r := range rows {
 			_ = out.Write(exportedRecipient(v, r))

@@ -263,7 +263,7 @@ func uploadPeople(v *page.Request) error {
 	if _, answered, err := campaignDraft(v); err != nil || answered {
 		return err
 	}
-	v.Pass.Rest() // each of its transactions waits for its own place
+	v.Pass.Rest() // each of its transactions waits for a seat of its own
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
@@ -295,7 +295,7 @@ func uploadPeople(v *page.Request) error {
 		default:
 			continue
 		}
-		ctx := puntuale.WithPatience(v.Ctx(), puntuale.NewPatience(nil, false)) // how long the file takes says nothing of who waits here
+		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time that the file takes must not count as waiting for the server
 		_, err = v.Client.PutRecipients(ctx, v.Path("id"), content, kind, "")
 		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 			err = back

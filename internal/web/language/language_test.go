@@ -87,7 +87,7 @@ var (
 	named = regexp.MustCompile(`"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"`)
 )
 
-// TestKeysAreUsed: every key that pages name is there, and none is there that nothing names.
+// TestKeysAreUsed: every key that pages name exists, and every key is named somewhere.
 func TestKeysAreUsed(t *testing.T) {
 	t.Parallel()
 	there, seen := keys(t, "it"), map[string]bool{}

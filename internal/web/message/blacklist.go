@@ -184,7 +184,7 @@ func exportNumbers(v *page.Request) error {
 			_, _ = io.WriteString(v.Writer, "\ufeff") // spreadsheets know by it that it is UTF-8
 			_ = w.Write([]string{v.T("blacklist.column_phone"), v.T("blacklist.column_reason"), v.T("blacklist.column_added")})
 		}
-		v.Pass.Rest() // a slow reader needs no place
+		v.Pass.Rest() // a slow reader needs no seat
 		if err := writeNumbers(w, all, func(e puntuale.BlacklistEntry) []string {
 			return []string{e.Phone, e.Reason, e.Added.In(v.Frame.Zone).Format("2006-01-02 15:04")}
 		}); err != nil || next == "" {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBulkKeepsTheSearch: the form that does something to all messages of a search sends on every part of that search. A part that it
-// left out would do it to messages that nobody asked for.
+// TestBulkKeepsTheSearch: the form for all messages of a search must pass on every part of the search. Without one part
+// it would change messages that the person did not choose.
 func TestBulkKeepsTheSearch(t *testing.T) {
 	t.Parallel()
 	b := Bulk{Form: view.NewForm(), Verb: "cancel", Total: 3}

@@ -287,7 +287,7 @@ func exportMessages(v *page.Request) error {
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("message.file")+"-"+v.Now().In(v.Frame.Zone).Format(time.DateOnly)+`.csv"`)
-	_, _ = v.Writer.Write([]byte("\uFEFF")) // by which spreadsheets know UTF-8
+	_, _ = v.Writer.Write([]byte("\uFEFF")) // the mark by which spreadsheets recognise UTF-8
 	out := csv.NewWriter(v.Writer)
 	if v.Frame.Language.Code == "it" {
 		out.Comma = ';' // where the comma parts decimals
@@ -296,7 +296,7 @@ func exportMessages(v *page.Request) error {
 	_ = out.Write(strings.Split(v.T("message.columns"), "|"))
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest()                                                     // a slow reader needs no place
+		v.Pass.Rest()                                                     // a slow reader needs no seat
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows)) // as far as the connection has one
 		for i := range rows {
 			_ = out.Write(exportedMessage(v, &rows[i]))

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// TestNetworksMoments: the network tells whole seconds by its own clock. An event stands after the attempt that it answers,
-// and otherwise at its own moment.
+// TestNetworksMoments: the network reports whole seconds of its own clock. The story shows an event after its attempt,
+// and otherwise at the event's own moment.
 func TestNetworksMoments(t *testing.T) {
 	t.Parallel()
 	const received, planned, tried, taken, left, arrived, read = "Richiesta ricevuta", "Da inviare subito", "Tentativo di invio", "La rete l’ha accettato", "Partito dalla rete", "Consegnato al telefono", "Letto"

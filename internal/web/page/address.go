@@ -11,13 +11,13 @@ import (
 	"unicode"
 )
 
-// DoorCookie names the partner on whose sign-in page somebody signed in, so that the next sign-in leads to the same page.
-const DoorCookie = "door"
+// SignInCookie names the partner on whose sign-in page somebody signed in, so that the next sign-in leads to the same page.
+const SignInCookie = "door"
 
 // SignInAddress is the address of the sign-in page that a person used before: perhaps their partner's. At a partner's own host name, it is
 // always this partner's page.
 func (v *Request) SignInAddress() string {
-	if slug := httpkit.SlugIn(v.HTTP, DoorCookie); slug != "" {
+	if slug := httpkit.SlugIn(v.HTTP, SignInCookie); slug != "" {
 		return "/p/" + slug
 	}
 	return "/login"

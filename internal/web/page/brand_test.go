@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBrandIsReadable: whatever colour a partner takes, what is written in it, or on it, has the contrast of WCAG AA.
+// TestBrandIsReadable: with any colour of a partner, text in the colour and text on it have the contrast of WCAG AA.
 func TestBrandIsReadable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -28,7 +28,7 @@ func TestBrandIsReadable(t *testing.T) {
 	})
 }
 
-// TestReadableColourStays: a colour that can be read is taken as it is.
+// TestReadableColourStays: a colour that is readable does not change.
 func TestReadableColourStays(t *testing.T) {
 	t.Parallel()
 	if style := brandStyle("#204080"); !strings.Contains(style, "--brand:#204080;") {

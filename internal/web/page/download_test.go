@@ -2,7 +2,7 @@ package page
 
 import "testing"
 
-// TestInert: no line of a cell is a formula to a spreadsheet, also behind white space; other texts stay as they are.
+// TestInert: a spreadsheet takes no line of a cell for a formula, also after white space. Other texts do not change.
 func TestInert(t *testing.T) {
 	t.Parallel()
 	for cell, want := range map[string]string{

@@ -150,7 +150,7 @@ func (v *Request) orient() {
 	v.settle()
 }
 
-// nearest is the client of the page from which the person came; nil if there is none, or its dashboard was not entered.
+// nearest is the client of the previous page; nil if there is none, or if the person did not enter its dashboard.
 func (v *Request) nearest() *control.Client {
 	own := v.Person.User().Client
 	id := own.String()

@@ -123,7 +123,7 @@ func (v *Request) Sandboxes() (found []control.Session, err error) {
 
 // simulates reports whether the client has a simulated phone. If that is not known, the menu has no entry for it, and the page says why.
 func (v *Request) simulates() bool {
-	if v.Partial() { // which has no menu
+	if v.Partial() { // a page without a menu
 		return false
 	}
 	found, err := v.Sandboxes()

@@ -41,10 +41,10 @@ type Request struct {
 	Pass    *admission.Permit
 	Memory  *admission.MemoryGrant // of what the request takes in memory
 
-	target   string // what was done it to, for the audit log
+	target   string // the object of the action, for the audit log
 	Quiet    bool   // nothing was done
 	Answered bool
-	bare     bool // nothing was read of the visit: it was turned away before
+	bare     bool // the request was refused before its visit was read
 }
 
 type requestKey struct{}
@@ -109,9 +109,9 @@ func (v *Request) Partial() bool { return v.HTTP.Header.Get("HX-Request") == "tr
 
 // Bounds: the size and the time of a body from somebody who has not signed in, and the fields of a form.
 const (
-	strangerBody   = 16 << 10 // bytes
-	strangerWithin = 10 * time.Second
-	mostFields     = 10_000
+	anonymousBody   = 16 << 10 // bytes
+	anonymousWithin = 10 * time.Second
+	mostFields      = 10_000
 )
 
 // body reads the request's body. Other requests may have the seat meanwhile. A person who has not signed in gets no new seat, because
@@ -119,8 +119,8 @@ const (
 func (v *Request) body() (content []byte, err error) {
 	most := int64(admission.MaxBody)
 	if v.Person == nil {
-		most = strangerBody
-		defer admission.ReadWithin(v.Writer, v.HTTP, strangerWithin)()
+		most = anonymousBody
+		defer admission.ReadWithin(v.Writer, v.HTTP, anonymousWithin)()
 	}
 	v.Pass.Rest()
 	if content, err = admission.ReadBody(v.Writer, v.HTTP, most, v.Memory); err != nil {
@@ -223,7 +223,7 @@ func (v *Request) ShowAs(status int, c templ.Component) error {
 			return err
 		}
 	}
-	v.Pass.Rest() // a slow reader needs no place
+	v.Pass.Rest() // a slow reader needs no seat
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -380,7 +380,7 @@ func (v *Request) settle() {
 		}
 	}
 	if v.Client != nil && !v.Partial() { // a part of a page has no menu
-		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // where that cannot be told the menu is without it
+		v.Frame.Unread, _ = v.Client.UnreadReplies(v.Ctx()) // if that is not known, the menu leaves it out
 	}
 	f.Nav = v.Site.navigation(v)
 }

@@ -117,8 +117,8 @@ var preventing = []string{
 	"key.revoke", "sequence.delete", "session.delete",
 }
 
-// lane is how the gate treats requests for the route.
-func (r *Route) lane() admission.Priority {
+// priority is how the gate treats requests for the route.
+func (r *Route) priority() admission.Priority {
 	switch {
 	case slices.Contains(preventing, r.Audit):
 		return admission.PriorityPrevent

@@ -32,21 +32,21 @@ type Config struct {
 
 // Site is what all pages share.
 type Site struct {
-	Control  *control.Control
-	Accounts *account.Accounts
-	logger   *slog.Logger
-	plain    *scs.SessionManager // visits by http, as on one's own machine
-	secure   *scs.SessionManager // visits by https
-	mux      *http.ServeMux
-	routes   []Route
-	cross    *http.CrossOriginProtection
-	admits   admission.Limits
-	lanes    map[string]admission.Priority // by pattern
+	Control    *control.Control
+	Accounts   *account.Accounts
+	logger     *slog.Logger
+	plain      *scs.SessionManager // visits by http, as on one's own machine
+	secure     *scs.SessionManager // visits by https
+	mux        *http.ServeMux
+	routes     []Route
+	cross      *http.CrossOriginProtection
+	admits     admission.Limits
+	priorities map[string]admission.Priority // by pattern
 }
 
 // NewHandler returns the handler of all pages.
 func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
-	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]admission.Priority{}}
+	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]
@@ -54,7 +54,7 @@ func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
 			return nil, err
 		}
 		s.mux.Handle(r.Pattern, s.serve(r))
-		s.lanes[r.Pattern] = r.lane()
+		s.priorities[r.Pattern] = r.priority()
 	}
 	assets := static.Handler()
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -103,12 +103,12 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "same-origin")
 	h.Add("Vary", "Cookie, HX-Request")
 	_, pattern := s.mux.Handler(r)
-	lane, known := s.lanes[pattern]
+	priority, known := s.priorities[pattern]
 	if !known {
-		lane = admission.PriorityRead
+		priority = admission.PriorityRead
 	}
 	// A page waits for the store without a deadline. Only the wait for a seat is bounded.
-	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.UnknownCaller(r), lane)
+	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.UnknownCaller(r), priority)
 	if err != nil {
 		httpkit.Quieten(r.Context())
 		v := s.newRequest(w, r)
@@ -134,7 +134,7 @@ func (s *Site) page(w http.ResponseWriter, r *http.Request) {
 		}
 		httpkit.Matched(r.Context(), pattern)
 		s.mux.ServeHTTP(w, r.WithContext(withRequest(r.Context(), v)))
-	})).ServeHTTP(w, r.WithContext(puntuale.WithRoom(r.Context(), account)))
+	})).ServeHTTP(w, r.WithContext(puntuale.WithMemoryGrant(r.Context(), account)))
 }
 
 // unmatched distinguishes an unknown path from one that does not take the method.

@@ -46,7 +46,7 @@ func createAccount(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	if taken { // said beside all other faults, of which a call to the API gets to know first
+	if taken { // shown together with all other faults; the API reports the other faults first
 		asked.Faults = []puntuale.Fault{{Location: "body.email", Code: puntuale.FaultUserEmailTaken}}
 	}
 	created, err := v.Partner.CreateClient(v.Ctx(), asked, control.Once[account.CreatedClient]{})

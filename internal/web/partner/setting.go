@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// settingRoutes are what a client decides about the people that it writes to. Its partner sees the same.
+// settingRoutes are a client's settings about the people that it writes to. Its partner has the same page.
 var settingRoutes = []page.Route{
 	page.Get("/partner/clients/{id}/settings", page.PartnerSide, puntuale.Staff, settings),
 	page.Post("/partner/clients/{id}/settings", page.PartnerSide, puntuale.Staff, "client.settings", changeSettings),
@@ -20,7 +20,7 @@ var settingRoutes = []page.Route{
 	page.Post("/c/{client}/settings", page.ClientSide, puntuale.Owner, "client.settings", changeSettings),
 }
 
-// settingFields are the form's, in the order in which one reads them.
+// settingFields are the fields of the form, in reading order.
 var settingFields = []string{"remember", "keep_replies", "consent", "opt_out_words", "opt_out_answer", "takeover_hours"}
 
 // settingPage is the page of the client whose settings a path is about.
@@ -84,7 +84,8 @@ func changeSettings(v *page.Request) error {
 	return v.Redirect(p.Action)
 }
 
-// readSettings takes over what the person changed. What they did not touch stays as another may have changed it meanwhile.
+// readSettings takes the settings that the person changed. The others keep the stored values, which somebody else may
+// have changed meanwhile.
 func readSettings(f *view.Form) (p puntuale.SettingsPatch, faults []puntuale.Fault) {
 	touched := func(name string) bool {
 		return strings.TrimSpace(f.Value(name)) != strings.TrimSpace(f.Value("was."+name))

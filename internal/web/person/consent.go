@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// consentRoutes are what a person agreed to.
+// consentRoutes are the pages of a person's consent.
 var consentRoutes = []page.Route{
 	page.Post("/c/{client}/person/consent", page.ClientSide, puntuale.Staff, "person.consent", addConsent),
 }

@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// contactRoutes are the people in a client's list.
+// contactRoutes are the pages of a client's contacts.
 var contactRoutes = []page.Route{
 	page.Get("/c/{client}/contacts", page.ClientSide, puntuale.Reader, contacts),
 	page.Get("/c/{client}/contacts/new", page.ClientSide, puntuale.Staff, newContact),
@@ -28,10 +28,10 @@ var contactRoutes = []page.Route{
 
 const contactRows = "50"
 
-// dialled is what is a number, or the beginning of one, where a name may stand, too.
+// dialled returns the number, or the beginning of one, in a search field that also takes names.
 var dialled = regexp.MustCompile(`^\+?[0-9][0-9 ()./-]*$`)
 
-// contactQuery is what the address asks for.
+// contactQuery reads the filters in the address.
 func contactQuery(v *page.Request) (q control.ContactQuery) {
 	q.Tag = v.Query("tag")
 	switch text := strings.TrimSpace(v.Query("q")); {
@@ -65,7 +65,7 @@ func newContact(v *page.Request) error {
 	return v.Show(ContactPage(ContactEditor{Form: view.NewForm("phone", v.Query("phone"))}))
 }
 
-// contactFields are the form's, in the order in which one reads them.
+// contactFields are the fields of the form, in reading order.
 func contactFields() []string {
 	all := []string{"phone", "name", "tags", "language", "source"}
 	for i := range puntuale.MaxContactFields + spareRows {
@@ -153,8 +153,8 @@ const faultContactFieldTwice puntuale.ReasonCode = "contact.field_twice"
 
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$`)
 
-// readFields reads the rows of names and values. Of a stored contact only what changed is given; a field without a row, or
-// with a blank one, is removed.
+// readFields reads the rows of names and values. For a stored contact it returns only the changes. A field without a
+// row, or with a blank value, is removed.
 func readFields(f *view.Form, stored map[string]puntuale.ContactField) (map[string]control.ContactValue, []puntuale.Fault) {
 	fields, seen := map[string]control.ContactValue{}, map[string]bool{}
 	var faults []puntuale.Fault

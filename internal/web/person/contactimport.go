@@ -22,7 +22,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// contactFileRoutes bring contacts in from a file, and out as one.
+// contactFileRoutes import contacts from a file, and export them to one.
 var contactFileRoutes = []page.Route{
 	page.Get("/c/{client}/contacts/import", page.ClientSide, puntuale.Staff, askForContacts),
 	page.Post("/c/{client}/contacts/import", page.ClientSide, puntuale.Staff, "contact.import", importContacts),
@@ -33,21 +33,21 @@ func askForContacts(v *page.Request) error {
 	return v.Show(ImportContacts(ContactImportPage{Form: view.NewForm()}))
 }
 
-// mostFile bounds the form of an upload: the file and what stands before it. mostText bounds one of its other fields.
+// mostFile bounds the form of an upload: the file and the fields before it. mostText bounds one of its other fields.
 const (
 	mostFile = 100<<20 + 1<<20
 	mostText = 64 << 10
 )
 
-// importContacts reads a file as it comes. A check stores nothing and shows what would be stored. The browser keeps the file
-// for the import that follows.
+// importContacts reads a file while it arrives. A check stores nothing and shows what would be stored. The browser
+// keeps the file for the import that follows.
 func importContacts(v *page.Request) error {
 	p := ContactImportPage{Form: view.NewForm(), Done: v.Query("do") == "import"}
 	v.Quiet = !p.Done
 	if err := admission.CheckLength(v.HTTP, mostFile); err != nil {
 		return importRefused(v, p, err)
 	}
-	v.Pass.Rest() // each of its transactions waits for its own place
+	v.Pass.Rest() // each of its transactions waits for a seat of its own
 	v.HTTP.Body = http.MaxBytesReader(v.Writer, struct {
 		io.Reader
 		io.Closer
@@ -75,7 +75,7 @@ func importContacts(v *page.Request) error {
 		if part.FileName() == "" {
 			continue
 		}
-		ctx := puntuale.WithPatience(v.Ctx(), puntuale.NewPatience(nil, false)) // how long the file takes says nothing of who waits here
+		ctx := puntuale.WithAdmissionDeadline(v.Ctx(), puntuale.NewAdmissionDeadline(nil, false)) // the time that the file takes must not count as waiting for the server
 		found, err := v.Client.ImportContacts(ctx, part, part.Header.Get("Content-Type"), control.ContactImport{Columns: columnsOf(p.Form), Source: p.Form.Value("source"), Check: !p.Done})
 		if _, back := v.Pass.Return(v.Ctx()); back != nil && err == nil {
 			err = back
@@ -123,7 +123,7 @@ func importRefused(v *page.Request, p ContactImportPage, err error) error {
 
 func columnName(at int) string { return "column." + strconv.Itoa(at) }
 
-// columnsOf is what the form says of columns, as the API takes it; "" has them guessed.
+// columnsOf is the form's choice of columns, in the API's form; "" lets the server guess.
 func columnsOf(f *view.Form) string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(f.Values)) {
@@ -135,13 +135,13 @@ func columnsOf(f *view.Form) string {
 	return strings.Join(pairs, ",")
 }
 
-// refusedFile is the refused rows as the address of a CSV file; "" where there are none.
+// refusedFile is a data address with the refused rows as CSV; "" if there are none.
 func refusedFile(v *page.Request, lines []control.RefusedContact) string {
 	if len(lines) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\ufeff") // by which spreadsheets know UTF-8
+	b.WriteString("\ufeff") // the mark by which spreadsheets recognise UTF-8
 	w := sheet(v, &b)
 	_ = w.Write([]string{v.T("blacklist.line"), v.T("contact.phone"), v.T("contact.why"), v.T("contact.value")})
 	for _, l := range lines {
@@ -164,8 +164,8 @@ func sheet(v *page.Request, to io.Writer) *csv.Writer {
 // exportRows is how many contacts are read at a time.
 const exportRows = "1000"
 
-// exportContacts writes all contacts, or those with a tag, as an import takes them in. It reads them twice: first for the
-// names of their fields.
+// exportContacts writes all contacts, or those with a tag, in the form that an import takes. It reads them twice: first
+// for the names of their fields.
 func exportContacts(v *page.Request) error {
 	q := control.ContactQuery{Tag: v.Query("tag")}
 	names := map[string]bool{}
@@ -199,12 +199,12 @@ func exportContacts(v *page.Request) error {
 	h := v.Writer.Header()
 	h.Set("Content-Type", "text/csv; charset=utf-8")
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.csv"`, v.T("contact.file"), v.Now().In(v.Frame.Zone).Format(time.DateOnly)))
-	_, _ = io.WriteString(v.Writer, "\ufeff") // by which spreadsheets know UTF-8
+	_, _ = io.WriteString(v.Writer, "\ufeff") // the mark by which spreadsheets recognise UTF-8
 	w := sheet(v, v.Writer)
 	_ = w.Write(append([]string{"phone", "nome", "language", "source", "tags"}, fields...))
 	connection := http.NewResponseController(v.Writer)
 	for {
-		v.Pass.Rest() // a slow reader needs no place
+		v.Pass.Rest() // a slow reader needs no seat
 		_ = connection.SetWriteDeadline(page.Deadline(page.ExportAllows))
 		for _, c := range rows {
 			_ = w.Write(exportedContact(c, fields))

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// conversationRoutes are what a client and a person wrote to each other.
+// conversationRoutes are the pages of a conversation between a client and a person.
 var conversationRoutes = []page.Route{
 	page.Get("/c/{client}/person/live", page.ClientSide, puntuale.Reader, liveConversation),
 	page.Post("/c/{client}/person/answer", page.ClientSide, puntuale.Staff, "person.answer", answer),
@@ -24,11 +24,11 @@ var conversationRoutes = []page.Route{
 
 const (
 	conversationRows = 40  // of each direction, in a part
-	listEnd          = "-" // the cursor of a direction of which everything was shown
+	listEnd          = "-" // the cursor of a direction that was shown completely
 )
 
-// conversationPart reads the newest part of a conversation, or what stands before two cursors. A part reaches back as far
-// as the direction that reaches less far, so that its beginning lacks nothing.
+// conversationPart reads the newest part of a conversation, or the part before two cursors. Each direction is read as
+// one page, and one page may reach further back. The part begins where both pages are complete.
 func conversationPart(v *page.Request, phone, sent, received string) (p ConversationPart, err error) {
 	p.Phone = phone
 	messages := func(p request.Page) ([]puntuale.MessageDetail, string, error) {
@@ -95,7 +95,8 @@ func cutPart[T any](rows []T, cursor, next string, since time.Time, at func(*T) 
 	return rows[:keep], cmp.Or(next, listEnd), err
 }
 
-// liveConversation sends the newest part again whenever somebody wrote, or a message changed. Who looks at it reads it.
+// liveConversation sends the newest part again whenever somebody wrote, or a message changed. An open page counts as
+// read.
 func liveConversation(v *page.Request) error {
 	phone, err := asked(v)
 	if err != nil {
@@ -125,7 +126,7 @@ func markRead(v *page.Request, phone string) error {
 	return err
 }
 
-// answerPage is from which sessions one can answer, and until when. The session of the latest reply is chosen.
+// answerPage has the sessions that can answer, and until when. The session of the latest reply is chosen.
 func answerPage(v *page.Request, phone string, last puntuale.SessionID) (p AnswerPage, err error) {
 	p = AnswerPage{Phone: phone}
 	sessions, _, err := v.Client.Sessions(v.Ctx(), request.Page{Limit: page.MostChoices})

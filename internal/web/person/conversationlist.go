@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// replyRoutes are the people who wrote, newest first, and the files that they sent.
+// replyRoutes are the list of people who wrote, newest first, and the files that they sent.
 var replyRoutes = []page.Route{
 	page.Get("/c/{client}/replies", page.ClientSide, puntuale.Reader, inbox),
 	page.Get("/c/{client}/replies/live", page.ClientSide, puntuale.Reader, liveInbox),

@@ -40,7 +40,7 @@ func (p ConversationPart) olderURL(ctx context.Context) string {
 	return view.Base(ctx) + "/person?" + q.Encode()
 }
 
-// AnswerPage is what a person can be answered by.
+// AnswerPage has the ways to answer a person.
 type AnswerPage struct {
 	Phone    string
 	Sessions []AnswerSession
@@ -50,7 +50,7 @@ type AnswerPage struct {
 // AnswerSession is a session that one can answer from.
 type AnswerSession struct {
 	ID, Name string
-	Bounded  bool      // free text goes only within 24 hours of what the person wrote
+	Bounded  bool      // the network takes free text only within 24 hours after the person wrote
 	Until    time.Time // then until this moment; zero: not now
 }
 
@@ -67,7 +67,7 @@ func (p AnswerPage) chosen() *AnswerSession {
 	return nil
 }
 
-// options are the sessions, each with what one has to know of it.
+// options are the sessions, each with its restrictions.
 func (p AnswerPage) options(ctx context.Context) (all []view.Option) {
 	for _, s := range p.Sessions {
 		text := s.Name
@@ -85,7 +85,7 @@ func momentWords(ctx context.Context, t time.Time) string {
 	return view.Of(ctx).Language.Moment(t.In(view.Of(ctx).Zone), view.Of(ctx).Now)
 }
 
-// replyIcon stands for what a reply is besides text; "" nothing.
+// replyIcon is the icon for a reply's kind; "" for plain text.
 func replyIcon(y puntuale.Reply) string {
 	switch y.Kind {
 	case puntuale.ReplyImage, puntuale.ReplySticker:
@@ -123,7 +123,7 @@ func replySummary(ctx context.Context, y puntuale.Reply) string {
 	return text
 }
 
-// wordless reports a reply that says nothing but what it is.
+// wordless reports a reply without text, of which a page can show only the kind.
 func wordless(y puntuale.Reply) bool { return strings.TrimSpace(y.Text) == "" && !y.Blanked }
 
 // kindWords names a kind of replies.

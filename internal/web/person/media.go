@@ -44,7 +44,7 @@ func openMedia(v *page.Request) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	v.Pass.Rest() // a slow reader needs no place
+	v.Pass.Rest() // a slow reader needs no seat
 	v.Answered = true
 	kind, disposition, name := mediaKind(y)
 	h := v.Writer.Header()

@@ -30,7 +30,7 @@ var personRoutes = []page.Route{
 // personRows is how many messages are read at once. A run's messages may be split over two pages.
 const personRows = "100"
 
-// asked is the number of the address as messages have it. What is no number has no page.
+// asked is the number in the address, in the form that messages have. Any other text has no page.
 func asked(v *page.Request) (string, error) {
 	phone, err := v.Client.Recipient(v.Query("phone"))
 	if err != nil {
@@ -120,7 +120,7 @@ func personPage(v *page.Request, phone string) (p PersonPage, err error) {
 	return p, err
 }
 
-// runsOf gathers messages by run; the newest run stands first.
+// runsOf groups messages by run, the newest run first.
 func runsOf(rows []puntuale.MessageDetail) (all []PersonRun) {
 	at := map[puntuale.RunID]int{}
 	for _, m := range rows {
@@ -138,7 +138,7 @@ func runsOf(rows []puntuale.MessageDetail) (all []PersonRun) {
 	return all
 }
 
-// moment is when a message left, or ended, or is to leave.
+// moment is when a message left, or ended, or will leave.
 func moment(m *puntuale.MessageDetail) time.Time {
 	switch {
 	case !m.Left().IsZero():
@@ -230,7 +230,7 @@ func erase(v *page.Request) error {
 	return v.Redirect(v.Frame.Place.Base + "/contacts")
 }
 
-// everything sends all that is known of a person as one document.
+// everything sends all data about a person as one document.
 func everything(v *page.Request) error {
 	phone, err := asked(v)
 	if err != nil {
@@ -241,7 +241,7 @@ func everything(v *page.Request) error {
 		return err
 	}
 	v.Answered = true
-	v.Pass.Rest() // a slow reader needs no place
+	v.Pass.Rest() // a slow reader needs no seat
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Disposition", `attachment; filename="`+v.T("person.file")+`.json"`)

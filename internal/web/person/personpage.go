@@ -83,12 +83,12 @@ func (p PersonPage) stoppable() (n int) {
 	return n
 }
 
-// called is what the person is called: their name, else the number.
+// called is the person's name, else the number.
 func (p PersonPage) called(ctx context.Context) string {
 	return view.Or(p.Name, view.ShownPhone(ctx, p.Phone))
 }
 
-// below is the number where the heading is a name.
+// below is the number, if the heading is a name.
 func (p PersonPage) below(ctx context.Context) string {
 	if p.Name == "" {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// exportRoutes bring sequences out as files and in again.
+// exportRoutes export sequences to files, and import them again.
 var exportRoutes = []page.Route{
 	page.Get("/c/{client}/sequences/{id}/export", page.ClientSide, puntuale.Reader, exportSequence),
 	page.Get("/c/{client}/sequences/import", page.ClientSide, puntuale.Staff, importPage),
@@ -49,7 +49,7 @@ func exportSequence(v *page.Request) error {
 	if err := v.Memory.Take(2 * int64(len(text))); err != nil {
 		return err
 	}
-	v.Pass.Rest() // a slow reader needs no place
+	v.Pass.Rest() // a slow reader needs no seat
 	h := v.Writer.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="sequence-`+found.ID.String()+`.json"`)

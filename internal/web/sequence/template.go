@@ -150,7 +150,7 @@ func readTemplate(f *view.Form) control.NewTemplate {
 		}
 	}
 	if name, language, ok := strings.Cut(f.Value("official"), "|"); ok {
-		r.Official = &puntuale.Approved{Name: name, Language: language, Header: readPlaces(f, "header"), Body: readPlaces(f, "body")}
+		r.Official = &puntuale.Approved{Name: name, Language: language, Header: readPlaceholders(f, "header"), Body: readPlaceholders(f, "body")}
 		for i := range puntuale.MaxButtons {
 			at := fmt.Sprintf("official.buttons[%d]", i)
 			if kind := f.Value(at + ".type"); kind != "" {
@@ -162,7 +162,7 @@ func readTemplate(f *view.Form) control.NewTemplate {
 	return r
 }
 
-func readPlaces(f *view.Form, part string) (all []puntuale.Parameter) {
+func readPlaceholders(f *view.Form, part string) (all []puntuale.Parameter) {
 	for i := range puntuale.MaxParameters {
 		at := fmt.Sprintf("official.%s[%d]", part, i)
 		if _, there := f.Values[at+".text"]; !there {

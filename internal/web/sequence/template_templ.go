@@ -1374,7 +1374,7 @@ func (e TemplateEditor) places() (all []place) {
 		return e.filled()
 	}
 	for _, part := range []string{"header", "body"} {
-		for i, name := range e.Chosen.Part(strings.ToUpper(part)).Places() {
+		for i, name := range e.Chosen.Part(strings.ToUpper(part)).Placeholders() {
 			p := place{part: part, at: fmt.Sprintf("official.%s[%d]", part, i), label: name}
 			if e.Chosen.Named {
 				p.named = name

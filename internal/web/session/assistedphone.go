@@ -187,7 +187,7 @@ func give(v *page.Request, kind string, content []byte) error {
 	if err := v.Memory.Take(int64(len(content))); err != nil {
 		return err
 	}
-	v.Pass.Rest() // a slow reader needs no place
+	v.Pass.Rest() // a slow reader needs no seat
 	v.Answered = true
 	h := v.Writer.Header()
 	h.Set("Content-Type", kind)

@@ -13,7 +13,7 @@ import (
 type Sender struct {
 	puntuale.Session
 	State     puntuale.LinkState
-	Word      string // names the state, as callers of the API are told
+	Word      string // the name of the state in the API
 	Number    string
 	Detail    puntuale.Reason
 	Hint      puntuale.Reason
@@ -24,7 +24,7 @@ type Sender struct {
 	StopName  string
 }
 
-// ToMeta reports whether the session sends through Meta.
+// ToMeta reports whether the session sends through Meta's Cloud API.
 func (s Sender) ToMeta() bool { return s.Type == puntuale.Official && !s.Sandbox }
 
 // Stamp changes when the page's part about the link changes. It reveals nothing about a code.

@@ -59,11 +59,11 @@ func dressAsBefore(v *page.Request) error {
 	return nil
 }
 
-// keepDoor remembers on which partner's page a person signed in.
-func keepDoor(v *page.Request) {
-	c := &http.Cookie{Name: page.DoorCookie, Value: v.Path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
+// rememberSignIn remembers on which partner's page a person signed in.
+func rememberSignIn(v *page.Request) {
+	c := &http.Cookie{Name: page.SignInCookie, Value: v.Path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.Caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
 	if c.Value == "" {
-		if _, err := v.HTTP.Cookie(page.DoorCookie); err != nil {
+		if _, err := v.HTTP.Cookie(page.SignInCookie); err != nil {
 			return
 		}
 		c.MaxAge = -1
@@ -120,7 +120,7 @@ func login(v *page.Request) error {
 	if err != nil {
 		return notIn(v, err, f)
 	}
-	keepDoor(v)
+	rememberSignIn(v)
 	v.Visits.Put(v.Ctx(), page.KeyNext, f.Value("next"))
 	steps := make([]puntuale.PendingStep, len(people))
 	for i, p := range people {

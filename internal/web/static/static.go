@@ -27,7 +27,7 @@ var files embed.FS
 //go:embed tabler/icons/icons/outline/*.svg
 var icons embed.FS
 
-// names are the short names of files of others.
+// names are the short names of third-party files.
 var names = map[string]string{
 	"tabler.css":       "tabler/core/dist/css/tabler.min.css",
 	"htmx.js":          "htmx.org/dist/htmx.min.js",
@@ -42,7 +42,7 @@ var names = map[string]string{
 type asset struct {
 	kind     string
 	plain    []byte
-	squeezed func() []byte // with gzip, made when first asked for; nil when that gains nothing
+	squeezed func() []byte // with gzip, made at the first request; nil if gzip saves nothing
 }
 
 // assetFolder is everything that pages load.
@@ -52,7 +52,7 @@ type assetFolder struct {
 	drawings  map[string]string // icons by name: what is inside their svg
 }
 
-// shelved is the shelf, filled for the first page: commands and servers without visitors do without it.
+// shelved is the shelf. The first page fills it, so commands and servers without visitors need no memory for it.
 var shelved = sync.OnceValue(fill)
 
 var kinds = map[string]string{
@@ -148,7 +148,7 @@ func Handler() http.Handler {
 	})
 }
 
-// TakesGzip reads Accept-Encoding: gzip by name, unless with a weight of nothing.
+// TakesGzip reads Accept-Encoding: it must name gzip, with a weight above 0.
 func TakesGzip(r *http.Request) bool {
 	for offer := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestHandler: a file is kept for good under an address with its hash, and is the same squeezed or not; another address
-// is nobody's.
+// TestHandler: browsers keep a file for ever under the address with its hash. It is the same with and without gzip. Any
+// other address is not found.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	get := func(path, accept string) *http.Response {

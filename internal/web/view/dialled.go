@@ -6,8 +6,8 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// apart is what stands between the groups of a phone number: a space at which no line is broken. Where such a number is
-// copied from a page, app.js takes it out again.
+// apart separates the groups of a phone number: a space at which no line breaks. When somebody copies a number from a
+// page, app.js removes these spaces.
 const apart = "\u00a0"
 
 // Grouped writes a phone number as people read it, in the groups that its country is used to: "+39 333 123 4567". No line

@@ -31,7 +31,7 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-// TestGroupedIsTheNumber: without its spaces it is the number again, whatever that is.
+// TestGroupedIsTheNumber: without the spaces, a grouped number is the original number, for any input.
 func TestGroupedIsTheNumber(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/web/language"
 )
 
-// TestFirstFault: the first field as one reads the form gets the focus, in whatever order its faults were found.
+// TestFirstFault: the first faulty field in reading order gets the focus. The order of the faults does not matter.
 func TestFirstFault(t *testing.T) {
 	t.Parallel()
 	f := NewForm()

@@ -254,7 +254,7 @@ func approvedTone(s puntuale.TemplateStatus) string {
 		return "wait"
 	case use == puntuale.TemplateWaits:
 		return "warn"
-	case use == puntuale.TemplateGone:
+	case use == puntuale.TemplateUnusable:
 		return "bad"
 	case s == puntuale.TemplateApproved:
 		return "ok"

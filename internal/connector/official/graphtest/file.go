@@ -30,7 +30,7 @@ func (p *Peer) Attach(number string, f File) map[string]any {
 	return m
 }
 
-// Move has Meta say that a file is at another address.
+// Move makes Meta say that a file is at another address.
 func (p *Peer) Move(id, address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,7 +39,7 @@ func (p *Peer) Move(id, address string) {
 	p.attached[id] = a
 }
 
-// Forget has Meta forget all files that people sent, as it does after a week.
+// Forget makes Meta forget all files that people sent, as it does after a week.
 func (p *Peer) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

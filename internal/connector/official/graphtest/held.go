@@ -4,12 +4,12 @@ import "sync"
 
 // Held keeps answers back, so that messages are in flight when their sender dies. Its zero value answers all.
 type Held struct {
-	Reply func(n int) Reply // to the nth message, from 1; nil takes all
+	Reply func(n int) Reply // decides the answer to the nth message, from 1; nil: each is taken
 
 	mu    sync.Mutex
 	seen  int
-	most  int           // so many more are answered at once
-	until chan struct{} // and the others once it is closed; nil: all are
+	most  int           // how many more are answered at once
+	until chan struct{} // the others are answered once it is closed; nil: all are answered at once
 }
 
 // Answer is for [Peer.Answer].
@@ -27,8 +27,8 @@ func (h *Held) Answer(Message) Reply {
 	return reply
 }
 
-// After answers so many messages from now on, and keeps the others until release is called. The peer then takes the kept ones, although
-// nobody waits for an answer any more.
+// After answers the next n messages, and holds the answers to the others until release is called. Then the peer takes
+// these, too, although nobody waits for an answer any more.
 func (h *Held) After(n int) (release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Message is what a business posts, with every member that Meta knows of those kinds, and no other.
+// Message is what a business posts. It has every member that Meta knows for these kinds, and no other.
 type Message struct {
 	Product       string    `json:"messaging_product"`
 	RecipientType string    `json:"recipient_type"`
@@ -48,7 +48,7 @@ type Media struct {
 	Voice    bool   `json:"voice,omitempty"`
 }
 
-// Location is a place.
+// Location is a location.
 type Location struct {
 	Latitude  string `json:"latitude"`
 	Longitude string `json:"longitude"`
@@ -73,7 +73,7 @@ type Component struct {
 	Parameters []Parameter `json:"parameters"`
 }
 
-// Parameter fills a place.
+// Parameter fills a placeholder.
 type Parameter struct {
 	Type     string    `json:"type"`
 	Name     string    `json:"parameter_name,omitempty"`

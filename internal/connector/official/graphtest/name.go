@@ -5,7 +5,7 @@ import "strings"
 // Name is the name by which Meta calls a recipient.
 type Name struct {
 	Number string // digits; "" hides it
-	ID     string // business-scoped; "" says nothing of one
+	ID     string // business-scoped; "": Meta names none
 }
 
 // Know gives a recipient, as messages name it, other names at Meta.

@@ -49,13 +49,13 @@ type Taken struct {
 
 // Reply is the answer to a message.
 type Reply struct {
-	Code    int    // Meta's code; 0 takes the message, unless Body is set
-	Refuse  bool   // refuses with Code although it is 0
+	Code    int    // Meta's code; 0: the message is taken, unless Body is set
+	Refuse  bool   // the message is refused with Code, although Code is 0
 	Details string // of a refusal
-	Status  int    // of HTTP; 0: what fits
+	Status  int    // of HTTP; 0: the one that fits the code
 	Body    string // instead of Meta's form
-	Drop    bool   // takes the message and breaks off without an answer
-	Break   bool   // breaks off without taking it
+	Drop    bool   // the message is taken, and the connection breaks off without an answer
+	Break   bool   // the connection breaks off, and the message is not taken
 	Wait    <-chan struct{}
 }
 
@@ -80,20 +80,20 @@ type Peer struct {
 	files   map[string]File
 	uploads int
 	answer  func(Message) Reply
-	look    func() Reply // at a number
+	look    func() Reply // answers questions about a number
 	faults  []string
 	journal *os.File
 	asked   int // messages posted, taken or not
 
 	templates map[string][]ListedTemplate // by business
-	list      func() Reply                // of questions about a business
+	list      func() Reply                // answers questions about a business
 	listed    int
 	page      int
 	names     map[string]Name
 	attached  map[string]attached // by id
 }
 
-// New starts a peer. Whatever it finds wrong with a call fails the test in the end.
+// New starts a peer. Every fault that it finds in a call fails the test at its end.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
 	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, client: &http.Client{Timeout: 30 * time.Second}}
@@ -113,7 +113,7 @@ func New(t testing.TB, numbers ...Number) *Peer {
 	return p
 }
 
-// Journal has the ledger written to a file too, each message before it is answered.
+// Journal also writes the ledger to a file, each message before it is answered.
 func (p *Peer) Journal(name string) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -68,7 +68,7 @@ func (p *Peer) Echo(number, phone, id string, at time.Time, kind string, content
 	return p.Event(number, "smb_message_echoes", "message_echoes", m)
 }
 
-// written is a message with a person, whose names stand in the members who and who_user_id.
+// written is a message with a person. The members who and who_user_id name the person.
 func (p *Peer) written(phone, who, id string, at time.Time, kind string, content any) map[string]any {
 	m := map[string]any{"id": id, "timestamp": fmt.Sprint(at.Unix()), "type": kind}
 	if content != nil {

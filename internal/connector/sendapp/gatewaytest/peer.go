@@ -42,11 +42,11 @@ type Reply struct {
 	Text   string          // a success with these words; nothing is sent
 	Bare   bool            // a success without anything; nothing is sent
 	Body   string          // this instead of any answer; Sends says whether the message is sent
-	Status int             // of HTTP, with Body
+	Status int             // of HTTP; used with Body only
 	Drop   bool            // the message is sent, and the connection breaks off
 	Break  bool            // the connection breaks off, and nothing is sent
-	Sends  bool            // with Body
-	Wait   <-chan struct{} // before all of it
+	Sends  bool            // the message is sent; used with Body only
+	Wait   <-chan struct{} // the call waits until it is closed
 	Early  func(Sent)      // called after the message is sent, and before the answer
 }
 
@@ -55,7 +55,7 @@ type instance struct {
 	id      string
 	number  string // digits; "": never linked
 	online  bool
-	used    bool // linked once
+	used    bool // the instance was linked once
 	webhook string
 	codes   int
 }
@@ -81,7 +81,7 @@ type Peer struct {
 	undrawn   bool
 }
 
-// New starts a gateway without numbers. Whatever it finds wrong with a call fails the test in the end.
+// New starts a gateway without numbers. Every fault that it finds in a call fails the test at its end.
 func New(t testing.TB) *Peer {
 	t.Helper()
 	p := &Peer{t: t, instances: map[string]*instance{}, files: map[string][]byte{}, client: &http.Client{Timeout: 30 * time.Second}}
@@ -148,7 +148,7 @@ func (p *Peer) Scan(code, number string) {
 	p.t.Errorf("the phone scans a code that the gateway does not show: %s", code)
 }
 
-// of runs do with the number's instance, if there is one.
+// of calls do with the number's instance, if there is one.
 func (p *Peer) of(number string, do func(*instance)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,7 +272,7 @@ type object map[string]any
 func refusal(text string) object { return object{"status": "error", "message": text} }
 
 func say(w http.ResponseWriter, o any) {
-	w.Header().Set("Content-Type", "text/html; charset=UTF-8") // so it is
+	w.Header().Set("Content-Type", "text/html; charset=UTF-8") // as the panel says, although it is JSON
 	_ = json.NewEncoder(w).Encode(o)
 }
 
@@ -352,7 +352,7 @@ func (p *Peer) reconnect(i *instance) object {
 
 var spin = regexp.MustCompile(`\{([^{}]*\|[^{}]*)\}`)
 
-// send sends one message. A gateway replaces {a|b} in a text by one of both. This one always takes the first.
+// send sends one message. A gateway replaces {a|b} in a text by a or b. This one always takes the first.
 func (p *Peer) send(w http.ResponseWriter, name string, with map[string]string) {
 	s := Sent{Instance: with["instance_id"], To: with["number"], Media: with["media_url"], Filename: with["filename"]}
 	if name == "send_group" {

@@ -31,14 +31,14 @@ type Account struct {
 	name      string
 	devices   []*device
 	lastID    uint16
-	met       map[*Account]bool // wrote to this account, or received from it
-	watchers  map[watch]bool    // asked for this account's devices
-	observers map[*device]bool  // asked for its presence
+	met       map[*Account]bool // accounts that wrote to this account, or received from it
+	watchers  map[watch]bool    // devices that asked for this account's devices
+	observers map[*device]bool  // devices that asked for its presence
 	present   bool
 	business  string // the name a business shows when it links
 	ban       ban
 	timelock  Timelock
-	passkey   bool // asked for to link a device
+	passkey   bool // linking a device needs a passkey
 	old       bool // the phone cannot link devices
 	refusals  []*refusal
 	privacy   map[string]string
@@ -51,8 +51,8 @@ type device struct {
 	account    *Account
 	id         uint16
 	noise      [32]byte
-	known      bool // has logged in, so that stanzas are kept for it
-	greeted    bool // got the news that it missed
+	known      bool // the device has logged in, so stanzas are kept for it
+	greeted    bool // the device got the stanzas that it missed
 	platform   string
 	keys       keyBundle
 	connection *connection

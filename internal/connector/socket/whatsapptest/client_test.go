@@ -74,7 +74,7 @@ func (c *client) handle(event any) {
 // await returns the first event of a type after the first skip events for which match is true.
 func await[E any](c *client, skip int, match func(E) bool) E {
 	c.t.Helper()
-	late := time.After(whatsapptest.Patience)
+	late := time.After(whatsapptest.WaitMost)
 	for {
 		c.mu.Lock()
 		seen, changed := c.seen, c.changed

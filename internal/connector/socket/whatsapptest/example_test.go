@@ -63,7 +63,7 @@ func TestExample(t *testing.T) {
 
 	group := net.Group("Clienti", shop, anna)
 	id = first.sendText(group.JID(), "a tutti")
-	told := await(second, 0, func(m *events.Message) bool { return m.Message.GetConversation() == "a tutti" }) // a key came before
+	told := await(second, 0, func(m *events.Message) bool { return m.Message.GetConversation() == "a tutti" }) // a key comes before the text
 	if told.Info.ID != id || told.Info.Chat != group.JID() || told.Info.Sender.User != shop.LID().User {
 		t.Errorf("the group got %+v", told)
 	}

@@ -11,7 +11,7 @@ import (
 // Fault is what happens to messages that clients send. The first fault that matches a message takes it.
 type Fault struct {
 	From, To string // number of the sender, number or group's id of the chat; "" matches any
-	Retries  bool   // also messages that are sent again to a device that asked
+	Retries  bool   // also takes messages that are sent again to a device that asked
 	Times    int    // how many messages; 0: until it is removed
 
 	AckError int             // the server refuses the message with this code: 463, 479, 429…
@@ -132,9 +132,9 @@ type QueryFault struct {
 	Times int    // how many queries; 0: until it is removed
 
 	// Without Code, Delay and Until the query gets no answer at all.
-	Code  int             // the error it is answered with, as 429
-	Text  string          // of the error, as rate-overlimit
-	Delay time.Duration   // after which it is answered
+	Code  int             // the error of the answer, such as 429
+	Text  string          // of the error, such as rate-overlimit
+	Delay time.Duration   // how long the answer waits
 	Until <-chan struct{} // closed by the test: the query is answered then
 }
 
@@ -198,5 +198,5 @@ func (n *Network) receiptLost(from, kind string) bool {
 
 // patient returns a context for callers who wait without a deadline.
 func patient() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), Patience)
+	return context.WithTimeout(context.Background(), WaitMost)
 }

@@ -49,7 +49,7 @@ func TestAckErrors(t *testing.T) {
 	}
 }
 
-// TestAcks withholds acks in every way: the message arrives all the same, except where the server never saw it.
+// TestAcks withholds acks in every way. The message still arrives, unless the server never saw it.
 func TestAcks(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
@@ -178,7 +178,7 @@ func TestTokens(t *testing.T) {
 	}
 	await(shop, 0, func(m *events.Message) bool { return m.Message.GetConversation() == "uno" })
 	net.AwaitToken(t, anna.Number(), account.Number())
-	after, err := anna.Send(t.Context(), account.Number(), "e due") // is handled after the token
+	after, err := anna.Send(t.Context(), account.Number(), "e due") // the shop handles it after the token
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestStrict(t *testing.T) {
 			if err := shop.DangerousInternals().SendNode(t.Context(), sent); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := shop.IsOnWhatsApp(t.Context(), []string{"+393330000001"}); err != nil { // after it was read
+			if _, err := shop.IsOnWhatsApp(t.Context(), []string{"+393330000001"}); err != nil { // when this is answered, the stanza was read
 				t.Fatal(err)
 			}
 			if unknown := net.Unknown(); len(unknown) != 1 {

@@ -32,7 +32,7 @@ type Message struct {
 	Latitude   float64   `json:"latitude,omitempty"`
 	Longitude  float64   `json:"longitude,omitempty"`
 	Place      string    `json:"place,omitempty"` // name and address of a location
-	At         time.Time `json:"at"`              // the server's
+	At         time.Time `json:"at"`              // the server's time
 	Seen       time.Time `json:"seen"`            // when the phone first showed it
 	Retries    int       `json:"retries"`         // how often the phone had to ask for it again
 	Copies     int       `json:"copies"`          // how often it arrived with this id; an app shows one

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestLoginFails shows what each refusal is for a client.
+// TestLoginFails shows how a client understands each refusal.
 func TestLoginFails(t *testing.T) {
 	t.Parallel()
 	for reason, check := range map[int]func(c *client){
@@ -62,7 +62,7 @@ func TestBan(t *testing.T) {
 	shop := net.Account("393330000001")
 	c := linked(t, net, shop)
 	shop.Ban(101, time.Hour)
-	ban := await[*events.TemporaryBan](c, 0, nil) // its own try to reconnect
+	ban := await[*events.TemporaryBan](c, 0, nil) // the client itself tries to reconnect
 	if ban.Code != events.TempBanSentToTooManyPeople || ban.Expire < 59*time.Minute || ban.Expire > 61*time.Minute {
 		t.Errorf("%+v", ban)
 	}
@@ -75,7 +75,7 @@ func TestBan(t *testing.T) {
 	await[*events.Connected](c, before, nil)
 }
 
-// TestVersion refuses old clients, and says which version is not old.
+// TestVersion refuses old clients, and shows them the version that is accepted.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -125,7 +125,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestKicks shows what each stream error is for a client.
+// TestKicks shows how a client understands each stream error.
 func TestKicks(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -53,7 +53,7 @@ func (d *device) settle(key string) bool {
 
 // ack takes a device's acknowledgement of a stanza. The caller holds n.mu.
 func (c *connection) ack(s stanza) {
-	if c.device == nil { // the notification that a code was entered
+	if c.device == nil { // this is the notification that a code was entered
 		return
 	}
 	class := text(s, "class")

@@ -52,7 +52,7 @@ func (n *Network) media(w http.ResponseWriter, r *http.Request) {
 		default:
 			_, _ = w.Write(blob)
 		}
-	case http.MethodDelete: // of a history that was read
+	case http.MethodDelete: // clients delete a history that they have read
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		n.refuseMedia(w, r, http.StatusMethodNotAllowed)

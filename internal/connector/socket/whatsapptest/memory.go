@@ -28,7 +28,7 @@ type memory struct {
 	identities map[string][32]byte
 	sessions   map[string][]byte
 	once       map[uint32]*keys.PreKey
-	uploaded   uint32 // the last id that was
+	uploaded   uint32 // the last id that was uploaded
 	last       uint32 // the last id that was made
 	senderKeys map[string][]byte
 	stateKeys  map[string]store.AppStateSyncKey
@@ -41,8 +41,8 @@ type memory struct {
 	tokens     map[types.JID]store.PrivacyToken
 	salt       []byte
 	outgoing   map[string]outgoingEvent
-	lidOf      map[string]string // by number
-	numberOf   map[string]string // by LID
+	lidOf      map[string]string // LID by number
+	numberOf   map[string]string // number by LID
 }
 
 type stateVersion struct {

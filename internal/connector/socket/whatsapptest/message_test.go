@@ -112,7 +112,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestInvitation resolves a group's invitation of 22 characters, and finds the group closed to others.
+// TestInvitation resolves a group's invitation of 22 characters. An account that is not a member cannot write to the
+// group.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -310,7 +311,7 @@ func TestRetryAfterRestart(t *testing.T) {
 	if err := anna.SwitchOn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second := openClient(t, net, whatsmeow.NewClient(first.Store, nil)) // without what the first had in memory
+	second := openClient(t, net, whatsmeow.NewClient(first.Store, nil)) // the new client lacks what the first had in memory
 	if err := second.Connect(); err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +320,7 @@ func TestRetryAfterRestart(t *testing.T) {
 	}
 }
 
-// TestReinstalled writes to a phone that lost its keys, off and on.
+// TestReinstalled writes to a phone that lost its keys, while it is off and while it is on.
 func TestReinstalled(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

@@ -18,8 +18,8 @@ const (
 	MediaHost = "mmg.whatsapp.net"
 )
 
-// Patience is how long the methods that wait do so, if their caller gives no deadline.
-const Patience = 30 * time.Second
+// WaitMost is how long the methods that wait do so, if their caller gives no deadline.
+const WaitMost = 30 * time.Second
 
 // TB is the part of testing.TB that the package needs.
 type TB interface {
@@ -55,7 +55,7 @@ type Network struct {
 	groups                map[string]*Group      // by id
 	blobs                 map[string][]byte      // media by direct path
 	tokens                map[string]string      // privacy tokens that were issued, with the devices that may show them
-	version               uint32                 // logins with less are outdated
+	version               uint32                 // logins with a lower version are outdated
 	latency               time.Duration
 	pageReads, pageStatus int
 	fewKeys               bool
@@ -65,7 +65,7 @@ type Network struct {
 	nacks                 []string
 	mediaStatus           int
 	mediaTimes            int
-	lost                  map[string]bool // receipts, by number and kind
+	lost                  map[string]bool // receipts that are lost, by number and kind
 	faults                []*fault
 	failing               []*queryFault
 	logins                []Login

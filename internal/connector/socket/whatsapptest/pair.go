@@ -100,7 +100,7 @@ func (n *Network) RotateCodes() {
 	}
 }
 
-// ScanQR links the client whose QR code this is to the account, as the account's phone does. It returns when the client
+// ScanQR links a client to the account by the client's QR code, as the account's phone does. It returns when the client
 // has confirmed; the client then logs in by itself.
 func (a *Account) ScanQR(ctx context.Context, code string) error {
 	fields := strings.Split(strings.TrimPrefix(code, "https://wa.me/settings/linked_devices#"), ",")
@@ -215,7 +215,7 @@ func (p *pairing) link(a *Account, noise, identity, secret []byte) error {
 
 // wait returns when the client has confirmed its new identity, or refused it.
 func (p *pairing) wait(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()
 	n := p.c.n
 	if err := n.await(ctx, func() bool { return p.done }); err != nil {
@@ -321,7 +321,7 @@ func (c *connection) linkByCode(s stanza) {
 // EnterCode links the client that waits for this 8-character code, with or without its dash, to the account, as its
 // owner does on the phone. A code that no client waits for with the account's number, or a wrong one, is an error.
 func (a *Account) EnterCode(ctx context.Context, code string) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()
 	code = strings.ReplaceAll(strings.ToUpper(code), "-", "")
 	a.n.mu.Lock()

@@ -58,7 +58,7 @@ func TestPairByCode(t *testing.T) {
 	}
 }
 
-// TestCodes shows which QR codes link: any of the six that is shown, once, while the client waits.
+// TestCodes shows which QR codes link: each of the six that are shown, once, while the client waits.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -271,7 +271,7 @@ func TestDeviceLists(t *testing.T) {
 	}
 	shopPhone.Await(t, whatsapptest.Text("uno"))
 	shop := linked(t, net, shopPhone.Account)
-	after, err := bruno.Send(t.Context(), anna.Number(), "intanto") // is handled after the news of the device
+	after, err := bruno.Send(t.Context(), anna.Number(), "intanto") // the client handles it after the notice of the device
 	if err != nil {
 		t.Fatal(err)
 	}

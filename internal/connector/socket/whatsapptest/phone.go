@@ -129,7 +129,7 @@ func (p *Phone) Client() *whatsmeow.Client { return p.client }
 
 // SwitchOn connects the phone and returns when it is online. What was kept for it arrives then.
 func (p *Phone) SwitchOn(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()
 	if err := p.client.Connect(); err != nil && !errors.Is(err, whatsmeow.ErrAlreadyConnected) {
 		return fmt.Errorf("connect: %w", err)
@@ -278,8 +278,8 @@ func (p *Phone) Messages() []Message {
 	return slices.DeleteFunc(p.n.ledger.All(), func(m Message) bool { return m.Phone != p.number })
 }
 
-// Await returns the first message the phone shows, past or to come, for which match is true; nil matches any. It fails
-// the test after Patience.
+// Await returns the first message on the phone for which match is true, and waits for it if need be; nil matches any.
+// It fails the test after Patience.
 func (p *Phone) Await(t TB, match func(Message) bool) Message {
 	t.Helper()
 	ctx, cancel := patient()

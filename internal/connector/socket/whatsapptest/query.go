@@ -11,11 +11,11 @@ import (
 
 // queryKind is an info query the server answers.
 type queryKind struct {
-	shape           // of the only child; an empty tag is none
+	shape           // shape of the only child; with an empty tag there is no child
 	group, kind, to string
-	whole           *shape // of the query, where it has more than one child
-	guest           bool   // also before login
-	target          bool   // has an attribute target
+	whole           *shape // shape of the whole query, where it has more than one child
+	guest           bool   // a client may ask before login, too
+	target          bool   // the query has an attribute target
 	answer          func(*connection, stanza)
 }
 

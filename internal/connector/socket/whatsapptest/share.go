@@ -86,7 +86,7 @@ func (a *Account) addPatch(name string, encoded []byte) error {
 // history. The history has one old message of each account that the phone knows, and the secret for tokens of unknown contacts. Share
 // returns when all was sent. The devices must have logged in once.
 func (p *Phone) Share(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()
 	keyID, key := []byte{0, 0, 0, 0, 0, 1}, random(32)
 	kept, _ := p.client.Store.AppStateKeys.(*memory)

@@ -36,7 +36,7 @@ create table outbox_event (
     at bigint not null,
     primary key (client_id, seq)
 );
-create index outbox_event_subject on outbox_event (client_id, subject); -- for what an erasure forgets
+create index outbox_event_subject on outbox_event (client_id, subject, type); -- for what an erasure forgets
 
 create table webhook (
     id bigint primary key,
@@ -57,7 +57,7 @@ create table webhook (
     secret_until bigint not null default 0,
     owner bigint not null default 0 -- the node that sends for it; 0: none
 ) with (fillfactor = 75);
-create index webhook_account on webhook (partner_id, client_id);
+create index webhook_account on webhook (client_id, partner_id);
 create index webhook_owner on webhook (owner) where owner <> 0;
 
 -- An event on its way to a webhook.

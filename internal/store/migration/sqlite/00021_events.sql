@@ -23,7 +23,6 @@ create table outbox_fact (
     detail text not null default '', -- JSON object of what the subject's row does not tell
     at integer not null
 ) strict;
-create index outbox_fact_client on outbox_fact (client_id, id);
 
 -- Events, numbered for each client without repetition.
 create table outbox_event (
@@ -35,7 +34,7 @@ create table outbox_event (
     at integer not null,
     primary key (client_id, seq)
 ) without rowid, strict;
-create index outbox_event_subject on outbox_event (client_id, subject); -- for what an erasure forgets
+create index outbox_event_subject on outbox_event (client_id, subject, type); -- for what an erasure forgets
 
 create table webhook (
     id integer primary key,
@@ -56,7 +55,7 @@ create table webhook (
     secret_until integer not null default 0,
     owner integer not null default 0 -- the node that sends for it; 0: none
 ) without rowid, strict;
-create index webhook_account on webhook (partner_id, client_id);
+create index webhook_account on webhook (client_id, partner_id);
 create index webhook_owner on webhook (owner) where owner <> 0;
 
 -- An event on its way to a webhook.

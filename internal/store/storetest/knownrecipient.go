@@ -10,7 +10,7 @@ import (
 
 // A session knows a person from the first contact on. Each session knows its own people. The new ones of a day are the
 // people that it wrote to first.
-func testAcquaintances(t *testing.T, w *World) {
+func testKnownRecipients(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	knows := func(of *Client, to string) bool {
@@ -31,10 +31,10 @@ func testAcquaintances(t *testing.T, w *World) {
 		t.Error("a stranger is known")
 	}
 	met(phone, Begin)
-	met(phone, Begin.Add(time.Hour)) // not for the first time
+	met(phone, Begin.Add(time.Hour)) // this is not the first contact
 	met("+393330000002", Begin.Add(2*time.Hour))
 	met("1203630@g.us", Begin.Add(3*time.Hour))
-	met("+393330000003", time.UnixMicro(1)) // wrote first
+	met("+393330000003", time.UnixMicro(1)) // this person wrote first
 	c.mustHear("+393330000004", Begin, Begin)
 	for _, to := range []string{phone, "+393330000002", "1203630@g.us", "+393330000003", "+393330000004"} {
 		if !knows(c, to) {
@@ -63,7 +63,7 @@ func testAcquaintances(t *testing.T, w *World) {
 	}
 }
 
-// The store counts the messages that left in a day, for the pace. A pace stays as it was set.
+// The store counts the messages that left in a day, for the pace. A pace stays as a partner set it.
 func testDeparted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

@@ -6,7 +6,7 @@ import (
 	"puntuale"
 )
 
-// A hint may stand in the text, or in what Meta shows of an approved template; words that only look alike are none.
+// The text may say how to opt out, or a part of an approved template may. Similar words do not count.
 func TestOptOutWarnings(t *testing.T) {
 	t.Parallel()
 	for text, hints := range map[string]bool{

@@ -23,13 +23,13 @@ func onBoth(t *testing.T, test func(t *testing.T, w *storetest.World)) {
 	}
 }
 
-// withPatience returns a context with a patience, and what ends it.
-func withPatience(t *testing.T, prevents bool) (context.Context, func()) {
+// withPatience returns a context with an admission deadline, and a function that ends it.
+func withAdmissionDeadline(t *testing.T, prevents bool) (context.Context, func()) {
 	ends := make(chan struct{})
-	return puntuale.WithPatience(t.Context(), puntuale.NewPatience(ends, prevents)), func() { close(ends) }
+	return puntuale.WithAdmissionDeadline(t.Context(), puntuale.NewAdmissionDeadline(ends, prevents)), func() { close(ends) }
 }
 
-// soon wants an answer, and says what it means that there is none.
+// soon waits for an answer. late is the error if none comes.
 func soon(t *testing.T, answer <-chan error, late string) {
 	t.Helper()
 	select {
@@ -42,17 +42,17 @@ func soon(t *testing.T, answer <-chan error, late string) {
 	}
 }
 
-// Who waits at a writer goes in turn: what prevents sends before all else, then everybody's first before anybody's second.
-func TestWritersTakeTurns(t *testing.T) {
+// A writer takes calls that prevent sending first. Then it takes the first task of each owner before the second task of any.
+func TestWritersAreFair(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
 		release := store.Occupy(w.Store, c.ID)
-		var order []string // written by the writer alone
+		var order []string // only the writer's goroutine writes it
 		ended := make(chan error, 8)
 		queue := func(name string, owner int64, prevents bool) {
 			t.Helper()
-			ctx, _ := withPatience(t, prevents)
+			ctx, _ := withAdmissionDeadline(t, prevents)
 			n := store.Queued(w.Store, c.ID)
 			go func() {
 				ended <- store.Write(ctx, w.Store, c.ID, owner, func() { order = append(order, name) })
@@ -79,7 +79,7 @@ func TestWritersTakeTurns(t *testing.T) {
 	})
 }
 
-// A claim's messages are due now: it shares its transaction with nobody, and waits for no call that came before it.
+// A claim's messages are due now. So it shares its transaction with no other task, and does not wait for earlier calls.
 func TestClaimIsAlone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -102,7 +102,7 @@ func TestClaimIsAlone(t *testing.T) {
 			}
 			claimed <- err
 		}()
-		if !w.DB.Postgres { // there claims have a writer of their own
+		if !w.DB.Postgres { // on PostgreSQL claims have a separate writer
 			storetest.Until(t, "the claim waits", func() bool { return store.Queued(w.Store, c.ID) == 2 })
 		}
 		release()
@@ -114,8 +114,8 @@ func TestClaimIsAlone(t *testing.T) {
 	})
 }
 
-// However many claims wait, a call has its turn: a stop matters most while a backlog leaves.
-func TestClaimsLeaveTurns(t *testing.T) {
+// A call is served even while many claims wait, because a stop matters most while a backlog leaves.
+func TestClaimsDoNotStarveCalls(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
@@ -127,7 +127,7 @@ func TestClaimsLeaveTurns(t *testing.T) {
 	})
 }
 
-// A call shares its transaction with no chunk of a campaign: it waits for the one that is under way, and for no other.
+// A call shares no transaction with a chunk of a campaign. It waits for the chunk that is under way, and for no other chunk.
 func TestChunkIsAlone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -137,7 +137,7 @@ func TestChunkIsAlone(t *testing.T) {
 		go func() { fed <- store.Feeding(w.Store, func() { close(begun); <-first }) }()
 		<-begun
 		go func() { fed <- store.Feeding(w.Store, func() { <-second }) }()
-		if !w.DB.Postgres { // there chunks have a writer of their own
+		if !w.DB.Postgres { // on PostgreSQL chunks have a separate writer
 			storetest.Until(t, "the chunk waits", func() bool { return store.Queued(w.Store, c.ID) == 1 })
 		}
 		go func() { wrote <- store.Write(t.Context(), w.Store, c.ID, int64(c.ID), func() {}) }()
@@ -153,8 +153,8 @@ func TestChunkIsAlone(t *testing.T) {
 	})
 }
 
-// However many calls wait, a chunk of a campaign has its turn.
-func TestCallsLeaveTurns(t *testing.T) {
+// A chunk of a campaign is served even while many calls wait.
+func TestCallsDoNotStarveChunks(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
@@ -166,14 +166,14 @@ func TestCallsLeaveTurns(t *testing.T) {
 	})
 }
 
-// A start whose patience ends while it waits is refused at once, stored in no part and not counted. Under the same key
-// it is accepted later. One that has begun is never refused.
-func TestStartLosesPatience(t *testing.T) {
+// If the admission deadline of a start ends while the start waits, the start is refused at once. Nothing of it is stored, and it does not
+// count. Under the same key it is accepted later. A start that has begun is never refused.
+func TestStartPassesDeadline(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
 		release := store.Occupy(w.Store, c.ID)
-		ctx, lose := withPatience(t, false)
+		ctx, lose := withAdmissionDeadline(t, false)
 		keyed := c.Run("+393331234567", storetest.Begin, 3)
 		keyed.Idempotency = storetest.Keyed("POST /api/start/1", "k", "h")
 		refused := make(chan error, 1)
@@ -194,7 +194,7 @@ func TestStartLosesPatience(t *testing.T) {
 		if err != nil || again.Replayed || len(again.IDs) != 3 || again.Usage.Used != 1 {
 			t.Errorf("%+v, %v", again, err)
 		}
-		ctx, lose = withPatience(t, false)
+		ctx, lose = withAdmissionDeadline(t, false)
 		if err := store.Write(ctx, w.Store, c.ID, int64(c.ID), lose); err != nil {
 			t.Errorf("a call that had begun: %v", err)
 		}
@@ -204,13 +204,13 @@ func TestStartLosesPatience(t *testing.T) {
 	})
 }
 
-// A read whose patience ends before there is a connection for it is refused. A read without patience waits.
-func TestReadLosesPatience(t *testing.T) {
+// If the admission deadline of a read ends before a connection is free, the read is refused. A read without a deadline waits.
+func TestReadPassesDeadline(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
 		c := w.Client(puntuale.AccountFull)
 		release := store.OccupyReaders(w.Store)
-		ctx, lose := withPatience(t, false)
+		ctx, lose := withAdmissionDeadline(t, false)
 		lose()
 		if _, _, err := c.StartInfo(ctx, c.Sequence); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 			t.Errorf("%v", err)

@@ -22,18 +22,18 @@ import (
 type proxy struct {
 	listener net.Listener
 	server   func() (net.Conn, error)
-	frozen   sync.RWMutex // locked: nothing is passed on, and nothing is closed
-	cut      atomic.Int32 // whether, and when, the connection of the next COMMIT is cut
-	deaf     atomic.Bool  // to requests to cancel what another connection does
+	frozen   sync.RWMutex // locked: the proxy passes nothing on, and closes nothing
+	cut      atomic.Int32 // whether and when the proxy cuts the connection of the next COMMIT
+	deaf     atomic.Bool  // the proxy drops requests to cancel another connection's statement
 	mu       sync.Mutex
 	open     []net.Conn
 }
 
 const (
 	cutNothing int32 = iota
-	cutBefore        // the server got it
-	cutAfter         // it is done
-	cutDuring        // while the server is at it
+	cutBefore        // before the server gets it
+	cutAfter         // after the server did it
+	cutDuring        // while the server does it
 )
 
 // behindProxy makes the database's stores connect through the proxy.
@@ -74,7 +74,7 @@ func (p *proxy) serve(l net.Listener) {
 	}
 }
 
-// relay passes on what the two sides of one connection say.
+// relay passes on the bytes between the two sides of one connection.
 func (p *proxy) relay(client net.Conn) {
 	p.mu.Lock()
 	dial := p.server
@@ -88,7 +88,7 @@ func (p *proxy) relay(client net.Conn) {
 	p.open = append(p.open, client, server)
 	p.mu.Unlock()
 	var mute atomic.Bool
-	silent := make(chan struct{}) // closed when the server says no more, or is no longer listened to
+	silent := make(chan struct{}) // closed when the server sends no more, or its bytes are dropped
 	go func() {
 		defer close(silent)
 		defer client.Close()
@@ -96,7 +96,7 @@ func (p *proxy) relay(client net.Conn) {
 		for {
 			n, err := server.Read(buffer)
 			if err != nil || mute.Load() {
-				return // the answer to COMMIT is swallowed
+				return // the proxy drops the answer to COMMIT
 			}
 			p.pass()
 			if _, err := client.Write(buffer[:n]); err != nil {
@@ -157,7 +157,8 @@ func (p *proxy) cutAll() {
 	p.open = nil
 }
 
-// A connection that breaks during COMMIT leaves nothing in doubt where the rows can tell, and says so where they cannot.
+// A connection breaks during COMMIT. If the rows can tell the result, the caller gets it. If not, the error says that the result is in
+// doubt.
 func TestPostgresCommitInDoubt(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -202,7 +203,7 @@ func TestPostgresCommitInDoubt(t *testing.T) {
 			w.Exec("update api_usage set used = 2")
 		}
 	}
-	if left := w.Int("select credits from client"); left != 98 { // two in flight
+	if left := w.Int("select credits from client"); left != 98 { // two messages are in flight
 		t.Errorf("%d credits left", left)
 	}
 	if n := w.Int("select (select credits from client) - (select sum(amount) from credit_entry)"); n != 0 {
@@ -210,7 +211,8 @@ func TestPostgresCommitInDoubt(t *testing.T) {
 	}
 }
 
-// A connection that broke while idle is noticed and replaced; a server that is away is unavailable, and found again.
+// If a connection broke while idle, the store notices that and replaces it. If the server is away, the store is unavailable, and finds the
+// server again later.
 func TestPostgresComesBack(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -37,7 +37,7 @@ func (c *configCommand) Run(_ context.Context, p *program) error {
 		fmt.Fprintf(p.stdout, "\n%s\n", terminal.Wrap(flag.Help, "# ", 96))
 		from := cmp.Or(p.source[flag.Name], "default")
 		line := fmt.Sprintf("%s = %s", flag.Name, tomlText(flag))
-		if flag.Name == "config" || flag.Tag.Has("secret") { // a file cannot name itself; a hidden text is no value
+		if flag.Name == "config" || flag.Tag.Has("secret") { // a file cannot name itself, and a masked secret must not be read back
 			line = "# " + line
 		}
 		fmt.Fprintf(p.stdout, "%-48s # %s\n", line, from)

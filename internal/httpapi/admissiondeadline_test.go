@@ -45,12 +45,12 @@ func TestSlowBody(t *testing.T) {
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
 		key := s.newClient("a@x", "full")
 		sequence := s.newSequence(key, stepLater)
-		const patience = time.Second
-		h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 1, Patience: patience, Now: time.Now}), nil)
+		const waitMost = time.Second
+		h := s.behindGate(admission.NewGate(admission.GateConfig{Seats: 1, Patience: waitMost, Now: time.Now}), nil)
 		var last string
 		for n := range 5 { // on a slow machine the call itself may take until its admission deadline
 			from := make(chan time.Time)
-			time.AfterFunc(patience+patience/4, func() { close(from) })
+			time.AfterFunc(waitMost+waitMost/4, func() { close(from) })
 			body := lateBody{strings.NewReader(fmt.Sprintf(`{"phone":"+39347123%04d","testo":"x"}`, n)), from}
 			r := httptest.NewRequest(http.MethodPost, "/api/start/"+sequence, body)
 			r.Header.Set("Authorization", "Bearer "+key)
@@ -67,7 +67,7 @@ func TestSlowBody(t *testing.T) {
 }
 
 // Delayed refusals hold no seats: calls with a valid key are admitted meanwhile.
-func TestHeldRefusalsHoldNoPlaces(t *testing.T) {
+func TestHeldRefusalsHoldNoSeats(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
 	key := s.newClient("a@x", "full")

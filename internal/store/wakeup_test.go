@@ -13,15 +13,15 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// hints are what a store heard, the last for each session.
-type hints struct {
+// hints are the wakeups that a store received: the last one for each session.
+type wakeups struct {
 	mu   sync.Mutex
 	all  map[puntuale.SessionID]time.Time
 	late map[puntuale.SessionID]time.Time // the latest moment of each
 }
 
-func listening(s *store.Store) *hints {
-	h := &hints{all: map[puntuale.SessionID]time.Time{}, late: map[puntuale.SessionID]time.Time{}}
+func listening(s *store.Store) *wakeups {
+	h := &wakeups{all: map[puntuale.SessionID]time.Time{}, late: map[puntuale.SessionID]time.Time{}}
 	s.Listen(func(session puntuale.SessionID, due time.Time) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -33,13 +33,13 @@ func listening(s *store.Store) *hints {
 	return h
 }
 
-func (h *hints) heard() map[puntuale.SessionID]time.Time {
+func (h *wakeups) heard() map[puntuale.SessionID]time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return maps.Clone(h.all)
 }
 
-// ears waits until n connections listen.
+// ears waits until n connections listen for wakeups.
 func ears(t *testing.T, w *storetest.World, n int64) {
 	t.Helper()
 	storetest.Until(t, "the stores listen", func() bool {
@@ -47,7 +47,7 @@ func ears(t *testing.T, w *storetest.World, n int64) {
 	})
 }
 
-func TestHintsReachOtherNodes(t *testing.T) {
+func TestWakeupsReachOtherNodes(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
 	w := storetest.NewWorld(t, d)
@@ -55,13 +55,13 @@ func TestHintsReachOtherNodes(t *testing.T) {
 	here, there := listening(w.Store), listening(other)
 	ears(t, w, 2)
 	due := storetest.Begin.Add(1234567 * time.Microsecond)
-	w.Hint(7, due)
-	w.Hint(7, due.Add(-time.Second)) // the latest is told, and then the earliest
-	w.Hint(7, due.Add(-time.Millisecond))
-	w.Hint(7, due.Add(-time.Second))
-	w.Hint(8, time.Time{})
-	w.Hint(0, time.Time{})
-	w.Hint(puntuale.SessionID(puntuale.MaxID), due)
+	w.Notify(7, due)
+	w.Notify(7, due.Add(-time.Second)) // the latest moment is sent, and then the earliest
+	w.Notify(7, due.Add(-time.Millisecond))
+	w.Notify(7, due.Add(-time.Second))
+	w.Notify(8, time.Time{})
+	w.Notify(0, time.Time{})
+	w.Notify(puntuale.SessionID(puntuale.MaxID), due)
 	want := map[puntuale.SessionID]time.Time{7: due.Add(-time.Second), 8: {}, 0: {}, puntuale.SessionID(puntuale.MaxID): due}
 	storetest.Until(t, "the other node heard", func() bool { return maps.Equal(there.heard(), want) })
 	there.mu.Lock()
@@ -69,20 +69,20 @@ func TestHintsReachOtherNodes(t *testing.T) {
 		t.Errorf("the latest moment heard is %v, want %v", late, due)
 	}
 	there.mu.Unlock()
-	silent.Hint(9, due) // from one that does not listen
+	silent.Notify(9, due) // a store that does not listen can send, too
 	storetest.Until(t, "both nodes heard", func() bool { return here.heard()[9].Equal(due) && there.heard()[9].Equal(due) })
 	if n := len(here.heard()); n != 1 {
 		t.Errorf("a node heard %d hints, and among them its own", n)
 	}
-	silent.Hint(10, due)
+	silent.Notify(10, due)
 	if err := silent.Close(); err != nil {
 		t.Error(err)
 	}
 	storetest.Until(t, "the last hint of a store that closed was heard", func() bool { return here.heard()[10].Equal(due) })
 }
 
-// Connections that are cut come back by themselves, and nobody waits for them.
-func TestHintsSurviveLostConnections(t *testing.T) {
+// Connections that were cut come back by themselves, and no call waits for them.
+func TestWakeupsSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
 	w := storetest.NewWorld(t, d)
@@ -90,13 +90,14 @@ func TestHintsSurviveLostConnections(t *testing.T) {
 	for i := range 5 {
 		ears(t, w, 1)
 		session, due := puntuale.SessionID(i+1), storetest.Begin.Add(time.Duration(i)*time.Second)
-		storetest.Until(t, fmt.Sprintf("hint %d was heard", i), func() bool { w.Hint(session, due); return there.heard()[session].Equal(due) })
+		storetest.Until(t, fmt.Sprintf("hint %d was heard", i), func() bool { w.Notify(session, due); return there.heard()[session].Equal(due) })
 		w.Exec("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name in ('puntuale hints', 'puntuale listens')")
 	}
 }
 
-// A database that hangs holds up neither hints nor the store's end, and hints are heard again when it speaks again.
-func TestHintsOfDatabaseThatHangs(t *testing.T) {
+// A database that hangs delays neither senders of wakeups nor the closing of the store. Wakeups arrive again when the database answers
+// again.
+func TestWakeupsOfDatabaseThatHangs(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
 	p := behindProxy(t, d)
@@ -104,11 +105,11 @@ func TestHintsOfDatabaseThatHangs(t *testing.T) {
 	other := d.Open(t)
 	there := listening(other)
 	ears(t, w, 1)
-	w.Hint(1, storetest.Begin)
+	w.Notify(1, storetest.Begin)
 	storetest.Until(t, "heard", func() bool { return len(there.heard()) == 1 })
 	ctx := context.Background()
 	p.frozen.Lock()
-	storetest.Until(t, "it is noticed", func() bool { w.Hint(2, storetest.Begin); return w.Check(ctx) != nil && other.Check(ctx) != nil })
+	storetest.Until(t, "it is noticed", func() bool { w.Notify(2, storetest.Begin); return w.Check(ctx) != nil && other.Check(ctx) != nil })
 	closing := d.Config
 	began := time.Now()
 	if err := other.Close(); err != nil {
@@ -125,15 +126,15 @@ func TestHintsOfDatabaseThatHangs(t *testing.T) {
 	}
 	defer again.Close()
 	there = listening(again)
-	storetest.Until(t, "hints are heard again", func() bool { w.Hint(3, storetest.Begin); return len(there.heard()) > 0 })
+	storetest.Until(t, "hints are heard again", func() bool { w.Notify(3, storetest.Begin); return len(there.heard()) > 0 })
 }
 
-// On SQLite there is nobody to tell.
-func TestHintsOnSQLite(t *testing.T) {
+// On SQLite there is no other node to wake.
+func TestWakeupsOnSQLite(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
 	there := listening(w.Store)
-	w.Hint(1, storetest.Begin)
+	w.Notify(1, storetest.Begin)
 	if err := w.Close(); err != nil || len(there.heard()) > 0 {
 		t.Errorf("%v, %v", there.heard(), err)
 	}

@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-func (a *attic) recall(r archiver.Search) (all []archiver.Message) {
+func (a *attic) find(r archiver.Search) (all []archiver.Message) {
 	a.t.Helper()
 	if err := archiver.Find(a.folder, r, func(m archiver.Message) error {
 		all = append(all, m)
@@ -31,8 +31,8 @@ func (a *attic) recall(r archiver.Search) (all []archiver.Message) {
 	return all
 }
 
-// What the archive shows of a message is what the API showed of it last; the API itself knows it no more.
-func TestRecall(t *testing.T) {
+// The archive shows a message as the API showed it last. The API does not have it any more.
+func TestLookup(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
 		a := newAttic(t, w)
@@ -61,7 +61,7 @@ func TestRecall(t *testing.T) {
 		if _, err := c.Resend(t.Context(), c.Again(ids[0])); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			t.Errorf("sent again: %v", err)
 		}
-		got := a.recall(archiver.Search{Client: c.ID})
+		got := a.find(archiver.Search{Client: c.ID})
 		for i := range were {
 			were[i].Request = nil
 			if len(got) != len(were) || fmt.Sprint(got[i].MessageDetail) != fmt.Sprint(were[i]) {
@@ -74,7 +74,7 @@ func TestRecall(t *testing.T) {
 		want := func(what string, r archiver.Search, ids ...puntuale.MessageID) {
 			t.Helper()
 			var found []puntuale.MessageID
-			for _, m := range a.recall(r) {
+			for _, m := range a.find(r) {
 				found = append(found, m.ID)
 			}
 			if !slices.Equal(found, ids) {
@@ -90,8 +90,7 @@ func TestRecall(t *testing.T) {
 	})
 }
 
-// An erased person is taken out of files, too: out of older files, and out of one that is being made. It happens again
-// whenever the work was killed.
+// An erased person is also removed from files: from older ones, and from one that is being made. If the work is killed, it is repeated.
 func TestArchiveForgets(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -144,11 +143,11 @@ func TestArchiveForgets(t *testing.T) {
 			}
 			n += times
 		}
-		if len(a.recall(archiver.Search{Client: c.ID})) != 6 || len(a.recall(archiver.Search{Client: c.ID, Phone: someone})) != 3 || len(a.recall(archiver.Search{Phone: "+" + number})) != 3 {
+		if len(a.find(archiver.Search{Client: c.ID})) != 6 || len(a.find(archiver.Search{Client: c.ID, Phone: someone})) != 3 || len(a.find(archiver.Search{Phone: "+" + number})) != 3 {
 			t.Errorf("of %d lines %d are left", lines, n)
 		}
 		there, err := os.ReadDir(a.folder)
-		if err != nil || len(there) != 3 { // its identity and two files: nothing that was replaced
+		if err != nil || len(there) != 3 { // the folder has its identity and two files, and no replaced file
 			t.Errorf("%v, %v", there, err)
 		}
 	})
@@ -159,7 +158,7 @@ func erased(c *storetest.Client, phone string) error {
 	return err
 }
 
-// A person who is erased between the file and the deletion is erased in both.
+// If a person is erased after the file was written and before its rows are deleted, both lose the person.
 func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -184,8 +183,8 @@ func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.run(oldTill)
-			if len(a.recall(archiver.Search{})) != 2 || len(a.recall(archiver.Search{Phone: someone})) != 1 || len(a.recall(archiver.Search{Phone: number})) != 0 {
-				t.Errorf("%s: the archive shows %+v", step, a.recall(archiver.Search{}))
+			if len(a.find(archiver.Search{})) != 2 || len(a.find(archiver.Search{Phone: someone})) != 1 || len(a.find(archiver.Search{Phone: number})) != 0 {
+				t.Errorf("%s: the archive shows %+v", step, a.find(archiver.Search{}))
 			}
 			if n := a.Int("select count(*) from run where client_id = $1", c.ID); n != 0 {
 				t.Errorf("%s: %d runs are left", step, n)
@@ -194,7 +193,7 @@ func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// Several servers on one folder: each row goes once, and one that stood still deletes nothing any more.
+// Several servers use one folder. Each row is moved once. A server that stood still deletes nothing after it lost the lease.
 func TestArchiversTogether(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -208,7 +207,7 @@ func TestArchiversTogether(t *testing.T) {
 		was := a.rows()
 		stores := []*store.Store{w.Store, w.DB.Open(t)}
 		var wg sync.WaitGroup
-		for i := range 4 { // their leases end at once: each takes over from the others all the time
+		for i := range 4 { // their leases end at once, so each takes over from the others all the time
 			wg.Go(func() {
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				for range 10 {
@@ -236,8 +235,8 @@ func TestArchiversTogether(t *testing.T) {
 	})
 }
 
-// A file that is damaged before its rows are gone deletes none of them, and says so. Nothing is taken from a file that
-// cannot be written.
+// If a file is damaged before its rows are deleted, no row is deleted, and an error says so. If a file cannot be written, no row is
+// deleted, either.
 func TestArchiveDamaged(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -285,7 +284,7 @@ func TestArchiveDamaged(t *testing.T) {
 	})
 }
 
-// Year after year the same number of runs leaves the database no larger, while the archive grows.
+// The same number of runs comes every year. The database does not grow, while the archive does.
 func TestArchivedYears(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -335,7 +334,7 @@ func TestArchivedYears(t *testing.T) {
 				break
 			}
 		}
-		if n := int64(len(a.recall(archiver.Search{}))) + a.Int("select count(*) from message"); n != int64(started) {
+		if n := int64(len(a.find(archiver.Search{}))) + a.Int("select count(*) from message"); n != int64(started) {
 			t.Errorf("%d of %d messages are there", n, started)
 		}
 		a.balanced()

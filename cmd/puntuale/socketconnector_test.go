@@ -21,8 +21,8 @@ const (
 	annaNumber = "393330000002"
 )
 
-// TestSocket links a number through the API, sends by a sequence, and sees receipts come back. It does so on one
-// server, and on two: one sends, and the other answers calls.
+// TestSocket links a number through the API, sends by a sequence, and waits for receipts. It runs on one server, and on
+// two: one sends, and the other answers calls.
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestLinkInTerminal(t *testing.T) {
 	drawn.printed.waitFor(t, `(linked \+`+shopNumber+`)`)
 }
 
-// is waits until the session is in a state, with a sentence saying what to do.
+// is waits until the session is in a state, with a sentence that says what to do.
 func (r *socketRig) is(state string) string {
 	r.t.Helper()
 	var answer string
@@ -190,7 +190,7 @@ func (r *socketRig) rehearse() {
 	r.deleted()
 }
 
-// passkey: a phone that asks for one is told of, with what to do; no code is shown any more.
+// passkey: if the phone asks for a passkey, the session says what to do, and shows no code any more.
 func (r *socketRig) passkey() {
 	t := r.t
 	t.Helper()
@@ -208,7 +208,8 @@ func (r *socketRig) passkey() {
 	r.is("unlinked")
 }
 
-// waiting: the network is away for a while. The state says until when, messages wait, and go by themselves.
+// waiting: the network does not answer for a while. The state says until when. Messages wait, and then leave without a
+// person's action.
 func (r *socketRig) waiting() {
 	t := r.t
 	t.Helper()
@@ -228,7 +229,7 @@ func (r *socketRig) waiting() {
 	}
 }
 
-// receipts come back in message details; who has no WhatsApp is sent nothing.
+// receipts appear in message details. A person without WhatsApp gets nothing.
 func (r *socketRig) receipts() {
 	t := r.t
 	t.Helper()
@@ -271,7 +272,7 @@ func (r *socketRig) replies() {
 	})
 }
 
-// replaced: another program takes the number's place; a person takes it back.
+// replaced: another program connects as the number. A person makes this server connect again.
 func (r *socketRig) replaced() {
 	t := r.t
 	t.Helper()
@@ -284,14 +285,14 @@ func (r *socketRig) replaced() {
 	}
 	r.must("POST", r.session+"/reconnect", "")
 	r.is("online")
-	if again := len(r.net.Logins()); again != logins+1 { // the one that was asked for
+	if again := len(r.net.Logins()); again != logins+1 { // the login that the person asked for
 		t.Errorf("%d logins by itself", again-logins-1)
 	}
 	r.anna.Await(t, whatsapptest.Text("in attesa"))
 	r.becomes(waits, `"stato":"COMPLETED"`)
 }
 
-// loggedOut: the phone ends the link; the session is linked anew, and what waited goes.
+// loggedOut: the phone ends the link. A person links the session again, and the waiting messages leave.
 func (r *socketRig) loggedOut() {
 	t := r.t
 	t.Helper()
@@ -306,7 +307,7 @@ func (r *socketRig) loggedOut() {
 	r.becomes(waits, `"stato":"COMPLETED"`)
 }
 
-// deleted: a session that is not there any more is a device no more.
+// deleted: the phone no longer lists a deleted session as a device.
 func (r *socketRig) deleted() {
 	t := r.t
 	t.Helper()
@@ -318,7 +319,7 @@ func (r *socketRig) deleted() {
 }
 
 // TestSocketRepeats: a message that nobody acknowledges stays PENDING, and is repeated three times under its id. Then
-// it is left alone, until the phone that it reached tells of it. It takes as long as the repeats do.
+// the server leaves it alone, until a receipt arrives from the phone. The test takes as long as the repeats do.
 func TestSocketRepeats(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -341,7 +342,7 @@ func TestSocketRepeats(t *testing.T) {
 		if answer := r.becomes(id, `"stato":"PENDING"`); strings.Contains(answer, "COMPLETED") {
 			t.Errorf("after try %d: %s", n, answer)
 		}
-		if n == 2 && time.Since(last) > 15*time.Second { // it is noticed within 5 s, and repeated within 10 of that
+		if n == 2 && time.Since(last) > 15*time.Second { // the connector notices the loss within 5 s, and repeats within 10 s after that
 			t.Errorf("the first repeat came %v after the message", time.Since(last))
 		}
 		last = time.Now()

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// TestSharing: callers for the same file of the same run meet one request; others meet their own.
+// TestSharing: callers for the same file of the same run share one request. Other callers make their own.
 func TestSharing(t *testing.T) {
 	t.Parallel()
 	open := make(chan struct{})
@@ -102,7 +102,7 @@ func TestImpatience(t *testing.T) {
 	givenUp(<-first)
 	select {
 	case <-gone: // the request ended
-	case <-time.After(patience):
+	case <-time.After(waitMost):
 		t.Fatal("nobody waits, and the request goes on")
 	}
 
@@ -154,7 +154,7 @@ func TestFailuresAreNotKept(t *testing.T) {
 	}
 }
 
-// TestAge: a file is kept for so long, but never taken from one who reads.
+// TestAge: a file is kept for a bounded time, but never taken from a caller who reads it.
 func TestAge(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, serving("image/jpeg", []byte("jpeg")))
@@ -179,7 +179,7 @@ func TestAge(t *testing.T) {
 		t.Errorf("the first reader gets %q, %v", content, err)
 	}
 	m.Close()
-	m.Close() // again is harmless
+	m.Close() // a second Close is harmless
 	c.Advance(2 * time.Hour)
 	eventually(t, "what is old goes by itself", func() bool {
 		c.Advance(time.Hour)
@@ -189,7 +189,8 @@ func TestAge(t *testing.T) {
 	})
 }
 
-// TestBudget: the files on disk never exceed it. The one that would expire first makes room; those in use do not.
+// TestBudget: the files on disk never exceed the budget. The one that would expire first makes room; those in use do
+// not.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, serving("image/jpeg", make([]byte, 1000)))
@@ -249,8 +250,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestPlaces: no more than so many fetches at once in all, of one host and for one client.
-func TestPlaces(t *testing.T) {
+// TestFetchesAreBounded: no more than so many fetches at once in all, of one host and for one client.
+func TestFetchesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
@@ -302,7 +303,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestWaitingIsFree: the time limit counts what a fetch does, not its wait for a place.
+// TestWaitingIsFree: the time limit counts what a fetch does, not its wait for a slot.
 func TestWaitingIsFree(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
@@ -324,7 +325,7 @@ func TestWaitingIsFree(t *testing.T) {
 	all.Wait()
 }
 
-// TestClose: fetches under way end, waiting callers get an answer, later ones too.
+// TestClose: fetches under way end. Waiting callers get an answer, and later callers do, too.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

@@ -17,7 +17,8 @@ import (
 	"puntuale/internal/store/transfer"
 )
 
-// A server that only answers calls holds no lease and no dispatch lock. What it accepts must be in the file, or refused.
+// A server that only answers calls holds no lease and no dispatch lock. Calls that it accepts must be in the file. Otherwise it must refuse
+// them.
 func TestFinalExportBesideCalls(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -43,7 +44,7 @@ func TestFinalExportBesideCalls(t *testing.T) {
 			file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
 			_, err = transfer.Import(ctx, d.Config, bytes.NewReader(file), transfer.ImportConfig{Copy: true})
 			conflicts("an import", err)
-			exported(t, d, transfer.ExportConfig{}) // a copy is taken beside servers
+			exported(t, d, transfer.ExportConfig{}) // servers may run while a copy is made
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +54,7 @@ func TestFinalExportBesideCalls(t *testing.T) {
 	}
 }
 
-// Nobody begins to use a SQLite file while it is moved, nor takes its mark away.
+// While a SQLite file is being moved, no other process can open it or remove its mark.
 func TestOpenWhileMoving(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -86,7 +87,7 @@ func TestOpenWhileMoving(t *testing.T) {
 	to.Open(t)
 }
 
-// A server whose connections were cut is not seen by an export for good. When it comes back it finds the mark.
+// An export for good does not see a server whose connections were cut. When that server comes back, it finds the mark.
 func TestFinalExportBesideTheCutOff(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -94,7 +95,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	direct := d.Config
 	p := behindProxy(t, d)
 	in := newInstallation(t, d)
-	if _, err := d.SQL.Exec("delete from node"); err != nil { // it answers calls only
+	if _, err := d.SQL.Exec("delete from node"); err != nil { // then the server looks like one that only answers calls
 		t.Fatal(err)
 	}
 	start := func() error {
@@ -141,7 +142,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	until("the way back is not found", func() bool { return start() == nil })
 }
 
-// Readiness looks at the mark even where no connection was ever lost.
+// The readiness check reads the mark even if no connection was lost.
 func TestCheckFindsTheMark(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -157,7 +158,7 @@ func TestCheckFindsTheMark(t *testing.T) {
 	}
 }
 
-// When the file is put in its place everything has been read and given back, so that nothing can undo the mark later.
+// When Finish runs, everything was read and all connections were given back. So nothing can undo the mark later.
 func TestExportFinishesLast(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -171,7 +172,7 @@ func TestExportFinishesLast(t *testing.T) {
 			if _, err := d.SQL.Exec("delete from node"); err != nil {
 				t.Fatal(err)
 			}
-			reads := "pragma wal_checkpoint(restart)" // whose first column says that somebody still reads
+			reads := "pragma wal_checkpoint(restart)" // its first column says whether a reader is still active
 			if d.Postgres {
 				reads = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'"
 			}
@@ -190,7 +191,7 @@ func TestExportFinishesLast(t *testing.T) {
 	}
 }
 
-// What only an owner knows of a link is not true where nobody owns the session yet.
+// Some states of a link are known only to an owner. They are not true after an import, because no node owns the session yet.
 func TestImportedLinks(t *testing.T) {
 	t.Parallel()
 	type link struct {

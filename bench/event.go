@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/outbox"
+)
+
+const (
+	receiverTakes   = 10 * time.Millisecond
+	manyReceivers   = 100
+	hangingOfMany   = 30
+	eventsOfEach    = 5 // a second
+	eventLease      = 24 * time.Hour
+	eventsAtOnce    = 10 // of one statement
+	shortBacklog    = 10_000
+	fromBacklog     = 5_000 // events delivered out of a backlog
+	leastEventsRate = 1000
+)
+
+// The names of figures about events.
+func eventsToOne(engine string) string {
+	return on("events delivered a second to one receiver that takes "+receiverTakes.String(), engine)
+}
+
+func eventLate(quantile, engine string) string {
+	return on(fmt.Sprintf("an event, until it arrives, %d of %d receivers hang, %s", hangingOfMany, manyReceivers, quantile), engine)
+}
+
+func eventsOutOf(backlog int, engine string) string {
+	return on("events delivered a second out of a backlog of "+count(backlog), engine)
+}
+
+// eventTargets are the bounds for events on their way to webhooks.
+func eventTargets() (all []target) {
+	for _, engine := range []string{postgres, sqlite} {
+		all = append(all, target{of: eventsToOne(engine), least: leastEventsRate}, target{of: eventLate("p99", engine), most: 1000})
+		for _, long := range []int{quickPending, 1_000_000} {
+			all = append(all, target{of: eventsOutOf(long, engine), per: eventsOutOf(shortBacklog, engine), least: 0.85})
+		}
+	}
+	return all
+}
+
+// events measures the sender of webhooks. Receivers and sender share this process.
+func (b *bench) events(ctx context.Context) (failed error) {
+	long := 1_000_000
+	if b.quick {
+		long = quickPending
+	}
+	for _, engine := range b.engines() {
+		failed = errors.Join(failed,
+			b.withEvents(ctx, engine, b.eventsToOne),
+			b.withEvents(ctx, engine, b.eventsBesideHanging),
+			b.withEvents(ctx, engine, func(ctx context.Context, t *telling) error { return b.eventsOutOf(ctx, t, shortBacklog) }),
+			b.withEvents(ctx, engine, func(ctx context.Context, t *telling) error { return b.eventsOutOf(ctx, t, long) }))
+	}
+	return failed
+}
+
+// telling is a fixture whose clients have webhooks.
+type telling struct {
+	*fixture
+	db      *sql.DB
+	calls   *outbox.Caller
+	arrived chan arrival
+	over    chan struct{} // receivers that hang answer then
+	servers []*httptest.Server
+}
+
+// arrival is one event at one receiver.
+type arrival struct {
+	id string
+	at time.Time
+}
+
+func (b *bench) withEvents(ctx context.Context, engine string, take func(context.Context, *telling) error) error {
+	f, err := b.fixture(ctx, engine, 0)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	db, err := plain(engine, f.address)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	t := &telling{fixture: f, db: db, arrived: make(chan arrival, 1<<20), over: make(chan struct{})}
+	t.calls = outbox.NewCaller(outbox.CallerConfig{
+		Unseal: func(_ *puntuale.Webhook, sealed []byte) ([]byte, error) { return sealed, nil },
+		Clock:  clock.System(), Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
+	defer func() {
+		close(t.over)
+		for _, s := range t.servers {
+			s.CloseClientConnections()
+			s.Close()
+		}
+	}()
+	return take(ctx, t)
+}
+
+// receiver makes a receiver, and the webhook of a client to it.
+func (t *telling) receiver(ctx context.Context, of client, hangs bool) (puntuale.WebhookID, error) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if hangs {
+			select {
+			case <-t.over:
+			case <-r.Context().Done():
+			}
+			return
+		}
+		t.arrived <- arrival{r.Header.Get("webhook-id"), time.Now()}
+		time.Sleep(receiverTakes)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.servers = append(t.servers, s)
+	now := time.Now()
+	return t.store.Tenant(of.id).CreateWebhook(ctx, puntuale.Webhook{Client: of.id, URL: s.URL, Types: puntuale.AllEvents, Active: true, Created: now}, make([]byte, 32), now, nil)
+}
+
+// send starts a sender, and returns what stops it.
+func (t *telling) send(ctx context.Context) (stop func() error, err error) {
+	node, err := t.store.Join(ctx, eventLease)
+	if err != nil {
+		return nil, err
+	}
+	s := outbox.New(outbox.Config{Store: t.store, Caller: t.calls, Node: func() puntuale.NodeID { return node }, Logger: quiet()})
+	s.Start()
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		return s.Stop(ctx)
+	}, nil
+}
+
+// emit writes facts of a client as their transactions do.
+func (t *telling) emit(ctx context.Context, of client, n int) error {
+	_, err := t.db.ExecContext(ctx, `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1)
+ insert into outbox_fact (client_id, type, subject, detail, at) select $2, $3, x, '{"name":"Natale"}', $4 from c`,
+		n, int64(of.id), int64(puntuale.EventCampaignDone), time.Now().UnixMicro())
+	if err != nil {
+		return fmt.Errorf("write facts: %w", err)
+	}
+	return nil
+}
+
+// await waits until n different events arrived, and returns when each did first.
+func (t *telling) await(ctx context.Context, n int, within time.Duration) (map[string]time.Time, error) {
+	first := make(map[string]time.Time, n)
+	late := time.After(within)
+	for len(first) < n {
+		select {
+		case a := <-t.arrived:
+			if first[a.id].IsZero() {
+				first[a.id] = a.at
+			}
+		case <-late:
+			return nil, fmt.Errorf("%d of %d events arrived within %v", len(first), n, within)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return first, nil
+}
+
+func latest(all map[string]time.Time) (last time.Time) {
+	for _, at := range all {
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// eventsToOne measures from the facts' commit to the arrival of the last event.
+func (b *bench) eventsToOne(ctx context.Context, t *telling) error {
+	n := int(b.idle.Seconds()) * leastEventsRate
+	of := t.clients[0]
+	if _, err := t.receiver(ctx, of, false); err != nil {
+		return err
+	}
+	stop, err := t.send(ctx)
+	if err != nil {
+		return err
+	}
+	if err = t.emit(ctx, of, 1); err == nil { // the receiver is known to answer
+		_, err = t.await(ctx, 1, time.Minute)
+	}
+	if err != nil {
+		return errors.Join(err, stop())
+	}
+	w := b.watch(t.engine)
+	begun := time.Now()
+	if err := t.emit(ctx, of, n); err != nil {
+		return errors.Join(err, stop())
+	}
+	all, err := t.await(ctx, n, 5*time.Minute)
+	if err == nil {
+		b.sheet.note(eventsToOne(t.engine), perSecond, float64(n)/latest(all).Sub(begun).Seconds())
+		w.note(eventsToOne(t.engine), n)
+	}
+	return errors.Join(err, stop())
+}
+
+// eventsBesideHanging measures how long events take to receivers that answer, while others never do. Those have more to do.
+func (b *bench) eventsBesideHanging(ctx context.Context, t *telling) error {
+	for i := range manyReceivers {
+		if _, err := t.receiver(ctx, t.clients[i], i < hangingOfMany); err != nil {
+			return err
+		}
+	}
+	stop, err := t.send(ctx)
+	if err != nil {
+		return err
+	}
+	answering := manyReceivers - hangingOfMany
+	each := max(1, int(b.idle.Seconds())) * eventsOfEach
+	for i := range manyReceivers {
+		n := 1
+		if i < hangingOfMany {
+			n = 50
+		}
+		if err := t.emit(ctx, t.clients[i], n); err != nil {
+			return errors.Join(err, stop())
+		}
+	}
+	if _, err := t.await(ctx, answering, time.Minute); err != nil {
+		return errors.Join(err, stop())
+	}
+	var mu sync.Mutex
+	emitted := make(map[string]time.Time, answering*each)
+	var of [manyReceivers]atomic.Int64
+	var d delays
+	from := time.Now()
+	err = steadily(answering*each, float64(answering*eventsOfEach), from, 8, func(i int) error {
+		c := hangingOfMany + i%answering
+		began := time.Now()
+		err := t.emit(ctx, t.clients[c], 1)
+		mu.Lock()
+		emitted[fmt.Sprintf("evt_%d_%d", t.clients[c].id, 1+of[c].Add(1))] = began
+		mu.Unlock()
+		return err
+	})
+	if err == nil {
+		var all map[string]time.Time
+		if all, err = t.await(ctx, answering*each, time.Minute); err == nil {
+			for id, at := range all {
+				d.add(at.Sub(emitted[id]))
+			}
+			err = d.note(&b.sheet, func(quantile string) string { return eventLate(quantile, t.engine) }, answering*each)
+		}
+	}
+	return errors.Join(err, stop())
+}
+
+// eventsOutOf measures the first events that are delivered out of a backlog.
+func (b *bench) eventsOutOf(ctx context.Context, t *telling, backlog int) error {
+	of := t.clients[0]
+	webhook, err := t.receiver(ctx, of, false)
+	if err != nil {
+		return err
+	}
+	at := time.Now().Add(-time.Hour).UnixMicro()
+	const numbers = `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1) `
+	if _, err := t.db.ExecContext(ctx, numbers+`insert into outbox_event (client_id, seq, type, subject, detail, at)
+ select $2, x, $3, x, '{"name":"Natale"}', cast($4 as bigint) + x from c`, backlog, int64(of.id), int64(puntuale.EventCampaignDone), at); err != nil {
+		return fmt.Errorf("make a backlog: %w", err)
+	}
+	if _, err := t.db.ExecContext(ctx, numbers+`insert into delivery (webhook_id, at, client_id, seq, type, next_at)
+ select $5, cast($4 as bigint) + x, $2, x, $3, cast($4 as bigint) + x from c`, backlog, int64(of.id), int64(puntuale.EventCampaignDone), at, int64(webhook)); err != nil {
+		return fmt.Errorf("make a backlog: %w", err)
+	}
+	if _, err := t.db.ExecContext(ctx, `update event_stream set last_seq = $1 where client_id = $2`, backlog, int64(of.id)); err != nil {
+		return fmt.Errorf("make a backlog: %w", err)
+	}
+	if _, err := t.db.ExecContext(ctx, `analyze`); err != nil {
+		return err
+	}
+	b.calm(t.engine)
+	w := b.watch(t.engine)
+	stop, err := t.send(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = t.await(ctx, 1, time.Minute); err != nil {
+		return errors.Join(err, stop())
+	}
+	begun := time.Now()
+	all, err := t.await(ctx, fromBacklog, 5*time.Minute)
+	if err == nil {
+		b.sheet.note(eventsOutOf(backlog, t.engine), perSecond, float64(fromBacklog)/latest(all).Sub(begun).Seconds())
+		w.note(eventsOutOf(backlog, t.engine), fromBacklog)
+	}
+	return errors.Join(err, stop())
+}

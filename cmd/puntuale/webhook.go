@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/metrics"
+	"puntuale/internal/outbox"
+)
+
+// openCaller makes what calls receivers of webhooks. Every node has it, because a test of a webhook may come to any.
+func (s *server) openCaller(cfg *serverConfig, vault *auth.Vault) *outbox.Caller {
+	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has parsed them
+	return outbox.NewCaller(outbox.CallerConfig{Clock: cfg.Clock, Allow: allowed, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
+		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
+	}})
+}
+
+// startEvents begins to deliver events to the webhooks that this node owns.
+func (s *server) startEvents(cfg *serverConfig, m *metrics.Meter) {
+	s.events = outbox.New(outbox.Config{Store: s.store, Caller: s.caller, Node: s.dispatch.Node, Clock: cfg.Clock, Logger: cfg.Logger, Meter: m})
+	s.events.Start()
+}
+
+// eventBacklog shows what waits to be told.
+func (s *server) eventBacklog(m *metrics.Meter) func(context.Context) error {
+	return func(ctx context.Context) error {
+		b, err := s.store.OutboxBacklog(ctx, s.clock.Now())
+		if err == nil {
+			m.EventBacklog(b.Unnumbered, b.Waiting, b.Oldest, b.Disabled)
+		}
+		return err
+	}
+}

@@ -1,0 +1,49 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// eventMeter has the figures of events on their way to webhooks.
+type eventMeter struct {
+	attempts *prometheus.CounterVec
+	backlog  *prometheus.GaugeVec
+	oldest   prometheus.Gauge
+	disabled prometheus.Gauge
+}
+
+func (m *Meter) registerEvents() {
+	m.events = eventMeter{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "puntuale_event_attempts_total",
+			Help: "Attempts to deliver an event to a webhook, by result: delivered, failed (it is tried again), given_up or gone (the receiver answered 410).",
+		}, []string{"result"}),
+		backlog: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "puntuale_event_backlog",
+			Help: "Events of the whole installation on their way, at most 100,000 of each state: unnumbered (just written) or waiting (deliveries, those between retries too). Each server shows the same: take the maximum.",
+		}, []string{"state"}),
+		oldest: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "puntuale_event_oldest_due_seconds", Help: "How long the first due delivery has been due; 0 without any.",
+		}),
+		disabled: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "puntuale_webhooks_disabled", Help: "Webhooks that were disabled because they failed for days, or answered 410.",
+		}),
+	}
+	for _, result := range []string{"delivered", "failed", "given_up", "gone"} {
+		m.events.attempts.WithLabelValues(result) // 0 until the first
+	}
+	m.registry.MustRegister(m.events.attempts, m.events.backlog, m.events.oldest, m.events.disabled)
+}
+
+// Attempted counts an attempt to deliver an event by its result: delivered, failed, given_up or gone.
+func (m *Meter) Attempted(result string) { m.events.attempts.WithLabelValues(result).Inc() }
+
+// EventBacklog shows what waits to be told: events without a number, deliveries, how long the first is due, and disabled webhooks.
+func (m *Meter) EventBacklog(unnumbered, waiting int, oldest time.Duration, disabled int) {
+	m.events.backlog.WithLabelValues("unnumbered").Set(float64(unnumbered))
+	m.events.backlog.WithLabelValues("waiting").Set(float64(waiting))
+	m.events.oldest.Set(oldest.Seconds())
+	m.events.disabled.Set(float64(disabled))
+}

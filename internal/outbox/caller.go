@@ -1,0 +1,197 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/event"
+	"puntuale/internal/media"
+)
+
+// CallerConfig is what a caller needs. Unseal and Clock must be set.
+type CallerConfig struct {
+	// Unseal opens a sealed secret of a webhook: the bytes that sign.
+	Unseal func(w *puntuale.Webhook, sealed []byte) ([]byte, error)
+	Clock  clock.Clock
+	Allow  []netip.Prefix // private networks where receivers may be; http only there
+	Roots  *x509.CertPool // nil: the system's
+	Within time.Duration  // for an answer; default [puntuale.WebhookWithin]
+	AtOnce int            // calls by [Caller.Call]; default 32
+}
+
+// Caller makes attempts. Many goroutines may use it at once.
+type Caller struct {
+	cfg   CallerConfig
+	http  http.RoundTripper
+	tests chan struct{} // bounds Call
+}
+
+var _ puntuale.WebhookCaller = (*Caller)(nil)
+
+// NewCaller returns a caller.
+func NewCaller(cfg CallerConfig) *Caller {
+	if cfg.Within <= 0 {
+		cfg.Within = puntuale.WebhookWithin
+	}
+	if cfg.AtOnce <= 0 {
+		cfg.AtOnce = 32
+	}
+	return &Caller{cfg: cfg, http: media.WebhookTransport(cfg.Allow, cfg.Roots), tests: make(chan struct{}, cfg.AtOnce)}
+}
+
+// Call makes one attempt; see [puntuale.WebhookCaller]. It waits for its turn while too many callers do the same.
+func (c *Caller) Call(ctx context.Context, t puntuale.WebhookTarget, e puntuale.Event) puntuale.DeliveryResult {
+	r := puntuale.DeliveryResult{Webhook: t.ID, Client: e.Client, Seq: e.Seq, State: puntuale.DeliveryFailed, At: c.cfg.Clock.Now()}
+	select {
+	case c.tests <- struct{}{}:
+		defer func() { <-c.tests }()
+	case <-ctx.Done():
+		r.Answer = puntuale.Because(puntuale.ReasonWebhookTimeout).Stored()
+		return r
+	}
+	a := c.attempt(ctx, &t, &e)
+	if a.taken() {
+		r.State = puntuale.DeliveryDone
+	}
+	r.At, r.Status, r.Took, r.Answer, r.Gone = a.at, a.status, a.took, a.text, a.gone()
+	return r
+}
+
+// answer is what came of an attempt.
+type answer struct {
+	at         time.Time
+	took       time.Duration
+	status     int           // 0: there was none
+	text       string        // as [puntuale.Delivery] keeps it
+	retryAfter time.Duration // 0: the receiver asked for none
+}
+
+func (a *answer) taken() bool { return a.status >= 200 && a.status <= 299 }
+func (a *answer) gone() bool  { return a.status == http.StatusGone }
+
+// attempt posts an event once. It returns within [CallerConfig.Within] and a moment for the rest of the answer.
+func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event) (a answer) {
+	a.at = c.cfg.Clock.Now()
+	secrets, err := c.secrets(t, a.at)
+	if err != nil {
+		a.text = puntuale.Because(puntuale.ReasonWebhookSecret).Stored()
+		return a
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Within)
+	defer cancel()
+	body := event.Body(e, t.Client == 0)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader(body))
+	if err != nil {
+		a.text = puntuale.Because(puntuale.ReasonWebhookAddress).Stored()
+		return a
+	}
+	id := event.ID(e)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "Puntuale")
+	r.Header.Set("Webhook-Id", id)
+	r.Header.Set("Webhook-Timestamp", strconv.FormatInt(a.at.Unix(), 10))
+	r.Header.Set("Webhook-Signature", signature(secrets, id, a.at, body))
+	if u := r.URL.User; u != nil {
+		password, _ := u.Password()
+		r.SetBasicAuth(u.Username(), password)
+	}
+	got, err := c.http.RoundTrip(r) // and no client: it would follow redirects
+	a.took = c.cfg.Clock.Now().Sub(a.at)
+	if err != nil {
+		a.text = whyNone(ctx, err).Stored()
+		return a
+	}
+	a.status = got.StatusCode
+	if !a.taken() {
+		a.retryAfter = retryAfter(got.Header.Get("Retry-After"), c.cfg.Clock.Now())
+	}
+	a.text = c.read(got.Body, cancel)
+	return a
+}
+
+// secrets are the keys that sign: the present one, and the one before while both do.
+func (c *Caller) secrets(t *puntuale.WebhookTarget, now time.Time) (all [][]byte, err error) {
+	sealed := [][]byte{t.Secret.Present}
+	if len(t.Secret.Before) > 0 && now.Before(t.Secret.Until) {
+		sealed = append(sealed, t.Secret.Before)
+	}
+	for _, s := range sealed {
+		key, err := c.cfg.Unseal(&t.Webhook, s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, key)
+	}
+	return all, nil
+}
+
+const (
+	bodyWithin = time.Second // for what is read of an answer's body; its status decides
+	mostRest   = 16 << 10    // of a body's rest, so that the connection serves again
+)
+
+// read returns the beginning of a body as a text, and closes it. A slow or endless body is given up.
+func (c *Caller) read(body io.ReadCloser, giveUp func()) string {
+	late, stop := c.cfg.Clock.After(bodyWithin)
+	read := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-late:
+			giveUp()
+		case <-read:
+		}
+	}()
+	text, err := io.ReadAll(io.LimitReader(body, puntuale.MaxWebhookAnswer))
+	if err == nil {
+		_, _ = io.CopyN(io.Discard, body, mostRest)
+	}
+	_ = body.Close()
+	close(read)
+	stop()
+	<-watched
+	return cleaned(text)
+}
+
+// cleaned makes a text that every database takes, and no longer than an answer may be.
+func cleaned(text []byte) string {
+	clean := strings.ReplaceAll(strings.ToValidUTF8(string(text), "?"), "\x00", "?")
+	return clean[:min(len(clean), puntuale.MaxWebhookAnswer)]
+}
+
+// whyNone says why there was no answer. It names no address.
+func whyNone(ctx context.Context, err error) puntuale.Reason {
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	var network *net.OpError
+	var timeout net.Error
+	var invalid *url.Error
+	switch {
+	case media.Forbidden(err) || errors.As(err, &invalid):
+		return puntuale.Because(puntuale.ReasonWebhookAddress)
+	case errors.As(err, &certificate), errors.As(err, &record), errors.As(err, &alert):
+		return puntuale.Because(puntuale.ReasonWebhookCertificate)
+	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
+		return puntuale.Because(puntuale.ReasonWebhookTimeout)
+	case errors.As(err, &network) && network.Op == "dial":
+		return puntuale.Because(puntuale.ReasonWebhookUnreachable)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), network != nil:
+		return puntuale.Because(puntuale.ReasonWebhookClosed)
+	}
+	return puntuale.Because(puntuale.ReasonWebhookGarbage)
+}

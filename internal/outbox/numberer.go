@@ -1,0 +1,40 @@
+package outbox
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	numberPoll  = 100 * time.Millisecond // between looks for facts, if nothing wakes
+	numberAgain = time.Second            // after a failure
+	callWithin  = 15 * time.Second       // for one call of the store
+)
+
+// number gives events their numbers until ctx ends. Every sending node does it: the store lets only one at a client.
+func (s *Sender) number(ctx context.Context) {
+	for ctx.Err() == nil {
+		call, cancel := context.WithTimeout(ctx, callWithin)
+		n, err := s.cfg.Store.NumberEvents(call, s.cfg.Clock.Now())
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		s.health.note("number", err)
+		if n > 0 {
+			signal(s.numbered)
+			continue
+		}
+		wait := numberPoll
+		if err != nil {
+			wait = numberAgain
+		}
+		fired, stop := s.cfg.Clock.After(wait)
+		select {
+		case <-fired:
+		case <-s.wake:
+		case <-ctx.Done():
+		}
+		stop()
+	}
+}

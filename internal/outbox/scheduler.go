@@ -1,0 +1,455 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// scheduler is the sender's memory. One goroutine owns all of it.
+type scheduler struct {
+	sender   *Sender
+	recorder *recorder
+	attempts context.Context // of attempts
+
+	receivers map[puntuale.WebhookID]*receiver
+	stale     map[*receiver]struct{} // the store may have more for them
+	busy      map[*receiver]struct{} // with attempts in flight
+	active    []*account             // with deliveries in memory, in turn
+	turn      int
+	held      map[deliveryKey]struct{} // in memory: waiting, in flight, or not on disk yet. Nobody changes it during a read
+	released  []deliveryKey            // leave held after the read that is under way
+	queued    int
+	inFlight  int
+	unkept    int
+
+	reading  bool
+	slowRead bool      // the next read is of slow receivers
+	ownedAt  time.Time // the store said then what this node owns; zero: it owns nothing
+	ownAgain time.Time // then it is asked again
+	looked   time.Time // at some receivers
+	atAll    time.Time // at all
+	rotation []*receiver
+	pending  bool // a look at all must come
+}
+
+func newScheduler(s *Sender, r *recorder, attempts context.Context) *scheduler {
+	return &scheduler{
+		sender: s, recorder: r, attempts: attempts, held: map[deliveryKey]struct{}{},
+		receivers: map[puntuale.WebhookID]*receiver{}, stale: map[*receiver]struct{}{}, busy: map[*receiver]struct{}{},
+	}
+}
+
+// run sends until ctx ends, and waits for the attempts in flight then.
+func (l *scheduler) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		now := l.sender.cfg.Clock.Now()
+		l.look(now)
+		l.begin(now)
+		l.read(ctx, now)
+		fired, stop := l.sender.cfg.Clock.After(lookPoll - now.Sub(l.looked))
+		select {
+		case <-ctx.Done():
+		case <-fired:
+		case <-l.sender.numbered:
+			l.pending = true
+			if soon := now.Add(ownSoon); soon.Before(l.ownAgain) { // the first event of a webhook that nobody owns
+				l.ownAgain = soon
+			}
+		case e := <-l.sender.ended:
+			l.end(&e)
+		case f := <-l.sender.found:
+			l.take(&f)
+		case batch := <-l.recorder.done:
+			l.recorded(batch)
+		}
+		stop()
+		l.drain()
+	}
+	for l.inFlight > 0 {
+		select {
+		case e := <-l.sender.ended:
+			l.end(&e)
+		case batch := <-l.recorder.done:
+			l.recorded(batch)
+		}
+	}
+	if l.reading {
+		<-l.sender.found
+	}
+}
+
+// drain takes what else came meanwhile, before the next look at everything.
+func (l *scheduler) drain() {
+	for range mostAtOnce {
+		select {
+		case e := <-l.sender.ended:
+			l.end(&e)
+		case batch := <-l.recorder.done:
+			l.recorded(batch)
+		default:
+			return
+		}
+	}
+}
+
+// look lets the next reads look at receivers: at all when new deliveries were made, else at some by turns. Of many receivers it looks
+// less often, so that it costs the same.
+func (l *scheduler) look(now time.Time) {
+	since := now.Sub(l.looked)
+	switch {
+	case l.pending && now.Sub(l.atAll) >= time.Duration(len(l.receivers))*perLook:
+		l.pending, l.atAll, l.rotation = false, now, nil
+		for _, r := range l.receivers {
+			l.stale[r] = struct{}{}
+		}
+	case since >= lookPoll || since < 0:
+		if len(l.rotation) == 0 {
+			l.rotation = slices.Collect(maps.Values(l.receivers))
+		}
+		n := min(len(l.rotation), mostLook)
+		for _, r := range l.rotation[:n] {
+			if r.listed {
+				l.stale[r] = struct{}{}
+			}
+		}
+		l.rotation = l.rotation[n:]
+	default:
+		return
+	}
+	l.looked = now
+}
+
+// begin starts the attempts that may begin now, one for each account in turn.
+func (l *scheduler) begin(now time.Time) {
+	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unkept >= mostUnkept || l.recorder.fails() {
+		return // what is sent and not recorded comes twice
+	}
+	var quick, slow int
+	for r := range l.busy {
+		if r.slow(now) {
+			slow += len(r.begun)
+		} else {
+			quick += len(r.begun)
+		}
+	}
+	may := func(r *receiver) bool {
+		used := quick
+		if r.slow(now) {
+			used = slow
+		}
+		free := poolSize - used
+		return free > 0 && len(r.begun) < min(r.most(), max(1, free/perFree)) && !now.Before(r.resting)
+	}
+	for idle := 0; idle < len(l.active) && l.inFlight < mostAtOnce; {
+		l.turn %= len(l.active)
+		r, empty := l.active[l.turn].pick(may)
+		switch {
+		case empty:
+			l.active[l.turn].active = false
+			l.active = slices.Delete(l.active, l.turn, l.turn+1)
+			continue
+		case r == nil:
+			idle++
+			l.turn++
+			continue
+		}
+		idle = 0
+		l.turn++
+		if r.slow(now) {
+			slow++
+		} else {
+			quick++
+		}
+		d := r.queue.pop()
+		l.queued--
+		l.inFlight++
+		r.begun = append(r.begun, now)
+		l.busy[r] = struct{}{}
+		go l.sender.attempt(l.attempts, r.target, d, now)
+	}
+}
+
+// end takes what came of an attempt. Its delivery stays in memory until the result is on disk.
+func (l *scheduler) end(e *endedAttempt) {
+	cfg := &l.sender.cfg
+	l.inFlight--
+	now, d, a := cfg.Clock.Now(), &e.delivery, &e.answer
+	r := l.receivers[d.Webhook]
+	if e.cut { // the next owner attempts it again
+		return
+	}
+	if r != nil {
+		r.end(e.begun, a, now, cfg.Random())
+		if len(r.begun) == 0 {
+			delete(l.busy, r)
+		}
+		l.cut(r, now)
+	}
+	result := puntuale.DeliveryResult{Webhook: d.Webhook, Client: d.Client, Seq: d.Seq, At: a.at, Status: a.status, Took: a.took, Answer: a.text, Gone: a.gone()}
+	result.State, result.Next = ending(d.Attempts, a, now, cfg.Random())
+	cfg.Meter.Attempted(word(&result))
+	cfg.Logger.Debug("an event was attempted", "webhook", d.Webhook, "client_id", d.Client, "seq", d.Seq, "attempt", d.Attempts+1, "status", a.status, "took", a.took)
+	l.unkept++
+	l.recorder.add(result)
+}
+
+// word names a result in figures.
+func word(r *puntuale.DeliveryResult) string {
+	switch {
+	case r.State == puntuale.DeliveryDone:
+		return "delivered"
+	case r.Gone:
+		return "gone"
+	case r.State == puntuale.DeliveryFailed:
+		return "given_up"
+	}
+	return "failed"
+}
+
+// cut forgets deliveries that a receiver does not get soon. They stay due in the store.
+func (l *scheduler) cut(r *receiver, now time.Time) {
+	size := r.capacity(now)
+	if r.queue.size <= size {
+		return
+	}
+	for _, d := range r.queue.cut(size) {
+		l.queued--
+		l.release(keyOf(&d.Delivery))
+	}
+	l.stale[r] = struct{}{}
+}
+
+func (l *scheduler) recorded(batch []puntuale.DeliveryResult) {
+	l.unkept -= len(batch)
+	for i := range batch {
+		l.release(deliveryKey{batch[i].Webhook, batch[i].Client, batch[i].Seq})
+	}
+}
+
+// release lets a later read take a delivery again. A read that is under way may have seen it before its result was on disk.
+func (l *scheduler) release(k deliveryKey) {
+	if l.reading {
+		l.released = append(l.released, k)
+		return
+	}
+	delete(l.held, k)
+}
+
+// reading is what the store told.
+type reading struct {
+	at       time.Time // when it was asked
+	owned    []puntuale.WebhookTarget
+	asked    bool // what this node owns
+	ownError error
+	due      []puntuale.DueDelivery
+	limit    int
+	webhooks []puntuale.WebhookID // that were asked for
+	err      error
+}
+
+// read asks the store what this node owns, or what is due, or both, in a goroutine of its own. One such call is under way at most.
+func (l *scheduler) read(ctx context.Context, now time.Time) {
+	if l.reading {
+		return
+	}
+	own := !now.Before(l.ownAgain) || l.ownAgain.Sub(now) > ownEvery
+	webhooks, limit := l.wanted(now)
+	if !own && len(webhooks) == 0 {
+		return
+	}
+	if own {
+		l.ownAgain = now.Add(ownEvery)
+	}
+	l.reading = true
+	go func() { l.sender.found <- l.ask(ctx, now, own, webhooks, limit) }()
+}
+
+// wanted returns receivers that need more deliveries, and how many each may get. Slow and other receivers are read by turns: each
+// receiver of one read may get as many.
+func (l *scheduler) wanted(now time.Time) (webhooks []puntuale.WebhookID, limit int) {
+	if l.ownedAt.IsZero() {
+		return nil, 0
+	}
+	slow := l.slowRead
+	if webhooks = l.needing(now, slow); len(webhooks) == 0 {
+		slow = !slow
+		webhooks = l.needing(now, slow)
+	}
+	if len(webhooks) == 0 {
+		return nil, 0
+	}
+	l.slowRead = !slow
+	for _, id := range webhooks {
+		delete(l.stale, l.receivers[id])
+	}
+	slices.Sort(webhooks)
+	limit = fullQueue
+	if slow {
+		limit = slowQueue
+	}
+	return webhooks, max(1, min(limit, (mostQueued-l.queued)/len(webhooks)))
+}
+
+func (l *scheduler) needing(now time.Time, slow bool) (webhooks []puntuale.WebhookID) {
+	for r := range l.stale {
+		capacity := r.capacity(now)
+		switch {
+		case !r.listed:
+			delete(l.stale, r)
+		case capacity < fullQueue != slow, r.queue.size > capacity/2, now.Before(r.resting), l.queued >= mostQueued && r.queue.size > 0:
+		default:
+			if webhooks = append(webhooks, r.target.ID); len(webhooks) == mostRead {
+				return webhooks
+			}
+		}
+	}
+	return webhooks
+}
+
+// ask calls the store. It runs beside the scheduler, which leaves held alone meanwhile.
+func (l *scheduler) ask(ctx context.Context, now time.Time, own bool, webhooks []puntuale.WebhookID, limit int) reading {
+	s := l.sender
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	f := reading{at: now, asked: own, webhooks: webhooks, limit: limit}
+	if own {
+		if node := s.cfg.Node(); node == 0 {
+			f.ownError = puntuale.ErrFenced
+		} else {
+			f.owned, f.ownError = s.cfg.Store.OwnWebhooks(ctx, node, now)
+		}
+	}
+	if len(webhooks) > 0 {
+		f.due, f.err = s.cfg.Store.DueDeliveries(ctx, webhooks, now, limit, func(d puntuale.Delivery) bool {
+			_, held := l.held[keyOf(&d)]
+			return held
+		})
+	}
+	return f
+}
+
+// take takes what the store told.
+func (l *scheduler) take(f *reading) {
+	l.reading = false
+	if f.asked {
+		l.takeOwned(f)
+	}
+	if len(f.webhooks) > 0 {
+		l.takeDue(f)
+	}
+	for _, k := range l.released {
+		delete(l.held, k)
+	}
+	l.released = l.released[:0]
+}
+
+func (l *scheduler) takeOwned(f *reading) {
+	switch {
+	case errors.Is(f.ownError, puntuale.ErrFenced): // another node may own them now
+		l.ownedAt = time.Time{}
+		l.listed(nil)
+		return
+	case f.ownError != nil:
+		if !errors.Is(f.ownError, context.Canceled) {
+			l.sender.health.note("own", f.ownError)
+		}
+		return
+	}
+	l.sender.health.note("own", nil)
+	l.ownedAt = f.at
+	l.listed(f.owned)
+}
+
+// listed makes the receivers those of a list.
+func (l *scheduler) listed(all []puntuale.WebhookTarget) {
+	changed := false
+	for _, r := range l.receivers {
+		r.listed = false
+	}
+	for _, t := range all {
+		r := l.receivers[t.ID]
+		if r == nil {
+			r = &receiver{proven: !t.LastSuccess.IsZero() && t.FailingFrom.IsZero()}
+			l.receivers[t.ID], l.stale[r], changed = r, struct{}{}, true
+		}
+		if r.target.URL != "" && r.target.URL != t.URL { // it is another receiver
+			r.proven, r.failures, r.resting, r.average = false, 0, time.Time{}, 0
+		}
+		r.target, r.listed = t, true
+	}
+	for id, r := range l.receivers {
+		if r.listed {
+			continue
+		}
+		for _, d := range r.queue.cut(0) {
+			l.queued--
+			l.release(keyOf(&d.Delivery))
+		}
+		delete(l.receivers, id)
+		delete(l.busy, r)
+		changed = true
+	}
+	if changed {
+		l.arrange()
+	}
+}
+
+// arrange gives each client, and each webhook of a partner, an account.
+func (l *scheduler) arrange() {
+	byClient := map[puntuale.ClientID]*account{}
+	for _, r := range slices.SortedFunc(maps.Values(l.receivers), func(a, b *receiver) int { return cmp.Compare(a.target.ID, b.target.ID) }) {
+		of := byClient[r.target.Client]
+		if of == nil || r.target.Client == 0 {
+			of = &account{}
+			byClient[r.target.Client] = of
+		}
+		of.receivers = append(of.receivers, r)
+		r.account = of
+	}
+	l.active = l.active[:0]
+	for _, r := range l.receivers {
+		if r.queue.size > 0 {
+			l.activate(r.account)
+		}
+	}
+}
+
+func (l *scheduler) activate(a *account) {
+	if !a.active {
+		a.active = true
+		l.active = append(l.active, a)
+	}
+}
+
+func (l *scheduler) takeDue(f *reading) {
+	if errors.Is(f.err, context.Canceled) {
+		return
+	}
+	l.sender.health.note("read", f.err)
+	if f.err != nil {
+		return
+	}
+	got := map[puntuale.WebhookID]int{}
+	for _, d := range f.due {
+		r, k := l.receivers[d.Webhook], keyOf(&d.Delivery)
+		if _, held := l.held[k]; held || r == nil || !r.listed {
+			continue
+		}
+		got[d.Webhook]++
+		l.held[k] = struct{}{}
+		r.queue.push(d)
+		l.queued++
+		l.activate(r.account)
+	}
+	for id, n := range got {
+		if r := l.receivers[id]; n >= f.limit {
+			l.stale[r] = struct{}{} // there may be more
+		}
+	}
+}

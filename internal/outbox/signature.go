@@ -1,0 +1,22 @@
+package outbox
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// signature signs a body by Standard Webhooks 1.0.0, once with each secret. Receivers take a body if they know one of them.
+func signature(secrets [][]byte, id string, at time.Time, body []byte) string {
+	signed := make([]string, len(secrets))
+	for i, secret := range secrets {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
+		mac.Write(body)
+		signed[i] = "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
+	return strings.Join(signed, " ")
+}

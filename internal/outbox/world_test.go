@@ -1,0 +1,243 @@
+package outbox_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/outbox"
+	"puntuale/internal/store"
+	"puntuale/internal/store/storetest"
+)
+
+// jumpingClock is the machine's clock, some time ahead.
+type jumpingClock struct {
+	clock.Clock
+	ahead atomic.Int64
+}
+
+func (c *jumpingClock) Now() time.Time       { return c.Clock.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *jumpingClock) jump(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// world is a database with clients, and receivers of their events.
+type world struct {
+	*storetest.World
+	t     testing.TB
+	clock *jumpingClock
+	at    time.Time
+}
+
+// on runs a test on both databases.
+func on(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := driver(t)
+			c := &jumpingClock{Clock: clock.System()}
+			d.Config.Clock, d.Config.Logger = c, slog.New(slog.DiscardHandler)
+			test(t, &world{World: storetest.NewWorld(t, d), t: t, clock: c, at: c.Now()})
+		})
+	}
+}
+
+// webhook makes one of a client, with the tests' secret.
+func (w *world) webhook(c *storetest.Client, url string) puntuale.WebhookID {
+	w.t.Helper()
+	id, err := c.CreateWebhook(w.t.Context(), puntuale.Webhook{Client: c.ID, URL: url, Types: puntuale.AllEvents, Active: true, Created: w.clock.Now()},
+		append([]byte("sealed:"), key...), w.clock.Now(), nil)
+	if err != nil {
+		w.t.Fatalf("create a webhook: %v", err)
+	}
+	return id
+}
+
+// emit writes facts as their transactions do.
+func (w *world) emit(client puntuale.ClientID, n int) {
+	w.t.Helper()
+	if _, err := w.DB.SQL.ExecContext(w.t.Context(), `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1)
+ insert into outbox_fact (client_id, type, subject, detail, at) select $2, $3, x, '{"name":"Natale"}', $4 from c`,
+		n, int64(client), int64(puntuale.EventCampaignDone), w.clock.Now().UnixMicro()); err != nil {
+		w.t.Fatalf("write facts: %v", err)
+	}
+}
+
+func (w *world) int(query string, args ...any) int64 { return w.Int(query, args...) }
+
+// node is a node's sender.
+type node struct {
+	*outbox.Sender
+	id puntuale.NodeID
+}
+
+// start starts a sender of a node whose lease holds for so long.
+func (w *world) start(st *store.Store, lease time.Duration, set func(*outbox.Config, *outbox.CallerConfig)) *node {
+	w.t.Helper()
+	id, err := st.Join(w.t.Context(), lease)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	calls := outbox.CallerConfig{Unseal: unseal, Clock: w.clock, Allow: loopback}
+	cfg := outbox.Config{Store: st, Node: func() puntuale.NodeID { return id }, Clock: w.clock, Logger: slog.New(slog.DiscardHandler)}
+	if set != nil {
+		set(&cfg, &calls)
+	}
+	cfg.Caller = outbox.NewCaller(calls)
+	n := &node{outbox.New(cfg), id}
+	n.Start()
+	w.t.Cleanup(func() { n.stop(w.t) })
+	return n
+}
+
+func (n *node) stop(t testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := n.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+const longLease = 1000 * time.Hour
+
+// receiver takes events and keeps a ledger of them.
+type receiver struct {
+	*httptest.Server
+	t      testing.TB
+	answer func(w http.ResponseWriter, r *http.Request, times int) // nil: 204
+
+	mu     sync.Mutex
+	times  map[string]int
+	first  map[string]time.Time
+	wrong  int
+	atOnce int
+	most   int
+}
+
+func newReceiver(t testing.TB, answer func(w http.ResponseWriter, r *http.Request, times int)) *receiver {
+	l := &receiver{t: t, answer: answer, times: map[string]int{}, first: map[string]time.Time{}}
+	library, err := standardwebhooks.NewWebhookRaw(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = library.VerifyIgnoringTimestamp(body, r.Header)
+		}
+		id := r.Header.Get("webhook-id")
+		l.mu.Lock()
+		if err != nil {
+			l.wrong++
+		}
+		l.times[id]++
+		if l.times[id] == 1 {
+			l.first[id] = time.Now()
+		}
+		times := l.times[id]
+		l.atOnce++
+		l.most = max(l.most, l.atOnce)
+		l.mu.Unlock()
+		if l.answer != nil {
+			l.answer(w, r, times)
+		} else {
+			w.WriteHeader(http.StatusNoContent)
+		}
+		l.mu.Lock()
+		l.atOnce--
+		l.mu.Unlock()
+	}))
+	t.Cleanup(func() {
+		l.CloseClientConnections()
+		l.Close()
+	})
+	return l
+}
+
+func status(code int) func(http.ResponseWriter, *http.Request, int) {
+	return func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(code) }
+}
+
+// hang answers when the other side gives up.
+func hang(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() }
+
+// ledger is how often each event came.
+func (l *receiver) ledger() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.times)
+}
+
+// busiest is how many requests it had at once.
+func (l *receiver) busiest() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.most
+}
+
+func (l *receiver) calls() (n int) {
+	for _, times := range l.ledger() {
+		n += times
+	}
+	return n
+}
+
+// has waits until so many events came at least once.
+func (l *receiver) has(n int, within time.Duration) {
+	l.t.Helper()
+	eventually(l.t, within, fmt.Sprintf("%d events at a receiver", n), func() bool { return len(l.ledger()) >= n })
+}
+
+// exactly checks that the client's events from 1 to n came, each at most so often.
+func (l *receiver) exactly(client puntuale.ClientID, n, most int) {
+	l.t.Helper()
+	got := l.ledger()
+	for seq := 1; seq <= n; seq++ {
+		id := fmt.Sprintf("evt_%d_%d", client, seq)
+		if got[id] < 1 || got[id] > most {
+			l.t.Errorf("%s came %d times", id, got[id])
+		}
+		delete(got, id)
+	}
+	if len(got) > 0 {
+		l.t.Errorf("these came, too: %v", slices.Collect(maps.Keys(got)))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.wrong > 0 {
+		l.t.Errorf("%d were not signed", l.wrong)
+	}
+}
+
+// settled waits until no delivery waits to be recorded: all are done.
+func (w *world) settled(done int) {
+	w.t.Helper()
+	eventually(w.t, 20*time.Second, fmt.Sprintf("%d deliveries are recorded", done), func() bool {
+		return w.int("select count(*) from delivery where state = 1") == int64(done)
+	})
+}
+
+func eventually(t testing.TB, within time.Duration, what string, is func() bool) {
+	t.Helper()
+	if raced {
+		within *= 3
+	}
+	for deadline := time.Now().Add(within); !is(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+	}
+}

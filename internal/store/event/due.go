@@ -1,0 +1,244 @@
+package event
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
+)
+
+// WaitingWebhooks are the webhooks with waiting deliveries. It reads one row of each.
+const WaitingWebhooks = `
+with recursive waiting(id) as (
+ select min(d.webhook_id) from delivery d where d.state = 0
+ union all select (select min(d.webhook_id) from delivery d where d.state = 0 and d.webhook_id > waiting.id) from waiting where waiting.id is not null)
+select id from waiting where id is not null`
+
+// Ownerless are those of the webhooks that a node may take: active, due, and without a living owner. $1 is the moment, $2 the node.
+const Ownerless = `
+select w.id from $u(i bigint) cross join webhook w where w.id = u.i and w.active = 1 and w.owner <> $2
+ and not exists (select 1 from node n where n.id = w.owner and n.lease_until > $clock)
+ and exists (select 1 from delivery d where d.webhook_id = w.id and d.state = 0 and d.next_at <= $1)
+order by w.id for update of w skip locked`
+
+// OwnWebhooks reads first, so that a node may call it every second.
+func (s *Events) OwnWebhooks(ctx context.Context, node puntuale.NodeID, now time.Time) ([]puntuale.WebhookTarget, error) {
+	waiting, err := engine.QueryAll(ctx, s.db.DispatchReads, WaitingWebhooks, nil, engine.ScanOne[int64])
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("look for deliveries: %w", err))
+	}
+	free := []int64{}
+	if len(waiting) > 0 {
+		if free, err = s.ownerless(ctx, s.db.DispatchReads, node, now, waiting); err != nil {
+			return nil, engine.PublicError(err)
+		}
+	}
+	if len(free) > 0 {
+		if err := s.db.FleetWriter.Do(ctx, engine.Single(s.end, func(ctx context.Context, a engine.Querier) error {
+			if err := fleet.Fence(ctx, a, node); err != nil {
+				return err
+			}
+			mine, err := s.ownerless(ctx, a, node, now, free)
+			if err != nil || len(mine) == 0 {
+				return err
+			}
+			_, err = a.Exec(ctx, `update webhook set owner = $1::bigint from $u(i bigint) where webhook.id = u.i`, node, engine.Columns{mine})
+			return err
+		}), false); err != nil {
+			return nil, err
+		}
+	}
+	var alive int64
+	found, err := engine.QueryOne(ctx, s.db.DispatchReads, `select n.id from node n where n.id = $1 and n.lease_until > $clock and n.timeline = $timeline`, []any{node}, &alive)
+	switch {
+	case err != nil:
+		return nil, engine.PublicError(fmt.Errorf("look for the node's lease: %w", err))
+	case !found:
+		return nil, puntuale.ErrFenced
+	}
+	return s.targets(ctx, node)
+}
+
+func (s *Events) ownerless(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, waiting []int64) ([]int64, error) {
+	text := Ownerless
+	if _, reads := a.(*engine.ReadPool); reads {
+		text = text[:len(text)-len(" for update of w skip locked")]
+	}
+	free, err := engine.QueryAll(ctx, a, text, []any{engine.Micros(now), node, engine.Columns{waiting}}, engine.ScanOne[int64])
+	if err != nil {
+		return nil, fmt.Errorf("look for webhooks without an owner: %w", err)
+	}
+	return free, nil
+}
+
+// targets are the active webhooks of a node whose lease holds.
+func (s *Events) targets(ctx context.Context, node puntuale.NodeID) ([]puntuale.WebhookTarget, error) {
+	all, err := engine.QueryAll(ctx, s.db.DispatchReads, `select `+webhookColumns+`, `+secretColumns+` from webhook w where w.owner = $1 and w.owner <> 0 and w.active = 1
+ and exists (select 1 from node n where n.id = $1 and n.lease_until > $clock) order by w.id`, []any{node}, func(r engine.Row, t *puntuale.WebhookTarget) error {
+		err := r.Scan(append(webhookFields(&t.Webhook), secretFields(&t.Secret)...)...)
+		if len(t.Secret.Before) == 0 {
+			t.Secret.Before = nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("read webhooks to send for: %w", err))
+	}
+	return all, nil
+}
+
+// DueOfWebhook are a webhook's due deliveries after a key, the first due first.
+const DueOfWebhook = `
+select d.next_at, d.client_id, d.seq, d.type, d.attempts, d.tried_at, e.at, e.subject, e.detail
+from (select * from delivery x where x.webhook_id = $1 and x.state = 0 and x.next_at <= $2 and (x.next_at, x.client_id, x.seq) > ($3::bigint, $4::bigint, $5::bigint)
+ order by x.webhook_id, x.next_at, x.client_id, x.seq limit $6) d
+cross join outbox_event e where e.client_id = d.client_id and e.seq = d.seq order by d.next_at, d.client_id, d.seq`
+
+// A webhook's due deliveries are looked for from the first that the last look found. Otherwise each look would pass over all that were
+// delivered since the database's last cleaning. Clocks of nodes may differ, so a look begins somewhat earlier, and now and then at the
+// beginning.
+const (
+	dueSlack  = time.Minute
+	dueAnew   = 5 * time.Minute
+	dueFloors = 10_000 // webhooks
+)
+
+// dueCursor is where looks for a webhook's due deliveries begin.
+type dueCursor struct {
+	from time.Time
+	anew time.Time // when it is forgotten
+}
+
+// DueWebhooks are those of the webhooks that have due deliveries from a moment on. It reads one row of each.
+const DueWebhooks = `
+select u.i from $u(i bigint, f bigint) where exists (select 1 from delivery d where d.webhook_id = u.i and d.state = 0 and d.next_at >= u.f and d.next_at <= $1)`
+
+// due leaves out webhooks that have nothing due: most, where a node looks at many.
+func (s *Events) due(ctx context.Context, webhooks []puntuale.WebhookID, now time.Time) ([]puntuale.WebhookID, error) {
+	if len(webhooks) < 2 {
+		return webhooks, nil
+	}
+	from := engine.Column(webhooks, func(id *puntuale.WebhookID) int64 { return engine.Micros(s.floor(*id, now)) })
+	due, err := engine.QueryAll(ctx, s.db.DispatchReads, DueWebhooks,
+		[]any{engine.Micros(now), engine.Columns{engine.Column(webhooks, func(id *puntuale.WebhookID) int64 { return int64(*id) }), from}}, engine.ScanOne[puntuale.WebhookID])
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("look for webhooks with due deliveries: %w", err))
+	}
+	is := make(map[puntuale.WebhookID]bool, len(due))
+	for _, id := range due {
+		is[id] = true
+	}
+	for _, id := range webhooks {
+		if !is[id] {
+			s.raise(id, now.Add(-dueSlack))
+		}
+	}
+	return due, nil
+}
+
+func (s *Events) DueDeliveries(ctx context.Context, webhooks []puntuale.WebhookID, now time.Time, limit int, skip func(puntuale.Delivery) bool) ([]puntuale.DueDelivery, error) {
+	webhooks, err := s.due(ctx, webhooks, now)
+	if err != nil {
+		return nil, err
+	}
+	var all []puntuale.DueDelivery
+	for _, id := range webhooks {
+		due, err := s.dueOf(ctx, id, now, limit, skip)
+		if err != nil {
+			return nil, engine.PublicError(fmt.Errorf("look for due deliveries: %w", err))
+		}
+		all = append(all, due...)
+	}
+	refs := make([]*puntuale.Event, len(all))
+	for i := range refs {
+		refs[i] = &all[i].Event
+	}
+	return all, engine.PublicError(s.fill(ctx, s.db.DispatchReads, refs))
+}
+
+func (s *Events) dueOf(ctx context.Context, id puntuale.WebhookID, now time.Time, limit int, skip func(puntuale.Delivery) bool) (all []puntuale.DueDelivery, err error) {
+	last := deliveryKey{at: engine.Micros(s.floor(id, now)) - 1}
+	first := now
+	for len(all) < limit {
+		n := 0
+		if err := s.db.DispatchReads.Query(ctx, DueOfWebhook, []any{id, engine.Micros(now), last.at, last.client, last.seq, limit}, func(r engine.Row) error {
+			d := puntuale.DueDelivery{Delivery: puntuale.Delivery{Webhook: id}}
+			if err := r.Scan(engine.ScanTime(&d.Next), &d.Client, &d.Seq, &d.Type, &d.Attempts, engine.ScanTime(&d.Tried), engine.ScanTime(&d.Event.At), &d.Event.Subject, &d.Event.Detail); err != nil {
+				return err
+			}
+			n++
+			last = deliveryKey{engine.Micros(d.Next), int64(d.Client), d.Seq}
+			if d.Next.Before(first) {
+				first = d.Next
+			}
+			d.Event.Client, d.Event.Seq, d.Event.Type = d.Client, d.Seq, d.Type
+			if len(all) < limit && (skip == nil || !skip(d.Delivery)) {
+				all = append(all, d)
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		if n < limit {
+			break
+		}
+	}
+	s.raise(id, first.Add(-dueSlack))
+	return all, nil
+}
+
+func (s *Events) floor(id puntuale.WebhookID, now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok := s.floors[id]
+	if !ok || !now.Before(f.anew) {
+		if len(s.floors) >= dueFloors || s.floors == nil {
+			s.floors = map[puntuale.WebhookID]dueCursor{}
+		}
+		s.floors[id] = dueCursor{anew: now.Add(dueAnew)}
+		return time.Time{}
+	}
+	return f.from
+}
+
+func (s *Events) raise(id puntuale.WebhookID, from time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f, ok := s.floors[id]; ok {
+		f.from = from
+		s.floors[id] = f
+	}
+}
+
+func (s *Events) OutboxBacklog(ctx context.Context, now time.Time) (b puntuale.OutboxBacklog, err error) {
+	var oldest time.Time
+	waiting, err := engine.QueryAll(ctx, s.db.MaintenanceReads, WaitingWebhooks, nil, engine.ScanOne[int64])
+	if err == nil && len(waiting) > 0 {
+		_, err = engine.QueryOne(ctx, s.db.MaintenanceReads, `select coalesce(min(x.next_at), 0) from (
+ select (select min(d.next_at) from delivery d where d.webhook_id = w.id and d.state = 0) as next_at from $u(i bigint) cross join webhook w where w.id = u.i and w.active = 1) x`,
+			[]any{engine.Columns{waiting}}, engine.ScanTime(&oldest))
+	}
+	if err == nil {
+		_, err = engine.QueryOne(ctx, s.db.MaintenanceReads, `select (select count(*) from (select 1 from outbox_fact limit $1) f),
+ (select count(*) from (select 1 from delivery where state = 0 limit $1) d), (select count(*) from webhook where active = 0 and disabled_at <> 0)`,
+			[]any{puntuale.MaxBacklog}, &b.Unnumbered, &b.Waiting, &b.Disabled)
+	}
+	if err != nil {
+		return b, engine.PublicError(fmt.Errorf("measure the backlog of events: %w", err))
+	}
+	if !oldest.IsZero() {
+		b.Oldest = max(0, now.Sub(oldest))
+	}
+	return b, nil
+}
+
+// sortedWebhooks are the webhooks of results, in the order of locks.
+func sortedWebhooks(all []puntuale.DeliveryResult) []puntuale.WebhookID {
+	ids := engine.Column(all, func(d *puntuale.DeliveryResult) puntuale.WebhookID { return d.Webhook })
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

@@ -1,0 +1,110 @@
+package event
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// Events keeps the events of all clients. It implements [puntuale.OutboxStore].
+type Events struct {
+	db     *engine.DB
+	number *engine.Kind
+	end    *engine.Kind
+
+	numbered atomic.Int64 // the client that was numbered last
+
+	mu     sync.Mutex
+	floors map[puntuale.WebhookID]dueCursor
+}
+
+// New returns the events of a database.
+func New(db *engine.DB) *Events {
+	s := &Events{db: db, number: engine.NewSingle("number", engine.PriorityFeed), end: engine.NewSingle("deliver", engine.PriorityFeed)}
+	for _, k := range []*engine.Kind{s.number, s.end} {
+		k.Check, k.Background = engine.RunAgain, true // a second run finds what is left
+	}
+	return s
+}
+
+// Account is the handle that reaches one client's webhooks, or one partner's, and nothing else.
+type Account struct {
+	*Events
+	client  puntuale.ClientID
+	partner puntuale.PartnerID // where client is 0
+}
+
+// OfClient returns a client's handle.
+func (s *Events) OfClient(id puntuale.ClientID) ClientEvents {
+	return ClientEvents{Account{Events: s, client: id}}
+}
+
+// OfPartner returns a partner's handle. It does not reach the webhooks of its clients.
+func (s *Events) OfPartner(id puntuale.PartnerID) Account { return Account{Events: s, partner: id} }
+
+// ClientEvents is a client's handle: its webhooks and its feed.
+type ClientEvents struct{ Account }
+
+// owner is the owner of the account's transactions.
+func (s Account) owner() int64 {
+	if s.client != 0 {
+		return int64(s.client)
+	}
+	return -int64(s.partner)
+}
+
+// id is the parameter of mine.
+func (s Account) id() int64 { return max(int64(s.client), int64(s.partner)) }
+
+// mine narrows webhooks, called w, to the account's. $1 is id.
+func (s Account) mine() string {
+	if s.client != 0 {
+		return ` where w.client_id = $1 and w.client_id <> 0`
+	}
+	return ` where w.client_id = 0 and w.partner_id = $1`
+}
+
+const webhookColumns = `w.id, w.client_id, w.url, w.types, w.session_id, w.description, w.active, w.disabled_at, w.reason, w.created_at, w.succeeded_at, w.failing_at`
+
+func webhookFields(w *puntuale.Webhook) []any {
+	return []any{&w.ID, &w.Client, &w.URL, &w.Types, &w.Session, &w.Description, engine.ScanBool(&w.Active), engine.ScanTime(&w.Disabled),
+		engine.ScanReason(&w.Reason), engine.ScanTime(&w.Created), engine.ScanTime(&w.LastSuccess), engine.ScanTime(&w.FailingFrom)}
+}
+
+const secretColumns = `w.secret, w.secret_before, w.secret_until`
+
+func secretFields(s *puntuale.WebhookSecret) []any {
+	return []any{&s.Present, &s.Before, engine.ScanTime(&s.Until)}
+}
+
+func (s Account) Webhooks(ctx context.Context) ([]puntuale.Webhook, error) {
+	all, err := engine.QueryAll(ctx, s.db.CallReads, `select `+webhookColumns+` from webhook w`+s.mine()+` order by w.id`, []any{s.id()},
+		func(r engine.Row, w *puntuale.Webhook) error { return r.Scan(webhookFields(w)...) })
+	if err != nil {
+		return nil, engine.PublicError(fmt.Errorf("list webhooks: %w", err))
+	}
+	return all, nil
+}
+
+func (s Account) Webhook(ctx context.Context, id puntuale.WebhookID) (w puntuale.Webhook, err error) {
+	found, err := engine.QueryOne(ctx, s.db.CallReads, `select `+webhookColumns+` from webhook w`+s.mine()+` and w.id = $2`, []any{s.id(), id}, webhookFields(&w)...)
+	return w, engine.FoundOr(found, err, puntuale.NoWebhook)
+}
+
+func (s Account) WebhookSecret(ctx context.Context, id puntuale.WebhookID) (secret puntuale.WebhookSecret, err error) {
+	found, err := engine.QueryOne(ctx, s.db.CallReads, `select `+secretColumns+` from webhook w`+s.mine()+` and w.id = $2`, []any{s.id(), id}, secretFields(&secret)...)
+	if len(secret.Before) == 0 {
+		secret.Before = nil
+	}
+	return secret, engine.FoundOr(found, err, puntuale.NoWebhook)
+}
+
+// tooMany refuses a webhook.
+func tooMany() error {
+	return &puntuale.Error{Code: puntuale.CodeQuotaReached, Reason: puntuale.Because(puntuale.FaultWebhookTooMany, strconv.Itoa(puntuale.MaxWebhooks))}
+}

@@ -1,0 +1,339 @@
+package event
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// Bounds of numbering. A chunk of SQLite keeps all other writers waiting; one of PostgreSQL keeps nobody waiting but another numberer.
+const (
+	sqliteNumbers   = 500
+	postgresNumbers = 1000
+	numberedClients = 50     // of one transaction
+	numberBound     = 20_000 // events that one call numbers
+)
+
+// WaitingClients are the clients with facts after $1, the next ones first. It reads one row of each.
+const WaitingClients = `
+with recursive waiting(id) as (
+ select min(f.client_id) from outbox_fact f where f.client_id > $1
+ union all select (select min(f.client_id) from outbox_fact f where f.client_id > waiting.id) from waiting where waiting.id is not null)
+select id from waiting where id is not null limit $2`
+
+// On SQLite one transaction writes at a time, so there is one numberer. It takes the facts of all clients in the order of their ids. Their table
+// needs no index then, and one range has all that a transaction took.
+const (
+	FirstClients = `select distinct x.client_id from (select f.client_id, f.id from outbox_fact f where f.id > $1 order by f.id limit $2) x`
+	FirstFacts   = `select f.client_id, f.id, f.type, f.subject, f.detail, f.at from outbox_fact f order by f.id limit $1`
+)
+
+// FactsOf are the first facts of a client.
+const FactsOf = `select f.id, f.type, f.subject, f.detail, f.at from outbox_fact f where f.client_id = $1 order by f.client_id, f.id limit $2`
+
+// NumberEvents begins after the client that was numbered last, so one with many facts does not keep others waiting.
+func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err error) {
+	for all < numberBound {
+		clients, err := s.waiting(ctx)
+		if err != nil || len(clients) == 0 {
+			return all, err
+		}
+		n := &numberTask{s: s, clients: clients, now: s.db.From(now)}
+		if err := s.db.EventWriter.Do(ctx, engine.Single(s.number, n.run), false); err != nil {
+			return all, fmt.Errorf("number events: %w", err)
+		}
+		s.numbered.Store(int64(n.last))
+		if all += len(n.facts); len(n.facts) == 0 {
+			return all, nil // another node is at it
+		}
+	}
+	return all, nil
+}
+
+// waiting returns clients with facts, in the order of their ids.
+func (s *Events) waiting(ctx context.Context) ([]puntuale.ClientID, error) {
+	if !s.db.Dialect.Postgres {
+		all, err := engine.QueryAll(ctx, s.db.DispatchReads, FirstClients, []any{0, sqliteNumbers}, engine.ScanOne[puntuale.ClientID])
+		if err != nil {
+			return nil, engine.PublicError(fmt.Errorf("look for facts: %w", err))
+		}
+		return all, nil
+	}
+	read := func(after int64, limit int) ([]puntuale.ClientID, error) {
+		all, err := engine.QueryAll(ctx, s.db.DispatchReads, WaitingClients, []any{after, limit}, engine.ScanOne[puntuale.ClientID])
+		if err != nil {
+			return nil, engine.PublicError(fmt.Errorf("look for facts: %w", err))
+		}
+		return all, nil
+	}
+	last := s.numbered.Load()
+	all, err := read(last, numberedClients)
+	if err != nil || last == 0 || len(all) == numberedClients {
+		return all, err
+	}
+	s.numbered.Store(0)
+	more, err := read(0, numberedClients-len(all))
+	more = slices.DeleteFunc(more, func(c puntuale.ClientID) bool { return slices.Contains(all, c) })
+	return append(all, more...), err
+}
+
+// numberTask is one transaction.
+type numberTask struct {
+	s       *Events
+	clients []puntuale.ClientID // in the order in which they are served
+	now     func() time.Time
+
+	a     engine.Querier
+	seqs  map[puntuale.ClientID]int64
+	facts []fact
+	last  puntuale.ClientID // that was served whole
+	taken int64             // on SQLite, the last fact that was read
+}
+
+// fact is a fact with its number.
+type fact struct {
+	client      puntuale.ClientID
+	id, seq     int64
+	kind        puntuale.EventType
+	subject, at int64
+	detail      string
+	session     puntuale.SessionID // where a webhook asks for it
+}
+
+func (n *numberTask) run(ctx context.Context, a engine.Querier) error {
+	n.a, n.facts, n.last, n.taken = a, nil, 0, 0
+	if err := n.lock(ctx); err != nil {
+		return err
+	}
+	if err := n.read(ctx); err != nil || len(n.facts) == 0 && n.taken == 0 {
+		return err
+	}
+	if err := n.deleteFacts(ctx); err != nil || len(n.facts) == 0 {
+		return err
+	}
+	if err := n.store(ctx); err != nil {
+		return err
+	}
+	return n.fanOut(ctx)
+}
+
+// lock locks the streams of the clients that no other numberer is at.
+func (n *numberTask) lock(ctx context.Context) error {
+	n.seqs = map[puntuale.ClientID]int64{}
+	sorted := slices.Sorted(slices.Values(n.clients))
+	err := n.a.Query(ctx, `select e.client_id, e.last_seq from $u(c bigint) join event_stream e on e.client_id = u.c order by e.client_id for update of e skip locked`,
+		[]any{clientColumn(sorted)}, func(r engine.Row) error {
+			var c puntuale.ClientID
+			var last int64
+			err := r.Scan(&c, &last)
+			n.seqs[c] = last
+			return err
+		})
+	if err != nil {
+		return fmt.Errorf("lock streams of events: %w", err)
+	}
+	return nil
+}
+
+func clientColumn(clients []puntuale.ClientID) engine.Columns {
+	return engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}
+}
+
+// read reads and numbers facts, as many as one transaction may.
+func (n *numberTask) read(ctx context.Context) error {
+	if !n.s.db.Dialect.Postgres {
+		return n.readFirst(ctx)
+	}
+	for _, c := range n.clients {
+		last, locked := n.seqs[c]
+		left := postgresNumbers - len(n.facts)
+		if left <= 0 {
+			return nil
+		}
+		if n.last = c; !locked {
+			continue
+		}
+		if err := n.a.Query(ctx, FactsOf, []any{c, left}, func(r engine.Row) error {
+			last++
+			f := fact{client: c, seq: last}
+			err := r.Scan(&f.id, &f.kind, &f.subject, &f.detail, &f.at)
+			n.facts = append(n.facts, f)
+			return err
+		}); err != nil {
+			return fmt.Errorf("read facts: %w", err)
+		}
+		n.seqs[c] = last
+	}
+	return nil
+}
+
+// readFirst reads and numbers the first facts, up to one of a client whose stream was not read.
+func (n *numberTask) readFirst(ctx context.Context) error {
+	known := true
+	if err := n.a.Query(ctx, FirstFacts, []any{sqliteNumbers}, func(r engine.Row) error {
+		var f fact
+		if err := r.Scan(&f.client, &f.id, &f.kind, &f.subject, &f.detail, &f.at); err != nil {
+			return err
+		}
+		last, there := n.seqs[f.client]
+		if known = known && slices.Contains(n.clients, f.client); !known {
+			return nil
+		}
+		if n.taken = f.id; !there { // it was deleted, and its stream is gone
+			return nil
+		}
+		f.seq, n.seqs[f.client] = last+1, last+1
+		n.facts = append(n.facts, f)
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read facts: %w", err)
+	}
+	return nil
+}
+
+// deleteFacts deletes the facts that were read.
+func (n *numberTask) deleteFacts(ctx context.Context) error {
+	text, args := `delete from outbox_fact where (client_id, id) in (select u.c, u.i from $u(c bigint, i bigint))`,
+		[]any{engine.Columns{engine.Column(n.facts, func(f *fact) int64 { return int64(f.client) }), engine.Column(n.facts, func(f *fact) int64 { return f.id })}}
+	if !n.s.db.Dialect.Postgres {
+		text, args = `delete from outbox_fact where id <= $1`, []any{n.taken}
+	}
+	if err := n.a.Queue(ctx, text, args, nil); err != nil {
+		return fmt.Errorf("delete facts: %w", err)
+	}
+	return nil
+}
+
+// store makes events of the facts.
+func (n *numberTask) store(ctx context.Context) error {
+	type F = *fact
+	clients := engine.Column(n.facts, func(f F) int64 { return int64(f.client) })
+	if err := n.a.Queue(ctx, `insert into outbox_event (client_id, seq, type, subject, detail, at)
+ select u.c, u.n, u.t, u.s, u.d, u.a from $u(c bigint, n bigint, t smallint, s bigint, d text, a bigint)`, []any{engine.Columns{
+		clients, engine.Column(n.facts, func(f F) int64 { return f.seq }), engine.Column(n.facts, func(f F) int64 { return int64(f.kind) }),
+		engine.Column(n.facts, func(f F) int64 { return f.subject }), engine.Column(n.facts, func(f F) string { return f.detail }),
+		engine.Column(n.facts, func(f F) int64 { return f.at }),
+	}}, nil); err != nil {
+		return fmt.Errorf("insert events: %w", err)
+	}
+	served := n.served()
+	if _, err := n.a.Exec(ctx, `update event_stream set last_seq = u.n from $u(c bigint, n bigint) where event_stream.client_id = u.c`,
+		append(clientColumn(served), engine.Column(served, func(c *puntuale.ClientID) int64 { return n.seqs[*c] }))); err != nil {
+		return fmt.Errorf("store the last numbers: %w", err)
+	}
+	return nil
+}
+
+// served are the clients of the facts, sorted.
+func (n *numberTask) served() []puntuale.ClientID {
+	all := engine.Column(n.facts, func(f *fact) puntuale.ClientID { return f.client })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// target is a webhook that may want an event.
+type target struct {
+	client  puntuale.ClientID
+	id      puntuale.WebhookID
+	types   puntuale.EventSet
+	session puntuale.SessionID
+}
+
+// ActiveWebhooks are those of clients, and of their partners. Of one that is being deleted nothing is seen: its transaction has the stream.
+const ActiveWebhooks = `
+select k.id, w.id, w.types, w.session_id from $u(c bigint) cross join client k cross join webhook w
+where k.id = u.c and w.partner_id = k.partner_id and w.client_id in (0, k.id) and w.active = 1 order by k.id, w.id`
+
+// fanOut makes the deliveries.
+func (n *numberTask) fanOut(ctx context.Context) error {
+	targets := map[puntuale.ClientID][]target{}
+	narrow := false
+	if err := n.a.Query(ctx, ActiveWebhooks, []any{clientColumn(n.served())}, func(r engine.Row) error {
+		var w target
+		err := r.Scan(&w.client, &w.id, &w.types, &w.session)
+		targets[w.client] = append(targets[w.client], w)
+		narrow = narrow || w.session != 0
+		return err
+	}); err != nil {
+		return fmt.Errorf("look for webhooks: %w", err)
+	}
+	if narrow {
+		if err := n.findSessions(ctx); err != nil {
+			return err
+		}
+	}
+	var webhooks, at, clients, seqs, kinds []int64
+	for _, f := range n.facts {
+		for _, w := range targets[f.client] {
+			if w.types.Has(f.kind) && (w.session == 0 || w.session == f.session) {
+				webhooks, at, clients = append(webhooks, int64(w.id)), append(at, f.at), append(clients, int64(f.client))
+				seqs, kinds = append(seqs, f.seq), append(kinds, int64(f.kind))
+			}
+		}
+	}
+	if len(webhooks) == 0 {
+		return nil
+	}
+	if _, err := n.a.Exec(ctx, `insert into delivery (webhook_id, at, client_id, seq, type, next_at)
+ select u.w, u.a, u.c, u.n, u.t, $1::bigint from $u(w bigint, a bigint, c bigint, n bigint, t smallint)`,
+		engine.Micros(n.now()), engine.Columns{webhooks, at, clients, seqs, kinds}); err != nil {
+		return fmt.Errorf("insert deliveries: %w", err)
+	}
+	return nil
+}
+
+// subjectTables have the sessions of subjects.
+var subjectTables = []struct {
+	table string
+	types puntuale.EventSet
+}{
+	{"message", messageEvents},
+	{"reply", puntuale.EventsOf(puntuale.EventReplyReceived)},
+	{"campaign", puntuale.EventsOf(puntuale.EventCampaignStarted, puntuale.EventCampaignPaused, puntuale.EventCampaignDone)},
+}
+
+var (
+	messageEvents = puntuale.EventsOf(puntuale.EventMessageSent, puntuale.EventMessageDelivered, puntuale.EventMessageRead, puntuale.EventMessageFailed,
+		puntuale.EventMessageUncertain, puntuale.EventMessageCancelled, puntuale.EventMessageBlacklisted)
+	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted)
+)
+
+// findSessions finds the sessions of the facts. What belongs to no session, such as a change of consent, has 0.
+func (n *numberTask) findSessions(ctx context.Context) error {
+	for _, s := range subjectTables {
+		var which []*fact
+		for i := range n.facts {
+			if f := &n.facts[i]; s.types.Has(f.kind) {
+				which = append(which, f)
+			}
+		}
+		if len(which) == 0 {
+			continue
+		}
+		places := make([]int64, len(which))
+		for i := range places {
+			places[i] = int64(i)
+		}
+		if err := n.a.Query(ctx, `select u.n, m.session_id from $u(n bigint, c bigint, s bigint) cross join `+s.table+` m where m.client_id = u.c and m.id = u.s`,
+			[]any{engine.Columns{places, engine.Column(which, func(f **fact) int64 { return int64((*f).client) }),
+				engine.Column(which, func(f **fact) int64 { return (*f).subject })}}, func(r engine.Row) error {
+				var i int
+				var session puntuale.SessionID
+				err := r.Scan(&i, &session)
+				which[i].session = session
+				return err
+			}); err != nil {
+			return fmt.Errorf("look for the sessions of events: %w", err)
+		}
+	}
+	for i := range n.facts {
+		if f := &n.facts[i]; sessionEvents.Has(f.kind) {
+			f.session = puntuale.SessionID(f.subject)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// AnswersAbout finds the deliveries of events about subjects.
+const AnswersAbout = `
+select d.webhook_id, d.at, d.client_id, d.seq from $u(c bigint, s bigint)
+cross join outbox_event e cross join client k cross join webhook w cross join delivery d
+where e.client_id = u.c and e.subject = u.s and k.id = u.c
+ and w.partner_id = k.partner_id and w.client_id in (0, k.id)
+ and d.webhook_id = w.id and d.at = e.at and d.client_id = e.client_id and d.seq = e.seq
+order by d.webhook_id, d.at, d.client_id, d.seq for update of d`
+
+// Subject is what an event tells of: a message, a reply or an entry of the ledger of consent.
+type Subject struct {
+	Client puntuale.ClientID
+	ID     int64
+}
+
+// Subjects are subjects of one client.
+func Subjects[ID ~int64](client puntuale.ClientID, ids []ID) []Subject {
+	return engine.Column(ids, func(id *ID) Subject { return Subject{client, int64(*id)} })
+}
+
+// MessageSubjects are messages.
+func MessageSubjects(refs []puntuale.MessageRef) []Subject {
+	return engine.Column(refs, func(r *puntuale.MessageRef) Subject { return Subject{r.Client, int64(r.ID)} })
+}
+
+// ForgetAnswers removes what receivers answered to events about the subjects, since an answer may repeat what it
+// was told. The caller's transaction, or one before it, removed the texts themselves. Locks: the deliveries, also those without an answer.
+// A transaction that keeps an answer locks its delivery first, and then looks whether the subject was forgotten.
+func ForgetAnswers(ctx context.Context, a engine.Querier, subjects []Subject) error {
+	if len(subjects) == 0 {
+		return nil
+	}
+	type key struct{ webhook, at, client, seq int64 }
+	all, err := engine.QueryAll(ctx, a, AnswersAbout, []any{engine.Columns{
+		engine.Column(subjects, func(s *Subject) int64 { return int64(s.Client) }),
+		engine.Column(subjects, func(s *Subject) int64 { return s.ID }),
+	}}, func(r engine.Row, k *key) error {
+		return r.Scan(&k.webhook, &k.at, &k.client, &k.seq)
+	})
+	if err != nil {
+		return fmt.Errorf("look for answers of receivers: %w", err)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if _, err := a.Exec(ctx, `update delivery set answer = '' from $u(w bigint, t bigint, c bigint, s bigint)
+ where delivery.webhook_id = u.w and delivery.at = u.t and delivery.client_id = u.c and delivery.seq = u.s and delivery.answer <> ''`, engine.Columns{
+		engine.Column(all, func(k *key) int64 { return k.webhook }),
+		engine.Column(all, func(k *key) int64 { return k.at }),
+		engine.Column(all, func(k *key) int64 { return k.client }),
+		engine.Column(all, func(k *key) int64 { return k.seq }),
+	}); err != nil {
+		return fmt.Errorf("forget answers of receivers: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// Fact is something that a transaction makes true.
+type Fact struct {
+	Client  puntuale.ClientID
+	Type    puntuale.EventType
+	Subject int64  // as in [puntuale.Event]
+	Detail  string // likewise
+}
+
+// Message is a fact about a message.
+func Message(m puntuale.MessageRef, t puntuale.EventType) Fact {
+	return Fact{Client: m.Client, Type: t, Subject: int64(m.ID)}
+}
+
+// EmitFacts keeps those facts whose types somebody wants. Where nobody wants anything, it reads one empty table.
+const EmitFacts = `
+insert into outbox_fact (client_id, type, subject, detail, at)
+select u.c, u.t, u.s, u.d, $1::bigint from $u(c bigint, t smallint, s bigint, d text) cross join event_stream e
+where exists (select 1 from event_stream) and e.client_id = u.c and (e.wanted & (1::bigint << u.t) <> 0 or e.feed_until > $1)`
+
+// Emit writes facts in the transaction that makes them true. It is sent with the transaction's next statement, whose error may be its own.
+// Locks: none that another transaction of facts waits for.
+func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) error {
+	if len(facts) == 0 {
+		return nil
+	}
+	if err := a.Queue(ctx, EmitFacts, []any{engine.Micros(at), engine.Columns{
+		engine.Column(facts, func(f *Fact) int64 { return int64(f.Client) }),
+		engine.Column(facts, func(f *Fact) int64 { return int64(f.Type) }),
+		engine.Column(facts, func(f *Fact) int64 { return f.Subject }),
+		engine.Column(facts, func(f *Fact) string { return f.Detail }),
+	}}, nil); err != nil {
+		return fmt.Errorf("write facts: %w", err)
+	}
+	return nil
+}
+
+// Announce is for a transaction after which somebody wants more. It waits for transactions that wrote facts and have not committed. Later
+// ones wait for this one. It comes last.
+func Announce(ctx context.Context, d *engine.Dialect, a engine.Querier) error {
+	if !d.Postgres { // one transaction writes at a time
+		return nil
+	}
+	if _, err := a.Exec(ctx, `lock table outbox_fact in share row exclusive mode`); err != nil {
+		return fmt.Errorf("wait for facts: %w", err)
+	}
+	return nil
+}
+
+// EmitUncertain is Emit for all messages that a restore makes uncertain. The tables are the transaction's alone. due is the condition that chooses
+// them, of table message alone; $1 is its moment. It comes before they change.
+func EmitUncertain(ctx context.Context, a engine.Querier, at time.Time, due string, moment int64) error {
+	if _, err := a.Exec(ctx, fmt.Sprintf(`insert into outbox_fact (client_id, type, subject, at)
+ select x.client_id, %d, x.id, $2::bigint from (select * from message%s) x cross join event_stream e
+ where e.client_id = x.client_id and (e.wanted & %d <> 0 or e.feed_until > $2)
+ and not (x.intent > 0 and x.next_at > x.intent_at and not (x.intent >= %d and x.detail = ''))
+ and not exists (select 1 from event h where h.client_id = x.client_id and h.message_id = x.id and h.kind = 'uncertain')`,
+		puntuale.EventMessageUncertain, due, puntuale.EventsOf(puntuale.EventMessageUncertain), int64(puntuale.DeviceToken)), moment, engine.Micros(at)); err != nil {
+		return fmt.Errorf("write facts: %w", err)
+	}
+	return nil
+}
+
+// Leap raises all numbers beyond those whose use may be lost: to $1 beyond the clock, which they never reach by counting. So two installations
+// that were restored from one backup use different ones.
+const Leap = `update event_stream set last_seq = greatest(last_seq, $clock - 1767225600000000) + $1::bigint`
