@@ -187,7 +187,7 @@ func TestResetOfPartner(t *testing.T) {
 	}
 }
 
-// TestInvitationByMail: who is invited gets the link by e-mail, too. What was withdrawn is not sent.
+// TestInvitationByMail: who is invited gets the link by e-mail, too. A withdrawn link is not sent.
 func TestInvitationByMail(t *testing.T) {
 	t.Parallel()
 	w := newWorldAt(t, "https://app.example")
