@@ -11,6 +11,7 @@ const (
 	UnfinishedSecond     PendingStepKind = "second"     // a secret is shown; its first code is missing ([PendingStep.Open])
 	UnfinishedTicket     PendingStepKind = "ticket"     // a link signs in its user (control.Redeem)
 	UnfinishedInvitation PendingStepKind = "invitation" // a link lets a user set a password (control.Join)
+	UnfinishedReset      PendingStepKind = "reset"      // a link lets a user set a new password ([account.Accounts.Reset])
 	UnfinishedPairing    PendingStepKind = "pairing"    // codes are shown, and no phone has used one yet; a new begin sets a new deadline (control's state of a session)
 	UnfinishedDraft      PendingStepKind = "draft"      // a form is changed and not saved; a browser's tab keeps it for its user
 )
@@ -20,6 +21,8 @@ func (k PendingStepKind) Lasts() time.Duration {
 	switch k {
 	case UnfinishedSignIn, UnfinishedSecond, UnfinishedPairing:
 		return 10 * time.Minute
+	case UnfinishedReset:
+		return time.Hour
 	case UnfinishedTicket, UnfinishedDraft:
 		return 24 * time.Hour
 	case UnfinishedInvitation:

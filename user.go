@@ -62,6 +62,7 @@ type User struct {
 type Invitation struct {
 	Hash    string // of the link's secret, which is stored nowhere
 	Expires time.Time
+	Mail    *Mail // tells the user of the link; nil: somebody else does. The store sets its Partner and User
 }
 
 // SecondFactor is the code that a sign-in needs besides the password.

@@ -26,6 +26,7 @@ import (
 	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/intake"
 	"puntuale/internal/logging"
+	"puntuale/internal/mail"
 	"puntuale/internal/media"
 	"puntuale/internal/metrics"
 	"puntuale/internal/outbox"
@@ -55,6 +56,7 @@ type server struct {
 	desk     *webhook.Webhooks
 	control  *control.Control
 	accounts *account.Accounts
+	mailer   *mail.Mailer // nil: no e-mail is sent
 	tasks    *taskRunner
 	health   *httpkit.Health
 	http     *http.Server
@@ -139,10 +141,6 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err = s.openControl(&cfg, vault, prices, pushKey, meter); err != nil {
 		return nil, err
 	}
-	s.accounts = account.New(account.Config{
-		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Vault: vault,
-		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
-	})
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
 	s.caller = s.openCaller(&cfg, vault)
@@ -168,7 +166,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	return s, nil
 }
 
-// openControl makes the control, which does what clients and partners ask.
+// openControl makes the control, which does what clients and partners ask, the accounts, and the sender of e-mails to people.
 func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price.Table, pushKey string, meter *metrics.Meter) error {
 	opener, err := s.openReplies(cfg)
 	if err != nil {
@@ -184,7 +182,16 @@ func (s *server) openControl(cfg *serverConfig, vault *auth.Vault, prices *price
 		},
 		Opener: opener,
 	})
-	return nil
+	var mails puntuale.MailStore
+	if cfg.SMTP != "" {
+		mails = s.store
+	}
+	s.accounts = account.New(account.Config{
+		Control: s.control, Tenants: s.store, Partners: s.store, Clock: cfg.Clock, Wakeup: s.wake, Sandbox: cfg.Sandbox, Vault: vault,
+		SignIn: account.SignInStores{Users: s.store, Tickets: s.store, Invitations: s.store, Visits: s.store, Tries: s.store}, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
+		Mails: mails,
+	})
+	return s.openMailer(cfg, meter)
 }
 
 // startDispatch begins to send due messages, and to manage the sessions that this node owns.

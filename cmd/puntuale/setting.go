@@ -91,6 +91,7 @@ type serveSettings struct {
 	AccessLog         float64  `placeholder:"SHARE" default:"1" help:"The share of answered calls in the log: 1 all, 0.01 every hundredth, 0 none. The log always has refused and failed calls."`
 	Roles             []string `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends messages, web shows the dashboards. Servers on one database may share the roles. At least one must have dispatch."`
 	networkSettings   `embed:""`
+	mailSettings      `embed:""`
 	admissionSettings `embed:""`
 	Lease             time.Duration `placeholder:"DURATION" default:"6s" help:"On PostgreSQL: how long after its last heartbeat a server counts as dead. Other servers then take over its sessions. A server sends three heartbeats in this time."`
 	Prices            string        `placeholder:"FILE" help:"A CSV file with Meta's prices by country and category, for the estimates of campaigns. Use the same file on every server. By default the server uses the table in the program."`
@@ -157,6 +158,7 @@ func (s *serveSettings) check() []fault {
 		faults = append(faults, fault{"anonymous-rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", leastRate, mostRate, s.AnonymousRate)})
 	}
 	faults = append(faults, s.publicSettings.check()...)
+	faults = append(faults, s.mailSettings.check(s.PublicURL)...)
 	faults = append(faults, s.checkOfficial()...)
 	for name, list := range map[string][]string{"gateway-allow": s.GatewayAllow, "webhook-allow": s.WebhookAllow} {
 		if _, err := networksOf(list); err != nil {

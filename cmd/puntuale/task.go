@@ -36,6 +36,7 @@ const (
 	readinessEvery = 5 * time.Second
 	rememberEvery  = 10 * time.Second
 	pushEvery      = 3 * time.Second
+	mailEvery      = 3 * time.Second
 	failsLong      = time.Hour // a person must look at a task that fails for so long
 )
 
@@ -70,6 +71,9 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *metric
 	}
 	if cfg.has(roleDispatch) && pushes != nil {
 		all = append(all, task{name: "push", every: pushEvery, do: pushes.Round})
+	}
+	if s.mailer != nil {
+		all = append(all, task{name: "mail", every: mailEvery, do: s.mailer.Round})
 	}
 	if archive := s.archive(cfg, vault); archive != nil {
 		all = append(all, task{name: "archive", every: taskEvery, do: archive, urgent: folderFault})

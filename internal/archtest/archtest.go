@@ -92,6 +92,7 @@ var Rules = []Rule{
 	{Package: "internal/demo", Module: []string{".", "internal/catalogue", "internal/control", "internal/terminal"}, Never: []string{"database"}},
 	{Package: "internal/campaignrun", Module: []string{".", "internal/campaignclient", "internal/clock", "internal/localfile", "internal/terminal"}, Never: []string{"database"}},
 	{Package: "internal/outbox", Module: []string{".", "internal/clock", "internal/event", "internal/media"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/mail", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"database", "net/http"}},
 	{Package: "internal/push", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/campaignclient", Module: []string{"internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/deviceclient", Module: []string{"internal/clock"}, Never: []string{"database"}},
@@ -122,6 +123,7 @@ var Owners = map[string][]string{
 	"github.com/xuri/excelize":          {"internal/roster"},
 	"github.com/makiuchi-d/gozxing":     {"internal/connector/sendapp"},
 	"github.com/SherClockHolmes":        {"internal/push"},
+	"github.com/wneessen/go-mail":       {"internal/mail"},
 	"github.com/chromedp":               {}, // tests only
 	"github.com/coder/websocket":        {},
 	"github.com/getkin/kin-openapi":     {},
@@ -130,6 +132,7 @@ var Owners = map[string][]string{
 	"pgregory.net/rapid":                {},
 	"github.com/anishathalye/porcupine": {},
 	"github.com/standard-webhooks":      {},
+	"github.com/emersion":               {},
 }
 
 // templateNever is what the code of a template must not import, even if its package may. A template only shows what a handler gives it.

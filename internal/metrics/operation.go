@@ -79,6 +79,7 @@ type alerts struct {
 	taskDone     *prometheus.GaugeVec
 	deliveries   *prometheus.CounterVec
 	pushes       *prometheus.CounterVec
+	mails        *prometheus.CounterVec
 	diskFree     *prometheus.GaugeVec
 	diskSize     *prometheus.GaugeVec
 }
@@ -89,7 +90,7 @@ func (m *Meter) registerOperation(version string) {
 		Name: "puntuale_ready", Help: "1 while a part of this server does its work, 0 while it does not: the store, the dispatcher.",
 	}, []string{"part"})
 	m.alerts.taskFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk, push, events.",
+		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk, push, events, mail.",
 	}, []string{"task"})
 	m.alerts.taskDone = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_task_success_timestamp_seconds", Help: "When a background task last succeeded.",
@@ -104,6 +105,13 @@ func (m *Meter) registerOperation(version string) {
 	}, []string{"result"})
 	for _, result := range []string{"arrived", "gone", "failed"} {
 		m.alerts.pushes.WithLabelValues(result) // 0 until the first
+	}
+	m.alerts.mails = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_mails_total",
+		Help: "Attempts to send an e-mail, by result: taken (by the mail server), failed (it is tried again) or given_up.",
+	}, []string{"result"})
+	for _, result := range []string{"taken", "failed", "given_up"} {
+		m.alerts.mails.WithLabelValues(result) // 0 until the first
 	}
 	m.alerts.diskFree = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_disk_free_bytes", Help: "Free space of the disks that this server writes on.",
@@ -120,7 +128,7 @@ func (m *Meter) registerOperation(version string) {
 		Name: "puntuale_build_info", Help: "Always 1: the release, the commit and Go's version are in the labels.", ConstLabels: buildLabels(version),
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.alerts.ready, m.alerts.taskFailures, m.alerts.taskDone, m.alerts.deliveries, m.alerts.pushes, m.alerts.diskFree, m.alerts.diskSize, build)
+	m.registry.MustRegister(m.alerts.ready, m.alerts.taskFailures, m.alerts.taskDone, m.alerts.deliveries, m.alerts.pushes, m.alerts.mails, m.alerts.diskFree, m.alerts.diskSize, build)
 }
 
 func buildLabels(version string) prometheus.Labels {
@@ -155,6 +163,9 @@ func (m *Meter) TaskFailed(name string) { m.alerts.taskFailures.WithLabelValues(
 func (m *Meter) TaskDone(name string, at time.Time) {
 	m.alerts.taskDone.WithLabelValues(name).Set(float64(at.Unix()))
 }
+
+// Mailed counts an attempt to send an e-mail by its result: taken, failed or given_up.
+func (m *Meter) Mailed(result string) { m.alerts.mails.WithLabelValues(result).Inc() }
 
 // Pushed counts a Web Push by its result: arrived, gone or failed.
 func (m *Meter) Pushed(result string) { m.alerts.pushes.WithLabelValues(result).Inc() }

@@ -70,6 +70,7 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 		return fmt.Errorf("delete a client's sessions: %w", err)
 	}
 	for _, statement := range []string{
+		`delete from mail where login_id in (select id from login where client_id = $1)`,
 		`delete from login where client_id = $1`,
 		`delete from contact where client_id = $1`, // what a network knows of the client's people is not needed any more
 		`delete from upload where client_id = $1`,

@@ -13,6 +13,7 @@ var (
 	_ puntuale.OfficialStore = (*Store)(nil)
 	_ puntuale.GatewayStore  = (*Store)(nil)
 	_ puntuale.PushStore     = (*Store)(nil)
+	_ puntuale.MailStore     = (*Store)(nil)
 	_ puntuale.IntakeStore   = (*Store)(nil)
 	_ puntuale.KnownPersons  = (*Store)(nil)
 	_ puntuale.OutboxStore   = (*Store)(nil)

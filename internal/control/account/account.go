@@ -27,6 +27,7 @@ type NewClient struct {
 	Email    string           // of the login: an @ between two parts
 	Password string           // any text that is not empty; with a weak one the user must first change it
 	Invite   bool             // without a password: the login's user sets one by an invitation
+	Spoken   string           // the inviter's language, for the e-mail
 	Phone    string           // kept as given
 	Type     string           // test, baby, full; "" is full
 	Faults   []puntuale.Fault // found by the caller in the request itself
@@ -100,7 +101,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[
 func (p *Partner) firstLogin(ctx context.Context, r NewClient) (puntuale.Login, Invitation, *puntuale.Invitation, error) {
 	login := puntuale.Login{Email: r.Email}
 	if r.Password == "" {
-		invitation, stored := p.accounts.newInvitation()
+		invitation, stored := p.accounts.newInvitation(r.Spoken)
 		return login, invitation, stored, nil
 	}
 	var err error

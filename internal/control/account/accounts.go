@@ -1,6 +1,7 @@
 package account
 
 import (
+	"strings"
 	"time"
 
 	"puntuale"
@@ -16,10 +17,11 @@ type Config struct {
 	Tenants  puntuale.TenantStore
 	Partners puntuale.PartnerStore
 	Clock    clock.Clock
-	Wakeup   puntuale.Wakeup // nil: nobody listens
-	Sandbox  bool            // a new client's first session is a sandbox, unless the call says otherwise
-	Vault    *auth.Vault     // nil: there are no sign-ins and no proofs of host names
-	SignIn   SignInStores    // needed, like the vault, if people sign in
+	Wakeup   puntuale.Wakeup    // nil: nobody listens
+	Sandbox  bool               // a new client's first session is a sandbox, unless the call says otherwise
+	Vault    *auth.Vault        // nil: there are no sign-ins and no proofs of host names
+	SignIn   SignInStores       // needed, like the vault, if people sign in
+	Mails    puntuale.MailStore // nil: the service sends no e-mail. Needs Vault, SignIn and Public
 	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": it
 	// is not set.
 	Public   string
@@ -47,6 +49,8 @@ type Accounts struct {
 	sandbox  bool
 	vault    *auth.Vault
 	zones    request.Zones
+	mails    puntuale.MailStore // nil: no e-mail is sent
+	public   string
 	ownHost  string // of the public address
 	resolver Resolver
 }
@@ -55,7 +59,7 @@ type Accounts struct {
 func New(cfg Config) *Accounts {
 	c := &Accounts{
 		control: cfg.Control, tenants: cfg.Tenants, partners: cfg.Partners, signIns: cfg.SignIn, clock: cfg.Clock, wakeup: cfg.Wakeup, sandbox: cfg.Sandbox,
-		vault: cfg.Vault, ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
+		vault: cfg.Vault, mails: cfg.Mails, public: strings.TrimSuffix(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
 	}
 	if c.wakeup == nil {
 		c.wakeup = func(puntuale.SessionID, time.Time) {}

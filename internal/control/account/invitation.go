@@ -14,11 +14,19 @@ import (
 type Invitation struct {
 	Secret  string
 	Expires time.Time
+	Mailed  bool // the user gets it by e-mail, too
 }
 
-func (c *Accounts) newInvitation() (Invitation, *puntuale.Invitation) {
-	i := Invitation{auth.NewToken(), c.clock.Now().Add(puntuale.UnfinishedInvitation.Lasts())}
-	return i, &puntuale.Invitation{Hash: ticketHash(i.Secret), Expires: i.Expires}
+// newInvitation makes an invitation. Where the service sends e-mails, it goes to the user, in the inviter's language if the user chose
+// none.
+func (c *Accounts) newInvitation(language string) (Invitation, *puntuale.Invitation) {
+	now := c.clock.Now()
+	i := Invitation{Secret: auth.NewToken(), Expires: now.Add(puntuale.UnfinishedInvitation.Lasts()), Mailed: c.Mails()}
+	stored := &puntuale.Invitation{Hash: ticketHash(i.Secret), Expires: i.Expires}
+	if i.Mailed {
+		stored.Mail = &puntuale.Mail{Queued: now, Sealed: c.sealMail(sealedInvitation, sealedLink{i.Secret, language})}
+	}
+	return i, stored
 }
 
 // Invite creates a user who sets a password by the invitation. Codes: invalid; quota_reached; conflict when the e-mail is in use among the
@@ -28,7 +36,7 @@ func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation
 	if err != nil {
 		return puntuale.User{}, Invitation{}, err
 	}
-	invitation, stored := t.accounts.newInvitation()
+	invitation, stored := t.accounts.newInvitation(r.Spoken)
 	if u.ID, err = t.tenant.CreateUser(ctx, u, stored); err != nil {
 		return puntuale.User{}, Invitation{}, fmt.Errorf("create a user: %w", err)
 	}
@@ -36,13 +44,13 @@ func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation
 }
 
 // InviteAgain replaces a user's invitation by a new one, also for a user who lost the password. The old password stays valid until the new
-// one is set. Codes: not_found.
-func (t *Team) InviteAgain(ctx context.Context, id string) (Invitation, error) {
+// one is set. spoken is the inviter's language. Codes: not_found.
+func (t *Team) InviteAgain(ctx context.Context, id, spoken string) (Invitation, error) {
 	login, err := loginID(id)
 	if err != nil {
 		return Invitation{}, err
 	}
-	invitation, stored := t.accounts.newInvitation()
+	invitation, stored := t.accounts.newInvitation(spoken)
 	if err := t.tenant.Invite(ctx, t.client, login, *stored); err != nil {
 		return Invitation{}, fmt.Errorf("invite user %d: %w", login, err)
 	}

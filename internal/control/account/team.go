@@ -51,6 +51,7 @@ type NewUser struct {
 	Name     string
 	Role     string // reader, staff, owner
 	Language string // it, en, ""
+	Spoken   string // the inviter's language: of the e-mail, if Language is ""
 }
 
 // UserChange is a request to change a user.

@@ -68,7 +68,7 @@ func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *punt
 			return nil, err
 		}
 		if n.Invitation != nil {
-			if err := storeInvitation(ctx, a, login, *n.Invitation); err != nil {
+			if err := storeInvitation(ctx, a, p.id, login, *n.Invitation); err != nil {
 				return nil, err
 			}
 		}

@@ -9,19 +9,24 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-func storeInvitation(ctx context.Context, a engine.Querier, id puntuale.LoginID, i puntuale.Invitation) error {
+func storeInvitation(ctx context.Context, a engine.Querier, partner puntuale.PartnerID, id puntuale.LoginID, i puntuale.Invitation) error {
 	if _, err := a.Exec(ctx, `insert into invitation (login_id, hash, expires_at) values ($1, $2, $3)
  on conflict (login_id) do update set hash = excluded.hash, expires_at = excluded.expires_at`, id, i.Hash, engine.Micros(i.Expires)); err != nil {
 		return fmt.Errorf("store an invitation: %w", err)
 	}
-	return nil
+	if i.Mail == nil {
+		return dropMails(ctx, a, id, puntuale.MailInvitation) // it has the link before
+	}
+	m := *i.Mail
+	m.Partner, m.User, m.Kind = partner, id, puntuale.MailInvitation
+	return queueMail(ctx, a, m)
 }
 
 func endInvitation(ctx context.Context, a engine.Querier, id puntuale.LoginID) error {
 	if _, err := a.Exec(ctx, `delete from invitation where login_id = $1`, id); err != nil {
 		return fmt.Errorf("end an invitation: %w", err)
 	}
-	return nil
+	return dropMails(ctx, a, id, puntuale.MailInvitation)
 }
 
 func (p Partner) Invite(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, i puntuale.Invitation) error {
@@ -33,7 +38,7 @@ func (p Partner) Invite(ctx context.Context, client puntuale.ClientID, id puntua
 		if err := engine.ThereOr(found, err, puntuale.NoUser); err != nil {
 			return err
 		}
-		return storeInvitation(ctx, a, id, i)
+		return storeInvitation(ctx, a, p.id, id, i)
 	})
 }
 

@@ -78,7 +78,7 @@ func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.In
 		if id, err = insertUser(ctx, a, p.id, u); err != nil || i == nil {
 			return err
 		}
-		return storeInvitation(ctx, a, id, *i)
+		return storeInvitation(ctx, a, p.id, id, *i)
 	})
 	return id, err
 }
@@ -216,6 +216,9 @@ func (p Partner) DeleteUser(ctx context.Context, client puntuale.ClientID, id pu
 			return err
 		}
 		if err := endInvitation(ctx, a, id); err != nil {
+			return err
+		}
+		if err := dropMails(ctx, a, id, puntuale.MailReset); err != nil {
 			return err
 		}
 		_, err = a.Exec(ctx, `delete from login where id = $1`, id)

@@ -90,7 +90,7 @@ var MovedTables = []movedTable{
 }
 
 // LeftTables are not moved: they are about running servers, or about one database.
-var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "visit", "try", "ticket", "puntuale_version", "puntuale_migration_lock"}
+var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "visit", "try", "ticket", "mail", "puntuale_version", "puntuale_migration_lock"}
 
 // BeginTables have rows in a new database. So their rows do not show that a database is in use.
 var BeginTables = []string{"secret", "counter", "id_block"}

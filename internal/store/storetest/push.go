@@ -183,3 +183,176 @@ func testPushesTogether(t *testing.T, w *World) {
 		t.Errorf("%d devices were told, want %d", len(told), devices)
 	}
 }
+
+// claimMails claims at a moment, and returns the users of the e-mails in their order.
+func claimMails(t *testing.T, w *World, after time.Duration, most int) (all []puntuale.Mail, users []puntuale.LoginID) {
+	t.Helper()
+	all, err := w.ClaimMails(context.Background(), Begin.Add(after), most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(all, func(a, b puntuale.Mail) int { return int(a.User - b.User) })
+	for _, m := range all {
+		users = append(users, m.User)
+	}
+	return all, users
+}
+
+// An e-mail is claimed once, comes back when its node died, and waits as long as a failure says. One of a kind waits for a user. A partner with
+// many takes turns with the others.
+func testMails(t *testing.T, w *World) {
+	ctx := context.Background()
+	queue := func(instead puntuale.MailID, all ...puntuale.Mail) {
+		t.Helper()
+		if err := w.QueueMails(ctx, all, instead); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mail := func(p puntuale.PartnerID, u puntuale.LoginID) puntuale.Mail {
+		return puntuale.Mail{Partner: p, User: u, Kind: puntuale.MailReset, Sealed: []byte{byte(u)}, Queued: Begin}
+	}
+	want := func(after time.Duration, users ...puntuale.LoginID) []puntuale.Mail {
+		t.Helper()
+		all, got := claimMails(t, w, after, 100)
+		if !slices.Equal(got, users) {
+			t.Errorf("after %s: claimed %v, want %v", after, got, users)
+		}
+		return all
+	}
+	end := func(m puntuale.Mail, again time.Time) {
+		t.Helper()
+		if err := w.EndMail(ctx, m, again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	queue(0, puntuale.Mail{Partner: 1, Kind: puntuale.MailResetAsked, Queued: Begin})
+	asked := want(0, 0)
+	queue(asked[0].ID, mail(1, 11), mail(2, 12))
+	first := want(0, 11, 12)
+	if m := first[0]; m.Partner != 1 || m.Kind != puntuale.MailReset || string(m.Sealed) != "\x0b" || !m.Queued.Equal(Begin) || m.Attempts != 1 {
+		t.Errorf("%+v", m)
+	}
+	want(puntuale.MailHold - time.Second)
+	second := want(puntuale.MailHold, 11, 12) // their node died
+	end(first[0], time.Time{})                // it lived after all, too late to be believed
+	end(second[0], Begin.Add(time.Hour))
+	end(second[1], time.Time{})
+	want(time.Hour - time.Second)
+	queue(0, mail(1, 11)) // in its place
+	if again := want(time.Hour, 11); again[0].Attempts != 1 {
+		t.Errorf("%+v", again[0])
+	} else {
+		end(again[0], time.Time{})
+	}
+	var many []puntuale.Mail
+	for u := range puntuale.LoginID(50) {
+		many = append(many, mail(1, 100+u))
+	}
+	queue(0, append(many, mail(2, 200), mail(3, 300))...)
+	if all, users := claimMails(t, w, time.Hour, 6); len(all) != 6 || !slices.Contains(users, 200) || !slices.Contains(users, 300) {
+		t.Errorf("claimed %v", users)
+	}
+	for range puntuale.MaxResets {
+		queue(0, puntuale.Mail{Partner: 9, Kind: puntuale.MailResetAsked, Queued: Begin})
+	}
+	wantCode(t, w.QueueMails(ctx, []puntuale.Mail{{Partner: 9, Kind: puntuale.MailResetAsked, Queued: Begin}}, 0), puntuale.CodeRateLimited)
+	queue(0, puntuale.Mail{Partner: 8, Kind: puntuale.MailResetAsked, Queued: Begin})
+}
+
+// An invitation's e-mail is queued with it. It ends with the invitation, and with its user.
+func testInvitationMails(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	invitation := func(letter string) puntuale.Invitation {
+		return puntuale.Invitation{Hash: Unique("h"), Expires: Begin.Add(time.Hour), Mail: &puntuale.Mail{Sealed: []byte(letter), Queued: Begin}}
+	}
+	waits := func(letters ...string) {
+		t.Helper()
+		all, err := w.ClaimMails(ctx, Begin, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range all {
+			got = append(got, string(m.Sealed))
+			if m.Kind != puntuale.MailInvitation || m.Partner != w.Partner || m.User == 0 {
+				t.Errorf("%+v", m)
+			}
+			if err := w.EndMail(ctx, m, Begin); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, letters) {
+			t.Errorf("%v wait, want %v", got, letters)
+		}
+	}
+	for _, client := range []puntuale.ClientID{0, w.Client(puntuale.AccountFull).ID} {
+		one, two := invitation("first"), invitation("second")
+		id, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: Unique("i") + "@example.com", Role: puntuale.Staff}, &one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits("first")
+		check := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		check(p.Invite(ctx, client, id, two))
+		waits("second")
+		check(p.Uninvite(ctx, client, id))
+		waits()
+		check(p.Invite(ctx, client, id, invitation("third")))
+		_, err = p.UpdateUser(ctx, client, id, puntuale.UserPatch{Password: to("hash")}, nil)
+		check(err)
+		waits()
+		check(p.Invite(ctx, client, id, invitation("fourth")))
+		check(p.DeleteUser(ctx, client, id))
+		waits()
+	}
+	c := w.Client(puntuale.AccountFull).ID
+	last := invitation("last")
+	if _, err := p.CreateUser(ctx, puntuale.User{Client: c, Email: Unique("i") + "@example.com", Role: puntuale.Staff}, &last); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.DeleteClient(ctx, c, Begin); err != nil {
+		t.Fatal(err)
+	}
+	waits()
+}
+
+// Servers that claim at the same time never get the same e-mail.
+func testMailsTogether(t *testing.T, w *World) {
+	const mails = 60
+	var all []puntuale.Mail
+	for u := range puntuale.LoginID(mails) {
+		all = append(all, puntuale.Mail{Partner: puntuale.PartnerID(u % 9), User: u + 1, Kind: puntuale.MailReset, Queued: Begin})
+	}
+	if err := w.QueueMails(context.Background(), all, 0); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	got := map[puntuale.MailID]int{}
+	together(4, func(int) {
+		for range 30 {
+			claimed, err := w.ClaimMails(context.Background(), Begin, 5)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			for _, m := range claimed {
+				got[m.ID]++
+			}
+			mu.Unlock()
+		}
+	})
+	for id, n := range got {
+		if n != 1 {
+			t.Errorf("e-mail %d was claimed %d times", id, n)
+		}
+	}
+	if len(got) != mails {
+		t.Errorf("%d were claimed, want %d", len(got), mails)
+	}
+}

@@ -49,7 +49,7 @@ var suite = []func(*testing.T, *World){
 	testLinkDevice, testTake, testTakeTogether, testHolds, testDedupingDevice, testTakePace, testHeldIsBusy, testPushes, testPushEnds, testPushesTogether,
 	testFeedOnce, testPausedCampaign, testCancelledCampaign, testFinishedCampaign, testErasedRecipient, testStartCampaign, testKnownPersons, testSessionLoad, testCharges, testChargesTogether,
 	testMergeContacts, testFindContacts, testLongContacts, testChangeContact, testContactOnce, testContactsTogether, testForgottenContacts, testRemember,
-	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testFailures, testAudit, testBrand, testHosts, testInvitations, testInvitedOwner, testQuotas, testPartnerKeys, testFindClients, testPulses, testTotals,
+	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testFailures, testAudit, testBrand, testHosts, testInvitations, testInvitationMails, testMails, testMailsTogether, testInvitedOwner, testQuotas, testPartnerKeys, testFindClients, testPulses, testTotals,
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,
 	testEnded, testUpcoming, testVersion, testMove, testMessageEvents, testSandboxChat,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,

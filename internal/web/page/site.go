@@ -86,7 +86,7 @@ func Takes(r *http.Request) bool {
 
 // ownPaths are the first parts of the pages' paths.
 func ownPaths() []string {
-	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "phone"}
+	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "forgot", "reset", "phone"}
 }
 
 // Policy lets a page load files only from this server. No script or style is written into a page itself.

@@ -40,6 +40,7 @@ func createAccount(v *page.Request) error {
 	}
 	asked := account.NewClient{
 		Name: f.Value("name"), Email: f.Value("email"), Password: f.Value("password"), Invite: true, Phone: f.Value("phone"), Type: f.Value("account_type"),
+		Spoken: v.Frame.Language.Code,
 	}
 	taken, err := v.Partner.HasUser(v.Ctx(), asked.Email)
 	if err != nil {
@@ -58,7 +59,7 @@ func createAccount(v *page.Request) error {
 	v.Did(created.ID.String())
 	fresh := FreshAccount{Client: created.Account, Key: created.Key, Address: loginAddress(v)}
 	if i := created.Invitation; i.Secret != "" {
-		fresh.Link, fresh.Expires = v.InvitationAddress(i), i.Expires
+		fresh.Link, fresh.Expires, fresh.Mailed = v.InvitationAddress(i), i.Expires, i.Mailed
 	}
 	return v.Whole(AccountCreated(fresh))
 }

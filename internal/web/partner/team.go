@@ -77,7 +77,7 @@ func createUser(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	u, invitation, err := team.Invite(v.Ctx(), account.NewUser{Email: f.Value("email"), Name: f.Value("name"), Role: f.Value("role")})
+	u, invitation, err := team.Invite(v.Ctx(), account.NewUser{Email: f.Value("email"), Name: f.Value("name"), Role: f.Value("role"), Spoken: v.Frame.Language.Code})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			e, _ := page.Refusal(err)
@@ -86,7 +86,7 @@ func createUser(v *page.Request) error {
 		return v.Again(err, f, UserNewForm(f, crew), UserNew(f, crew), "email", "name", "role")
 	}
 	v.Did(u.Email)
-	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, crew))
+	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, invitation.Mailed, crew))
 }
 
 // inviteUser makes a new link, which replaces any other.
@@ -99,12 +99,12 @@ func inviteUser(v *page.Request) error {
 	if err != nil {
 		return err
 	}
-	invitation, err := team.InviteAgain(v.Ctx(), v.Path("user"))
+	invitation, err := team.InviteAgain(v.Ctx(), v.Path("user"), v.Frame.Language.Code)
 	if err != nil {
 		return err
 	}
 	v.Did(u.Email)
-	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, crew))
+	return v.Whole(UserInvited(u, v.InvitationAddress(invitation), invitation.Expires, invitation.Mailed, crew))
 }
 
 // uninviteUser makes the link invalid.

@@ -102,7 +102,7 @@ func loginPage(v *page.Request) error {
 	if _, err := knownPartner(v); err != nil {
 		return err
 	}
-	return v.Show(Login(view.NewForm("next", v.Query("next")), v.Frame.Path))
+	return v.Show(Login(view.NewForm("next", v.Query("next")), v.Frame.Path, forgotAddress(v)))
 }
 
 func login(v *page.Request) error {
@@ -138,7 +138,7 @@ func login(v *page.Request) error {
 // notIn shows the login page again: the words are the same for every reason, except reasons that only a person with the right password
 // sees.
 func notIn(v *page.Request, err error, f *view.Form) error {
-	part, page := LoginForm(f, v.Frame.Path), Login(f, v.Frame.Path)
+	part, page := LoginForm(f, v.Frame.Path, forgotAddress(v)), Login(f, v.Frame.Path, forgotAddress(v))
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
 		f.Refuse("password", v.T("login.wrong"))

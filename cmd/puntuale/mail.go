@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+
+	"puntuale/internal/mail"
+	"puntuale/internal/metrics"
+)
+
+// mailSettings say how the server sends e-mails.
+type mailSettings struct {
+	SMTP     string `name:"smtp" placeholder:"ADDRESS" secret:"" help:"The mail server for e-mails to people, such as smtps://user:password@mail.example.com:465. With smtp:// the server demands STARTTLS, except from a mail server on this machine. Needs mail-from and public-url. Without it the server sends no e-mail, and people cannot reset a password by themselves. Use PUNTUALE_SMTP: every user of the machine can read a command line."`
+	MailFrom string `placeholder:"E-MAIL" help:"The sender of e-mails, such as no-reply@example.com. The name beside it is the partner's."`
+}
+
+// check returns the faults of the settings. public is the service's public address.
+func (s *mailSettings) check(public string) (faults []fault) {
+	if s.SMTP == "" {
+		if s.MailFrom != "" {
+			faults = append(faults, fault{"mail-from", "needs smtp"})
+		}
+		return faults
+	}
+	if _, err := mail.ParseServer(s.SMTP); err != nil {
+		faults = append(faults, fault{"smtp", err.Error()})
+	}
+	if public == "" { // a link must not lead where a request says
+		faults = append(faults, fault{"smtp", "needs public-url, to which the links in e-mails lead"})
+	}
+	if f := mail.CheckSender(s.MailFrom); f != "" {
+		faults = append(faults, fault{"mail-from", f})
+	}
+	return faults
+}
+
+// openMailer makes the sender of e-mails, if the settings name a mail server.
+func (s *server) openMailer(cfg *serverConfig, m *metrics.Meter) error {
+	if cfg.SMTP == "" {
+		return nil
+	}
+	out, err := mail.ParseServer(cfg.SMTP)
+	if err != nil {
+		return fmt.Errorf("smtp %w", err)
+	}
+	s.mailer, err = mail.New(mail.Config{
+		Store: s.store, Letter: s.accounts.Letter, Server: out, From: cfg.MailFrom, Observe: m.Mailed, Clock: cfg.Clock, Logger: cfg.Logger,
+	})
+	return err
+}

@@ -1,0 +1,240 @@
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/control/request"
+)
+
+// How many requests for a new password need no wait, for one account and for one address.
+const (
+	resetsOfAccount = 3
+	resetsOfAddress = 20
+)
+
+// Purposes of what is sealed in an e-mail of the queue.
+const (
+	sealedReset      = "mail: reset"
+	sealedInvitation = "mail: invitation"
+)
+
+// resetRequest is sealed in [puntuale.MailResetAsked] and [puntuale.MailReset].
+type resetRequest struct {
+	Email    string `json:"email,omitempty"`
+	Language string `json:"language"` // of the page where it was asked for
+}
+
+// sealedLink is sealed in [puntuale.MailInvitation].
+type sealedLink struct {
+	Secret   string `json:"secret"` // of the link
+	Language string `json:"language"`
+}
+
+// Mails reports whether the service sends e-mails.
+func (c *Accounts) Mails() bool { return c.mails != nil }
+
+// ResetRequest is somebody's request for a link by e-mail.
+type ResetRequest struct {
+	Partner  puntuale.PartnerID // whose page it was; 0: not known
+	Email    string
+	Language string // of the page: for a user who chose none
+	Address  netip.Addr
+}
+
+// AskReset asks for links by which the users with the e-mail set new passwords. It does the same for every e-mail, because only the sender
+// of e-mails looks for its users. Codes: invalid, not_found where no e-mail is sent; rate_limited.
+func (c *Accounts) AskReset(ctx context.Context, r ResetRequest) error {
+	if !c.Mails() {
+		return puntuale.NotFound(puntuale.NoPage)
+	}
+	email := strings.TrimSpace(r.Email)
+	var f request.Faults
+	f.Required("body.email", email, maxEmail)
+	if email != "" && (!hasAt(email) || !kept(email)) {
+		f.Add("body.email", puntuale.FaultNotEmail, r.Email)
+	}
+	if err := f.Err(); err != nil {
+		return err
+	}
+	account := strings.ToLower(email) + "/" + idText(r.Partner)
+	if err := c.try(ctx, puntuale.SignInAttempt{Mark: c.mark("reset account", account), Free: resetsOfAccount},
+		puntuale.SignInAttempt{Mark: c.mark("reset address", auth.Network(r.Address)), Free: resetsOfAddress}); err != nil {
+		return err
+	}
+	asked := puntuale.Mail{Partner: r.Partner, Kind: puntuale.MailResetAsked, Queued: c.clock.Now()}
+	asked.Sealed = c.sealMail(sealedReset, resetRequest{email, r.Language})
+	if err := c.mails.QueueMails(ctx, []puntuale.Mail{asked}, 0); err != nil {
+		return fmt.Errorf("queue a request for a password: %w", err)
+	}
+	return nil
+}
+
+func (c *Accounts) sealMail(purpose string, content any) []byte {
+	plain, err := json.Marshal(content)
+	if err != nil {
+		panic("write what an e-mail needs: " + err.Error()) // texts alone
+	}
+	return c.vault.Seal(purpose, purpose, plain)
+}
+
+func (c *Accounts) openMail(purpose string, sealed []byte, content any) error {
+	plain, err := c.vault.Open(purpose, purpose, sealed)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(plain, content)
+}
+
+// errNoLetter says that an e-mail is not needed any more.
+var errNoLetter = errors.New("nothing is to be sent")
+
+// Letter makes the content of an e-mail that is due. It returns false if there is nothing to send, because the user is gone or the link is
+// worth nothing any more. In place of a request for a password it queues an e-mail for each user with the address, and returns false.
+func (c *Accounts) Letter(ctx context.Context, m puntuale.Mail) (letter puntuale.Letter, needed bool, err error) {
+	switch m.Kind {
+	case puntuale.MailResetAsked:
+		err = c.queueResets(ctx, m)
+	case puntuale.MailReset:
+		letter, err = c.resetLetter(ctx, m)
+	case puntuale.MailInvitation:
+		letter, err = c.invitationLetter(ctx, m)
+	default:
+		err = fmt.Errorf("an e-mail of kind %d: a newer version queued it", m.Kind)
+	}
+	if errors.Is(err, errNoLetter) {
+		return letter, false, nil
+	}
+	return letter, err == nil, err
+}
+
+// queueResets queues an e-mail for each user with the address, in place of the request.
+func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
+	var asked resetRequest
+	if c.openMail(sealedReset, m.Sealed, &asked) != nil {
+		return errNoLetter // the installation's key is another one; a person may ask again
+	}
+	users, err := c.signIns.Users.UsersByEmail(ctx, asked.Email, m.Partner, mostChecks)
+	if err != nil {
+		return fmt.Errorf("look for users: %w", err)
+	}
+	var all []puntuale.Mail
+	for _, u := range users {
+		all = append(all, puntuale.Mail{
+			Partner: u.Partner, User: u.ID, Kind: puntuale.MailReset, Queued: m.Queued,
+			Sealed: c.sealMail(sealedReset, resetRequest{Language: asked.Language}),
+		})
+	}
+	if err := c.mails.QueueMails(ctx, all, m.ID); err != nil {
+		return fmt.Errorf("queue links for new passwords: %w", err)
+	}
+	return errNoLetter
+}
+
+// resetLetter makes a link for each attempt, so it is valid for its whole time when it arrives, and no link is stored.
+func (c *Accounts) resetLetter(ctx context.Context, m puntuale.Mail) (puntuale.Letter, error) {
+	var asked resetRequest
+	if c.openMail(sealedReset, m.Sealed, &asked) != nil {
+		return puntuale.Letter{}, errNoLetter
+	}
+	letter, err := c.letterTo(ctx, m, asked.Language)
+	if err != nil {
+		return letter, err
+	}
+	secret, err := c.Ticket(ctx, puntuale.UnfinishedReset, m.User)
+	if err != nil {
+		return letter, err
+	}
+	letter.Until = c.clock.Now().Add(puntuale.UnfinishedReset.Lasts())
+	letter.Link = c.site(letter.Host) + "/reset?" + url.Values{"t": {secret}}.Encode()
+	return letter, nil
+}
+
+func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntuale.Letter, error) {
+	var waiting sealedLink
+	if c.openMail(sealedInvitation, m.Sealed, &waiting) != nil {
+		return puntuale.Letter{}, errNoLetter
+	}
+	letter, err := c.letterTo(ctx, m, waiting.Language)
+	if err != nil {
+		return letter, err
+	}
+	user, err := c.signIns.Invitations.Invited(ctx, ticketHash(waiting.Secret), c.clock.Now())
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user != m.User:
+		return letter, errNoLetter
+	case err != nil:
+		return letter, fmt.Errorf("look for an invitation: %w", err)
+	}
+	letter.Until = m.Queued.Add(puntuale.UnfinishedInvitation.Lasts())
+	letter.Link = c.site(letter.Host) + "/invitation?" + url.Values{"t": {waiting.Secret}}.Encode()
+	return letter, nil
+}
+
+// letterTo begins a letter to the user, in the user's language, or else in the one where it was asked for.
+func (c *Accounts) letterTo(ctx context.Context, m puntuale.Mail, language string) (puntuale.Letter, error) {
+	u, host, err := c.signIns.Users.UserByID(ctx, m.User)
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		return puntuale.Letter{}, errNoLetter
+	case err != nil:
+		return puntuale.Letter{}, fmt.Errorf("read a user: %w", err)
+	}
+	if u.Language != "" {
+		language = u.Language
+	}
+	return puntuale.Letter{Kind: m.Kind, To: u.Email, Language: language, Host: host}, nil
+}
+
+// site is the address of a partner's pages: at its confirmed host name, or else the service's own. It never comes from a request, whose
+// host anybody may choose.
+func (c *Accounts) site(h puntuale.Host) string {
+	if h.Brand.Confirmed {
+		return "https://" + h.Brand.Host
+	}
+	return c.public
+}
+
+// Resetting returns the user of a link for a new password. Codes: unauthorized, with [ErrOver].
+func (c *Accounts) Resetting(ctx context.Context, secret string) (*Person, error) {
+	return c.Holder(ctx, puntuale.UnfinishedReset, secret)
+}
+
+// Reset sets the user's password by a link, once. It ends all visits and pending steps of the user, with them every other such link. It does
+// not sign the user in, and leaves the second factor. Codes: unauthorized, with [ErrOver]; invalid.
+func (c *Accounts) Reset(ctx context.Context, secret, password string) (*Person, error) {
+	p, err := c.Resetting(ctx, secret)
+	if err != nil {
+		return nil, err
+	}
+	var f request.Faults
+	checkPassword(&f, "body.password", password, p.user.Email, p.user.Name, p.host.Partner.Name)
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	hash, err := auth.HashPassword(ctx, p.asker(), password)
+	if err != nil {
+		return nil, err
+	}
+	read := p.user.Stamp // as when the link was found valid: of several who use it at once, one succeeds
+	err = p.change(ctx, puntuale.UserPatch{Password: puntuale.ChangeTo(hash), EndVisits: true}, func(u puntuale.User) error {
+		if u.Stamp != read {
+			return over(faultSigninTooLate)
+		}
+		return nil
+	})
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		return nil, over(faultSigninTooLate)
+	case err != nil:
+		return nil, err
+	}
+	return p, nil
+}

@@ -1,0 +1,139 @@
+package mail
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"net/mail"
+	"strconv"
+	"strings"
+	plain "text/template"
+
+	"puntuale"
+)
+
+//go:embed text
+var texts embed.FS
+
+// kinds are the files of words, text/NAME.LANGUAGE.txt, of each kind of e-mail.
+var kinds = map[puntuale.MailKind]string{puntuale.MailReset: "reset", puntuale.MailInvitation: "invitation"}
+
+// languages are those of the files; the first is the default.
+var languages = []string{"it", "en"}
+
+// layoutTable has the templates by kind and language. The words are one file for both layouts.
+type layoutTable map[string]layout
+
+// layout writes one kind of e-mail in one language.
+type layout struct {
+	text *plain.Template
+	html *template.Template
+}
+
+func readLayouts() (layoutTable, error) {
+	all := layoutTable{}
+	for _, kind := range kinds {
+		for _, language := range languages {
+			file := "text/" + kind + "." + language + ".txt"
+			text, err := plain.ParseFS(texts, "text/layout.txt", file)
+			if err != nil {
+				return nil, fmt.Errorf("read the words of e-mails: %w", err)
+			}
+			html, err := template.ParseFS(texts, "text/layout.html", file)
+			if err != nil {
+				return nil, fmt.Errorf("read the words of e-mails: %w", err)
+			}
+			all[kind+"."+language] = layout{text, html}
+		}
+	}
+	return all, nil
+}
+
+// content is what a reader sees.
+type content struct {
+	Sender  string
+	Subject string
+	Text    string
+	HTML    string
+}
+
+// letterContent is what the templates show.
+type letterContent struct {
+	Brand    string
+	Colour   string
+	Ink      string // readable on Colour
+	Language string
+	To       string
+	Link     string
+}
+
+// standardColour is the product's own.
+const standardColour = "#0b6e63"
+
+func (w layoutTable) content(l puntuale.Letter) (content, error) {
+	if _, known := w[kinds[l.Kind]+"."+l.Language]; !known {
+		l.Language = languages[0]
+	}
+	templates, known := w[kinds[l.Kind]+"."+l.Language]
+	if !known {
+		return content{}, fmt.Errorf("an e-mail of kind %d has no words", l.Kind)
+	}
+	s := letterContent{
+		Brand: oneLine(cmp.Or(l.Host.Brand.Name, l.Host.Partner.Name)), Colour: cmp.Or(l.Host.Brand.Colour, standardColour),
+		Language: l.Language, To: l.To, Link: l.Link,
+	}
+	s.Ink = inkOn(s.Colour)
+	c := content{Sender: s.Brand}
+	var subject, text, html bytes.Buffer
+	for _, part := range []struct {
+		to   *bytes.Buffer
+		make func(io.Writer, string, any) error
+		name string
+	}{{&subject, templates.text.ExecuteTemplate, "subject"}, {&text, templates.text.ExecuteTemplate, "layout.txt"}, {&html, templates.html.ExecuteTemplate, "layout.html"}} {
+		if err := part.make(part.to, part.name, s); err != nil {
+			return content{}, fmt.Errorf("write an e-mail: %w", err)
+		}
+	}
+	c.Subject, c.Text, c.HTML = oneLine(subject.String()), text.String(), html.String()
+	return c, nil
+}
+
+// oneLine keeps a name that a person chose from beginning another line of the header.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// inkOn is white or almost black, whichever is easier to read on the colour (the contrast of WCAG).
+func inkOn(colour string) string {
+	n, err := strconv.ParseUint(strings.TrimPrefix(colour, "#"), 16, 32)
+	if err != nil {
+		return "#ffffff"
+	}
+	light := 0.0
+	for at, share := range []float64{0.0722, 0.7152, 0.2126} {
+		v := float64(n>>(8*at)&255) / 255
+		if v <= 0.04045 {
+			v /= 12.92
+		} else {
+			v = math.Pow((v+0.055)/1.055, 2.4)
+		}
+		light += v * share
+	}
+	if light > 0.18 {
+		return "#10181a"
+	}
+	return "#ffffff"
+}
+
+// CheckSender returns what is wrong with the sender's address, "" when nothing is.
+func CheckSender(address string) string {
+	parsed, err := mail.ParseAddress(address)
+	if err != nil || parsed.Name != "" || parsed.Address != address {
+		return "must be an e-mail address such as no-reply@example.com"
+	}
+	return ""
+}
+
+func domain(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }

@@ -1,0 +1,163 @@
+// Package mail sends e-mails to people by SMTP. It writes them in the reader's language with the partner's brand. It works through the queue
+// in the database.
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+)
+
+// within is how long each step of an attempt may take: to connect and sign in, and to hand over the e-mail.
+const within = 20 * time.Second
+
+// authentications are the ways to sign in to a mail server, the best first. The last two send the password as it is: they need TLS, or a
+// server on this machine.
+var authentications = []gomail.SMTPAuthType{gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin}
+
+// Server is a mail server that takes e-mails for everybody.
+type Server struct {
+	host     string
+	port     int
+	implicit bool // TLS from the first byte; else by STARTTLS
+	plain    bool // without TLS: on this machine
+	user     string
+	password string
+
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	tls  *tls.Config
+}
+
+// ParseServer reads smtps://user:password@host:port, or smtp:// for STARTTLS. The ports are 465 and 587 unless named. To a host on this
+// machine smtp:// goes without TLS. The error never repeats the address, because it has a password.
+func ParseServer(address string) (*Server, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("must be an address such as smtps://user:password@mail.example.com")
+	}
+	s := &Server{host: u.Hostname(), user: u.User.Username()}
+	s.password, _ = u.User.Password()
+	switch u.Scheme {
+	case "smtps":
+		s.implicit, s.port = true, 465
+	case "smtp":
+		s.plain, s.port = loopback(s.host), 587
+	default:
+		return nil, fmt.Errorf("must begin with smtps:// or smtp:// (it begins with %q)", u.Scheme+":")
+	}
+	if text := u.Port(); text != "" {
+		if s.port, err = strconv.Atoi(text); err != nil || s.port < 1 || s.port > 65535 {
+			return nil, errors.New("must have a port from 1 to 65535, or none")
+		}
+	}
+	if (s.user == "") != (s.password == "") {
+		return nil, errors.New("must have both a user and a password, or neither")
+	}
+	s.dial = (&net.Dialer{}).DialContext
+	s.tls = &tls.Config{ServerName: s.host, MinVersion: tls.VersionTLS12}
+	return s, nil
+}
+
+// Through sets another way to the server, whose certificate one of the roots has signed; nil: the system's.
+func (s *Server) Through(dial func(ctx context.Context, network, addr string) (net.Conn, error), roots *x509.CertPool) *Server {
+	s.dial, s.tls.RootCAs = dial, roots
+	return s
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// errAway says that the server took no e-mail at all: it is down, or refuses who we are.
+var errAway = errors.New("the mail server")
+
+// refusal is a server's answer to one e-mail. It has the code alone: the text may repeat the address.
+type refusal struct {
+	code     int
+	enhanced string // such as 5.1.1
+}
+
+func (r refusal) Error() string { return fmt.Sprintf("the mail server answered %d %s", r.code, r.enhanced) }
+
+// final reports whether another attempt would end like this one.
+func (r refusal) final() bool { return r.code >= 500 }
+
+// send hands over one e-mail. The error wraps errAway where no e-mail would have been taken, and is a refusal where this one was not.
+func (s *Server) send(ctx context.Context, m *gomail.Msg) error {
+	client, hangUp, err := s.connect(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errAway, withoutText(err))
+	}
+	defer hangUp()
+	err = client.Send(m)
+	if err == nil || m.IsDelivered() { // what failed after it was taken does not matter
+		_ = client.Close()
+		return nil
+	}
+	if answered, ok := errors.AsType[*gomail.SendError](err); ok && answered.ErrorCode() >= 400 {
+		_ = client.Close()
+		return refusal{answered.ErrorCode(), answered.EnhancedStatusCode()}
+	}
+	if answered, ok := errors.AsType[*gomail.SendError](err); ok { // its text has the addresses
+		return fmt.Errorf("%w broke off: %s", errAway, answered.Reason)
+	}
+	return fmt.Errorf("%w broke off", errAway)
+}
+
+// connect returns a client that has signed in. When ctx ends, its connection does.
+func (s *Server) connect(ctx context.Context) (client *gomail.Client, hangUp func(), err error) {
+	hangUp = func() {}
+	dial := func(dialing context.Context, network, addr string) (net.Conn, error) {
+		conn, err := s.dial(dialing, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		hangUp = func() { stop(); _ = conn.Close() }
+		if !s.implicit {
+			return conn, nil
+		}
+		secured := tls.Client(conn, s.tls)
+		if err := secured.HandshakeContext(dialing); err != nil {
+			return nil, err
+		}
+		return secured, nil
+	}
+	policy := gomail.TLSMandatory
+	if s.implicit || s.plain {
+		policy = gomail.NoTLS // there is nothing more to begin
+	}
+	options := []gomail.Option{
+		gomail.WithPort(s.port), gomail.WithTimeout(within), gomail.WithTLSPolicy(policy), gomail.WithTLSConfig(s.tls), gomail.WithDialContextFunc(dial), gomail.WithoutNoop(),
+	}
+	if s.user != "" {
+		options = append(options, gomail.WithUsername(s.user), gomail.WithPassword(s.password), gomail.WithOpportunisticSMTPAuth(authentications...))
+	}
+	if client, err = gomail.NewClient(s.host, options...); err == nil {
+		err = client.DialWithContext(ctx)
+	}
+	if err != nil {
+		hangUp()
+		return nil, nil, err
+	}
+	return client, hangUp, nil
+}
+
+// withoutText leaves the code of a server's answer. Its text may repeat the user.
+func withoutText(err error) error {
+	if answer, ok := errors.AsType[*textproto.Error](err); ok {
+		return refusal{code: answer.Code}
+	}
+	return err
+}

@@ -1,0 +1,109 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// mailsOfPartner is how many e-mails of one partner a claim takes at most, so that a partner with many delays no other.
+const mailsOfPartner = 8
+
+const faultSigninTooManyResets puntuale.ReasonCode = "signin.too_many_resets"
+
+func (s *Accounts) QueueMails(ctx context.Context, all []puntuale.Mail, instead puntuale.MailID) error {
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) error {
+		if instead != 0 {
+			if _, err := a.Exec(ctx, `delete from mail where id = $1`, int64(instead)); err != nil {
+				return fmt.Errorf("take an e-mail out of the queue: %w", err)
+			}
+		}
+		for _, m := range all {
+			if m.Kind == puntuale.MailResetAsked {
+				if err := roomForReset(ctx, a, m.Partner); err != nil {
+					return err
+				}
+			}
+			if err := queueMail(ctx, a, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func roomForReset(ctx context.Context, a engine.Querier, p puntuale.PartnerID) error {
+	var n int
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from mail where partner_id = $1 and kind = $2`, []any{p, int64(puntuale.MailResetAsked)}, &n); err != nil {
+		return fmt.Errorf("count requests for a password: %w", err)
+	}
+	if n >= puntuale.MaxResets {
+		return &puntuale.Error{Code: puntuale.CodeRateLimited, Reason: puntuale.Because(faultSigninTooManyResets), RetryAfter: time.Minute}
+	}
+	return nil
+}
+
+// queueMail stores an e-mail in place of another of its kind for the user.
+func queueMail(ctx context.Context, a engine.Querier, m puntuale.Mail) error {
+	if m.User != 0 {
+		if err := dropMails(ctx, a, m.User, m.Kind); err != nil {
+			return err
+		}
+	}
+	if m.Sealed == nil {
+		m.Sealed = []byte{}
+	}
+	if _, err := a.Exec(ctx, `insert into mail (partner_id, login_id, kind, sealed, queued_at, next_at) values ($1, $2, $3, $4, $5, $5)`,
+		m.Partner, m.User, int64(m.Kind), m.Sealed, engine.Micros(m.Queued)); err != nil {
+		return fmt.Errorf("queue an e-mail: %w", err)
+	}
+	return nil
+}
+
+// dropMails takes the user's e-mails of a kind out of the queue. An attempt that is under way goes on.
+func dropMails(ctx context.Context, a engine.Querier, user puntuale.LoginID, kind puntuale.MailKind) error {
+	if _, err := a.Exec(ctx, `delete from mail where login_id = $1 and kind = $2`, user, int64(kind)); err != nil {
+		return fmt.Errorf("take e-mails out of the queue: %w", err)
+	}
+	return nil
+}
+
+// claimMails moves the next attempt behind the end of this one. A second node waits for the rows of the first, and then finds that they are
+// not due.
+const claimMails = `
+update mail set next_at = $2, attempts = attempts + 1 where next_at <= $1 and id in (
+ select f.id from (
+  select m.id, m.next_at, row_number() over (partition by m.partner_id order by m.next_at, m.id) as place from mail m where m.next_at <= $1) f
+ where f.place <= $3 order by f.place, f.next_at, f.id limit $4)
+returning id, partner_id, login_id, kind, sealed, queued_at, attempts`
+
+func (s *Accounts) ClaimMails(ctx context.Context, now time.Time, most int) (claimed []puntuale.Mail, err error) {
+	err = s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) (err error) {
+		claimed, err = engine.QueryAll(ctx, a, claimMails, []any{engine.Micros(now), engine.Micros(now.Add(puntuale.MailHold)), mailsOfPartner, most},
+			func(rows engine.Row, m *puntuale.Mail) error {
+				return rows.Scan(&m.ID, &m.Partner, &m.User, &m.Kind, &m.Sealed, engine.ScanTime(&m.Queued), &m.Attempts)
+			})
+		if err != nil {
+			return fmt.Errorf("claim e-mails: %w", err)
+		}
+		return nil
+	})
+	return claimed, err
+}
+
+func (s *Accounts) EndMail(ctx context.Context, m puntuale.Mail, again time.Time) error {
+	return s.WriteSignIn(ctx, func(ctx context.Context, a engine.Querier) (err error) {
+		if again.IsZero() {
+			_, err = a.Exec(ctx, `delete from mail where id = $1 and attempts = $2`, int64(m.ID), m.Attempts)
+		} else {
+			_, err = a.Exec(ctx, `update mail set next_at = $3 where id = $1 and attempts = $2`, int64(m.ID), m.Attempts, engine.Micros(again))
+		}
+		if err != nil {
+			return fmt.Errorf("record how an e-mail ended: %w", err)
+		}
+		return nil
+	})
+}
