@@ -88,7 +88,9 @@ type refusal struct {
 	enhanced string // such as 5.1.1
 }
 
-func (r refusal) Error() string { return fmt.Sprintf("the mail server answered %d %s", r.code, r.enhanced) }
+func (r refusal) Error() string {
+	return fmt.Sprintf("the mail server answered %d %s", r.code, r.enhanced)
+}
 
 // final reports whether another attempt would end like this one.
 func (r refusal) final() bool { return r.code >= 500 }
