@@ -19,23 +19,8 @@ const replyColumns = `y.id, y.session_id, y.phone, y.at, y.own, y.kind, y.text, 
 const replyBytes = `octet_length(y.text) + octet_length(y.media) + 200`
 
 func replyFields(y *puntuale.Reply) []any {
-	return []any{&y.ID, &y.Session, &y.Phone, engine.ScanTime(&y.At), engine.ScanBool(&y.Own), &y.Kind, &y.Text, scanMedia{&y.Media}, &y.NetworkID,
+	return []any{&y.ID, &y.Session, &y.Phone, engine.ScanTime(&y.At), engine.ScanBool(&y.Own), &y.Kind, &y.Text, engine.ScanOptionalJSON(&y.Media), &y.NetworkID,
 		&y.Run, &y.Effect, engine.ScanTime(&y.Read), engine.ScanBool(&y.Blanked)}
-}
-
-// scanMedia scans the column of a file: JSON, or nothing.
-type scanMedia struct{ into **puntuale.ReplyMedia }
-
-func (m scanMedia) Scan(value any) error {
-	*m.into = nil
-	if text, ok := value.(string); ok && text == "" {
-		return nil
-	}
-	if text, ok := value.([]byte); ok && len(text) == 0 {
-		return nil
-	}
-	*m.into = &puntuale.ReplyMedia{}
-	return engine.ScanJSON(*m.into).Scan(value)
 }
 
 func scanReply(rows engine.Row, y *puntuale.Reply) error { return rows.Scan(replyFields(y)...) }

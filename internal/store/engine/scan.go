@@ -57,6 +57,23 @@ func (j scanJSON) Scan(value any) error {
 	return fmt.Errorf("JSON is kept as %T", value)
 }
 
+// ScanOptionalJSON scans a JSON column into a new value; an empty column is nil.
+func ScanOptionalJSON[T any](into **T) sql.Scanner { return scanOptionalJSON[T]{into} }
+
+type scanOptionalJSON[T any] struct{ into **T }
+
+func (j scanOptionalJSON[T]) Scan(value any) error {
+	*j.into = nil
+	if text, ok := value.(string); ok && text == "" {
+		return nil
+	}
+	if text, ok := value.([]byte); ok && len(text) == 0 {
+		return nil
+	}
+	*j.into = new(T)
+	return ScanJSON(*j.into).Scan(value)
+}
+
 // ToJSON writes a value as the text of a column.
 func ToJSON(v any) (string, error) {
 	text, err := json.Marshal(v)

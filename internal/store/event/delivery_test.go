@@ -186,11 +186,11 @@ func TestErasedAnswers(t *testing.T) {
 		h := newHooked(t, w)
 		h.ended(sent)
 		h.ended(sent)
-		h.wrote(puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Text: "ciao"}})
+		h.wrote(puntuale.TakenMessage{Keep: puntuale.KeepAllReplies, InboundMessage: puntuale.InboundMessage{Text: "ciao", Media: &puntuale.ReplyMedia{Name: "a.pdf"}}})
 		h.agreed(puntuale.ConsentGrant, 0)
 		h.events()
 		due := h.due(begin)
-		if len(due) != 4 || due[2].Event.Reply == nil || due[2].Event.Reply.Text != "ciao" || due[3].Event.Consent == nil || due[3].Event.Consent.Phone != phone {
+		if len(due) != 4 || due[2].Event.Reply == nil || due[2].Event.Reply.Text != "ciao" || due[2].Event.Reply.Media == nil || due[2].Event.Reply.Media.Name != "a.pdf" || due[3].Event.Consent == nil || due[3].Event.Consent.Phone != phone || !due[3].Event.Consent.Applied {
 			t.Fatalf("due: %+v", due)
 		}
 		quote := puntuale.DeliveryResult{State: puntuale.DeliveryDone, Status: 200, Answer: "for " + phone}

@@ -22,11 +22,11 @@ where m.client_id = u.c and m.id = u.s and r.client_id = m.client_id and r.id = 
 
 const (
 	subjectReplies = `
-select u.n, y.id, y.session_id, y.phone, y.at, y.own, y.kind, y.text, y.run_id, y.effect, y.read_at, y.blanked_at <> 0
+select u.n, y.id, y.session_id, y.phone, y.at, y.own, y.kind, y.text, y.media, y.run_id, y.effect, y.read_at, y.blanked_at <> 0
 from $u(n bigint, c bigint, s bigint) cross join reply y where y.client_id = u.c and y.id = u.s`
 
 	subjectConsents = `
-select u.n, c.id, c.phone, c.purpose, c.change, c.source, c.words, c.message, c.by_whom, c.at, c.entered_at
+select u.n, c.id, c.phone, c.purpose, c.change, c.source, c.words, c.message, c.by_whom, c.at, c.entered_at, c.applied
 from $u(n bigint, c bigint, s bigint) cross join consent c where c.client_id = u.c and c.id = u.s`
 )
 
@@ -81,7 +81,7 @@ func scanMessage(r engine.Row, n *int, of func() *puntuale.Event) error {
 
 func scanReply(r engine.Row, n *int, of func() *puntuale.Event) error {
 	y := &puntuale.Reply{}
-	err := r.Scan(n, &y.ID, &y.Session, &y.Phone, engine.ScanTime(&y.At), engine.ScanBool(&y.Own), &y.Kind, &y.Text, &y.Run, &y.Effect, engine.ScanTime(&y.Read), &y.Blanked)
+	err := r.Scan(n, &y.ID, &y.Session, &y.Phone, engine.ScanTime(&y.At), engine.ScanBool(&y.Own), &y.Kind, &y.Text, engine.ScanOptionalJSON(&y.Media), &y.Run, &y.Effect, engine.ScanTime(&y.Read), &y.Blanked)
 	if err == nil {
 		of().Reply = y
 	}
@@ -90,7 +90,7 @@ func scanReply(r engine.Row, n *int, of func() *puntuale.Event) error {
 
 func scanConsent(r engine.Row, n *int, of func() *puntuale.Event) error {
 	c := &puntuale.Consent{}
-	err := r.Scan(n, &c.ID, &c.Phone, &c.Purpose, &c.Change, &c.Source, &c.Words, &c.Message, &c.By, engine.ScanTime(&c.At), engine.ScanTime(&c.Entered))
+	err := r.Scan(n, &c.ID, &c.Phone, &c.Purpose, &c.Change, &c.Source, &c.Words, &c.Message, &c.By, engine.ScanTime(&c.At), engine.ScanTime(&c.Entered), engine.ScanBool(&c.Applied))
 	if c.Erased = strings.HasPrefix(c.Phone, puntuale.MarkPrefix); c.Erased {
 		c.Phone = ""
 	}
