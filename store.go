@@ -286,7 +286,7 @@ type PartnerStore interface {
 
 // MaintenanceStore keeps the store in order.
 type MaintenanceStore interface {
-	// Maintain ends what is open of deleted clients and sessions, and deletes such clients' contacts. It removes
+	// Maintain ends the unfinished messages of deleted clients and sessions, and deletes such clients' contacts. It removes
 	// idempotency records older than two days, counted days older than 400, and contacts without an open window. It
 	// blanks requests and contents of runs whose messages all ended before blank (zero: none). One call does a bounded
 	// amount of work. Any number of nodes may call it at once; the next call repeats work that failed.

@@ -58,7 +58,8 @@ type socketWay interface {
 	Stop() // after all sessions were closed
 }
 
-// wake tells this node's parts that something is due or changed here. The dispatcher tells the other nodes.
+// wake tells this node's parts that something is due or changed here. The dispatcher tells the other nodes. Without a
+// dispatcher, it only tells the other nodes.
 func (s *server) wake(id puntuale.SessionID, due time.Time) {
 	if s.dispatch == nil {
 		dispatch.Soon(s.clock, s.store.Notify)(id, due)

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/connector/socket"
 )
 
-// socketBuilt says that this build can link numbers. A build that cannot does not contain the library for that, which is under the GPL.
+// socketBuilt says that this build can link numbers. Other builds leave out the library for linking, which is under the GPL.
 const socketBuilt = true
 
 // makeNumbers makes the empty tables of linked numbers.

@@ -16,8 +16,8 @@ import (
 	"puntuale/internal/plan"
 )
 
-// rememberAfter is how old a run is when its person becomes a contact. By then, every start that got an earlier id is
-// stored or has failed.
+// rememberAfter is how old a run is when its person becomes a contact. By then, every start with a smaller run id is
+// stored or has failed. So reading in the order of ids misses none.
 const rememberAfter = 30 * time.Second
 
 // Remember adds every recipient to the contacts of clients that want this, and updates the contacts' fields from calls.

@@ -73,8 +73,8 @@
 // something that cannot be undone. A list is a table of class "list" in a "card card-list"; its cells carry data-label, and become
 // cards on a phone. Buttons that the reader's role does not allow are left out: if Has(ctx, puntuale.Staff).
 //
-// htmx 4. Attributes are not inherited (write hx-target:inherited). Every status but 204 and 304 is swapped. A part that
-// updates itself answers with the part alone when v.Partial(). v.Whole puts a page in the place of the one shown. Server-sent
+// htmx 4. Attributes are not inherited (write hx-target:inherited). Every status but 204 and 304 is swapped. If v.Partial(),
+// the handler sends only the part that changes. v.Whole replaces the whole page instead. Server-sent
 // events: hx-sse:connect and v.Stream, or v.Events. Never hx-on, hx-vals with js: or a filter in hx-trigger: they need eval, which the policy
 // forbids. Everything must also work as a plain form.
 //

@@ -16,8 +16,8 @@ import (
 	"puntuale/internal/connector/replyfile"
 )
 
-// fileHosts end the names of the hosts where Meta keeps files. No other gets a request, and only those that belong to the
-// Graph API get the token.
+// fileHosts are the endings of the host names where Meta keeps files. Other hosts get no request. Only hosts in tokenHosts get
+// the token.
 var (
 	fileHosts  = []string{".facebook.com", ".fbsbx.com", ".fbcdn.net", ".whatsapp.net"}
 	tokenHosts = []string{".facebook.com", ".fbsbx.com"}

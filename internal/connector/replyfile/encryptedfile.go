@@ -62,7 +62,7 @@ type Opener struct {
 // host is the one that keeps media for everybody.
 const host = "mmg.whatsapp.net"
 
-// hosts end the names of all of WhatsApp's hosts. Other hosts get no request, whatever a gateway reports.
+// hosts is the ending of every host name of WhatsApp. Other hosts get no request, whatever a gateway reports.
 const hosts = ".whatsapp.net"
 
 var errNoAddress = errors.New("the file has no address at WhatsApp")

@@ -512,7 +512,7 @@ func testForgetReplies(t *testing.T, w *World) {
 	}
 }
 
-// ofReplies are the calls about people, each with something that belongs to another client.
+// ofReplies tries each call about replies and consent with data of another client. The call must find nothing.
 var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
 	"AddConsent":  nil, // a phone cannot belong to another client
 	"AddConsents": nil,

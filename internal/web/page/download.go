@@ -29,7 +29,7 @@ func (v *Request) BreakOff(err error) {
 // programs take a line break within quotes for the end of a row, and make a cell of each line.
 var formula = regexp.MustCompile(`(^|[\n\r])([\p{Z}\t\v\f\x{85}\x{feff}]*[=+\-@|%＝＋－＠])`)
 
-// Inert makes a cell of a CSV file that no spreadsheet takes for a formula.
+// Inert changes a CSV cell so that no spreadsheet takes it for a formula.
 func Inert(cell string) string {
 	cell = formula.ReplaceAllString(cell, "$1'$2")
 	if cell != "" && strings.ContainsRune("\t\r\n", rune(cell[0])) {

@@ -215,7 +215,7 @@ func (v *Request) recovered() {
 	v.fail(fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
 }
 
-// FirstFault is the first fault.
+// FirstFault is the first fault, or the error's own reason if it has no faults.
 func FirstFault(e *puntuale.Error) puntuale.Reason {
 	if len(e.Faults) > 0 {
 		return e.Faults[0].Reason()

@@ -114,7 +114,7 @@ func editAccount(v *page.Request) error {
 	return v.Show(AccountEdit(f, c))
 }
 
-// accountForm shows a client in the form of its fields.
+// accountForm is the form that changes a client, filled with its present values.
 func accountForm(v *page.Request, c puntuale.Client) (*view.Form, error) {
 	quotas, err := v.Partner.Quotas(v.Ctx(), c)
 	if err != nil {

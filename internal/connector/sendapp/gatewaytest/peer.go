@@ -1,6 +1,6 @@
 // Package gatewaytest is a gateway of SendApp's family for tests, on loopback. It is strict about calls, keeps a ledger of
-// what it sent, links numbers by QR code and spins texts. It fails in all the ways that the family is known for. Its shapes
-// are those of the family's code, November 2026.
+// what it sent, links numbers by QR code and spins texts. It fails in all the ways that the family is known for. Its JSON
+// looks like the JSON of the gateways' code of November 2026.
 package gatewaytest
 
 import (
