@@ -104,19 +104,11 @@ func partnerOnce[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
 	})
 }
 
-// sidesOf are the tags of a call in the document.
-func sidesOf(side puntuale.Side) []string {
-	if side == eitherSide {
-		return []string{string(puntuale.ClientSide), string(puntuale.PartnerSide)}
-	}
-	return []string{string(side)}
-}
-
 func register[I, T any](a *api, side puntuale.Side, op operation, verb func(context.Context, *call, *I) (T, error)) {
 	known := map[string]bool{}
 	described := huma.Operation{
 		OperationID: op.id, Method: op.method, Path: op.path, Summary: op.summary,
-		Tags:               sidesOf(side),
+		Tags:               []string{string(side)},
 		Security:           []map[string][]string{{"bearer": {}}, {"api_key": {}}},
 		Responses:          a.responses(op),
 		Middlewares:        huma.Middlewares{a.enter(side, op, known)},
