@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"puntuale"
@@ -49,9 +50,18 @@ type RecordBatch struct {
 	stopped  []puntuale.MessageRef        // messages that were stopped, and came back for a retry
 }
 
+// factBuffers keeps slices of facts from batch to batch. A batch has many, and mostly nobody wants them.
+var factBuffers = sync.Pool{New: func() any { return new([]outbox.Fact) }}
+
 func (b *RecordBatch) Run(ctx context.Context) error {
 	b.returned = map[puntuale.ClientID]int64{}
-	b.stopped, b.events, b.facts, b.known = nil, nil, nil, nil
+	b.stopped, b.events, b.known = nil, nil, nil
+	facts := factBuffers.Get().(*[]outbox.Fact)
+	b.facts = (*facts)[:0]
+	defer func() {
+		*facts = b.facts[:0]
+		factBuffers.Put(facts)
+	}()
 	if err := b.write(ctx); err != nil {
 		return err
 	}
