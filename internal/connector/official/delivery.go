@@ -204,7 +204,7 @@ func (r *reader) change(value json.RawMessage) {
 // the others.
 func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	if !at.IsZero() {
-		at.Time = at.Add(time.Second) // Meta drops the fraction of the second; without the added second, the change could look older than a list that was read in the same second
+		at.Time = at.Add(time.Second) // Meta drops the fraction of the second. The change must not look older than a list that was read in that second
 	}
 	var v templateChange
 	if json.Unmarshal(value, &v) != nil || v.Name == "" || v.Language == "" || account == "" {

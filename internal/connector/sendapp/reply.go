@@ -113,8 +113,8 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 	return h, true
 }
 
-// fileKinds are the members of a content that have a file, the kind of reply for each, and the kind of keys that
-// encrypt the file.
+// fileKinds are the members of a content that have a file. Each has a kind of reply, and a kind of keys that encrypt the
+// file.
 var fileKinds = map[string]struct {
 	kind puntuale.ReplyKind
 	keys string
