@@ -1,6 +1,6 @@
 package puntuale
 
-// Faults that several packages find. internal/catalogue has their sentences.
+// Codes of faults that several packages report. internal/catalogue has their sentences.
 const (
 	FaultCallBodyTooLarge                ReasonCode = "call.body_too_large"
 	FaultCallMethod                      ReasonCode = "call.method"
@@ -56,7 +56,7 @@ const (
 	FaultUserEmailTaken                  ReasonCode = "user.email_taken"
 )
 
-// Names of things that may be missing, for [NotFound].
+// Codes that name the missing thing, for [NotFound].
 const (
 	NoBlacklist  ReasonCode = "blacklist.not_found"
 	NoCampaign   ReasonCode = "campaign.not_found"
