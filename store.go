@@ -47,6 +47,7 @@ type Tenant interface {
 	WebhookStore
 	DeliveryStore
 	EventStore
+	ChatwootStore
 }
 
 // RunStore starts and stops runs.

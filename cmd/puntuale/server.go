@@ -13,6 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/chatwoot"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/official"
 	"puntuale/internal/connector/sandbox"
@@ -53,6 +54,8 @@ type server struct {
 	feeding  *feeding             // likewise
 	events   *outbox.Sender       // likewise
 	caller   *outbox.Caller
+	chatwoot *chatwoot.Bridge
+	agents   *chatwoot.Webhook // what agents write in Chatwoot
 	desk     *webhook.Webhooks
 	control  *control.Control
 	accounts *account.Accounts
@@ -143,8 +146,11 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
+	s.openChatwoot(&cfg, vault)
 	s.caller = s.openCaller(&cfg, vault)
-	s.desk = webhook.New(webhook.Config{Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller, Plain: len(cfg.WebhookAllow) > 0})
+	s.desk = webhook.New(webhook.Config{
+		Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller, Chatwoot: s.chatwoot, Public: cfg.PublicURL, Plain: len(cfg.WebhookAllow) > 0,
+	})
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err

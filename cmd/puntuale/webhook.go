@@ -12,7 +12,7 @@ import (
 // openCaller makes what calls receivers of webhooks. Every node has it, because a test of a webhook may come to any.
 func (s *server) openCaller(cfg *serverConfig, vault *auth.Vault) *outbox.Caller {
 	allowed, _ := networksOf(cfg.WebhookAllow) // the check of the settings has parsed them
-	return outbox.NewCaller(outbox.CallerConfig{Clock: cfg.Clock, Allow: allowed, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
+	return outbox.NewCaller(outbox.CallerConfig{Clock: cfg.Clock, Allow: allowed, Chatwoot: s.chatwoot, Unseal: func(w *puntuale.Webhook, sealed []byte) ([]byte, error) {
 		return vault.Open(puntuale.SealedWebhook, w.SealPlace(), sealed)
 	}})
 }

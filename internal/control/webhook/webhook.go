@@ -17,13 +17,16 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Config is what [New] needs. All members except Caller and Plain must be set.
+// Config is what [New] needs. All members except Caller, Chatwoot, Public and Plain must be set.
 type Config struct {
 	Tenants puntuale.TenantStore
 	Vault   *auth.Vault
 	Clock   clock.Clock
 	Caller  puntuale.WebhookCaller // makes the attempt of a test; nil: tests are refused
-	Plain   bool                   // addresses may begin with http, because the operator named networks for receivers
+	// Chatwoot makes the inboxes of links to Chatwoot; nil: links are refused.
+	Chatwoot puntuale.ChatwootCaller
+	Public   string // the server's own address, which Chatwoot calls; "": it has none
+	Plain    bool   // addresses may begin with http, because the operator named networks for receivers
 }
 
 // Webhooks answers requests about the webhooks of all clients and partners. It keeps no state. Many goroutines may use
@@ -153,7 +156,7 @@ func (o *Owner) secret(w *puntuale.Webhook) (shown string, sealed []byte) {
 func (o *Owner) check(f *request.Faults, r NewWebhook) (p puntuale.WebhookPatch) {
 	if r.URL != nil {
 		address := strings.TrimSpace(*r.URL)
-		o.checkURL(f, address)
+		checkAddress(f, "body.url", address, o.cfg.Plain)
 		p.URL = &address
 	}
 	if r.Types != nil {
@@ -197,10 +200,9 @@ func (o *Owner) session(f *request.Faults, text string) (id puntuale.SessionID) 
 	return id
 }
 
-// checkURL refuses a text that cannot be the address of a receiver. It does not check where the name leads, because
-// that may change: each attempt checks it. Faults never hold the address, because it may hold a secret.
-func (o *Owner) checkURL(f *request.Faults, address string) {
-	const at = "body.url"
+// checkAddress refuses a text that cannot be the address of a receiver. It does not check where the name leads, because
+// that may change: each attempt checks it. Faults never hold the address, because it may hold a secret. plain permits http.
+func checkAddress(f *request.Faults, at, address string, plain bool) {
 	u, err := url.Parse(address)
 	switch {
 	case address == "":
@@ -209,7 +211,7 @@ func (o *Owner) checkURL(f *request.Faults, address string) {
 		f.Text(at, address, maxURL)
 	case err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
 		f.Add(at, faultNotAddress, nil)
-	case u.Scheme == "http" && !o.cfg.Plain:
+	case u.Scheme == "http" && !plain:
 		f.Add(at, faultNotHTTPS, nil)
 	}
 }

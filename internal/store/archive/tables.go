@@ -74,6 +74,8 @@ var MovedTables = []movedTable{
 	{Name: "outbox_event", Columns: "client_id seq type subject detail at"},
 	{Name: "webhook", Columns: "id partner_id client_id url types session_id description active disabled_at reason created_at succeeded_at failing_at" +
 		" secret secret_before secret_until", left: "owner"},
+	{Name: "chatwoot_link", Columns: "client_id session_id webhook_id account_id inbox_id"},
+	{Name: "chatwoot_conversation", Columns: "client_id phone webhook_id contact_id conversation_id posting assigned_at"},
 	{Name: "delivery", Columns: "webhook_id at client_id seq type state attempts next_at tried_at status took answer"},
 	{Name: "upload", Columns: "client_id session_id number hash media until"},
 	{Name: "network_id", Columns: "client_id session_id id message_id token at"},

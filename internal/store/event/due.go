@@ -77,9 +77,10 @@ func (s *Events) ownerless(ctx context.Context, a engine.Querier, node puntuale.
 
 // targets are the active webhooks of a node whose lease holds.
 func (s *Events) targets(ctx context.Context, node puntuale.NodeID) ([]puntuale.WebhookTarget, error) {
-	all, err := engine.QueryAll(ctx, s.db.DispatchReads, `select `+webhookColumns+`, `+secretColumns+` from webhook w where w.owner = $1 and w.owner <> 0 and w.active = 1
+	all, err := engine.QueryAll(ctx, s.db.DispatchReads, `select `+webhookColumns+`, `+secretColumns+`, coalesce(l.account_id, 0), coalesce(l.inbox_id, 0)
+ from webhook w left join chatwoot_link l on l.webhook_id = w.id where w.owner = $1 and w.owner <> 0 and w.active = 1
  and exists (select 1 from node n where n.id = $1 and n.lease_until > $clock) order by w.id`, []any{node}, func(r engine.Row, t *puntuale.WebhookTarget) error {
-		err := r.Scan(append(webhookFields(&t.Webhook), secretFields(&t.Secret)...)...)
+		err := r.Scan(targetFields(t)...)
 		if len(t.Secret.Before) == 0 {
 			t.Secret.Before = nil
 		}
@@ -89,6 +90,10 @@ func (s *Events) targets(ctx context.Context, node puntuale.NodeID) ([]puntuale.
 		return nil, engine.PublicError(fmt.Errorf("read webhooks to send for: %w", err))
 	}
 	return all, nil
+}
+
+func targetFields(t *puntuale.WebhookTarget) []any {
+	return append(append(webhookFields(&t.Webhook), secretFields(&t.Secret)...), &t.Chatwoot.Account, &t.Chatwoot.Inbox)
 }
 
 // DueOfWebhook are a webhook's due deliveries after a key, the first due first.

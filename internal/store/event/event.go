@@ -61,10 +61,10 @@ func (s Account) owner() int64 {
 // id is the parameter of mine.
 func (s Account) id() int64 { return max(int64(s.client), int64(s.partner)) }
 
-// mine narrows webhooks, called w, to the account's. $1 is id.
+// mine narrows webhooks, called w, to the account's. $1 is id. Links to Chatwoot are not among them.
 func (s Account) mine() string {
 	if s.client != 0 {
-		return ` where w.client_id = $1 and w.client_id <> 0`
+		return ` where w.client_id = $1 and w.client_id <> 0 and not exists (select 1 from chatwoot_link l where l.webhook_id = w.id)`
 	}
 	return ` where w.client_id = 0 and w.partner_id = $1`
 }

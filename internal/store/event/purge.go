@@ -13,7 +13,7 @@ import (
 // Maintain removes rows older than [puntuale.KeepEvents], and those of deleted webhooks and clients.
 func (s *Events) Maintain(ctx context.Context, now time.Time) error {
 	before := engine.Micros(now.Add(-puntuale.KeepEvents))
-	return errors.Join(s.purgeDeliveries(ctx, before), s.purgeEvents(ctx, before), s.forgetClients(ctx))
+	return errors.Join(s.purgeDeliveries(ctx, before), s.purgeEvents(ctx, before), s.forgetClients(ctx), s.unlinkSessions(ctx))
 }
 
 // allWebhooks are those with deliveries, deleted ones too.
@@ -166,6 +166,8 @@ func (s *Events) forgetClient(ctx context.Context, c puntuale.ClientID) error {
 // Deleted ends a client's webhooks and its feed, in the transaction that deletes the client. Its rows go later.
 func Deleted(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	for _, statement := range []string{
+		`delete from chatwoot_conversation where client_id = $1`,
+		`delete from chatwoot_link where client_id = $1`,
 		`delete from webhook where client_id = $1 and client_id <> 0`,
 		`update event_stream set wanted = 0, feed_until = 0 where client_id = $1`,
 	} {

@@ -353,8 +353,12 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 			if n == engine.Chunk {
 				return nil
 			}
-			_, err = a.Exec(ctx, `delete from conversation where client_id = $1 and `+erasedNames, x.id, x.Phone)
-			return err
+			for _, table := range []string{"conversation", "chatwoot_conversation"} {
+				if _, err := a.Exec(ctx, `delete from `+table+` where client_id = $1 and `+erasedNames, x.id, x.Phone); err != nil {
+					return fmt.Errorf("erase a conversation: %w", err)
+				}
+			}
+			return nil
 		}); err != nil {
 			return err
 		}
