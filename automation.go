@@ -33,11 +33,11 @@ const (
 	MaxHookFields        = 50
 	MaxHookPointer       = 200 // characters of a path to a member
 	MaxHookBody          = 64 << 10
-	MaxHookRate          = 10   // calls of one hook a second
-	MaxNoReplyHours      = 720  // 30 days
-	MaxCooldownHours     = 8784 // a year
-	MaxAutomationDepth   = 3    // what an automation starts has the depth of its trigger, and one more. At this depth nothing acts
-	DefaultAutomatedMost = 5    // starts and sends of automations that a person gets in 24 hours
+	MaxHookRate          = 10  // calls of one hook a second
+	MaxNoReplyHours      = 720 // 30 days
+	MaxCooldownHours     = 720 // as long as the log is kept
+	MaxAutomationDepth   = 3   // what an automation starts has the depth of its trigger, and one more. At this depth nothing acts
+	DefaultAutomatedMost = 5   // starts and sends of automations that a person gets in 24 hours
 	MaxAutomatedMost     = 100
 )
 
