@@ -31,13 +31,12 @@ const (
 	MaxConditionFields   = 20
 	MaxConditionTags     = 20
 	MaxHookFields        = 50
-	MaxHookPointer       = 200 // characters of a path to a member
 	MaxHookBody          = 64 << 10
-	MaxHookRate          = 10   // calls of one hook a second
-	MaxNoReplyHours      = 720  // 30 days
-	MaxCooldownHours     = 8784 // a year
-	MaxAutomationDepth   = 3    // what an automation starts has the depth of its trigger, and one more. At this depth nothing acts
-	DefaultAutomatedMost = 5    // starts and sends of automations that a person gets in 24 hours
+	MaxHookRate          = 10  // calls of one hook a second
+	MaxNoReplyHours      = 720 // 30 days
+	MaxCooldownHours     = 720 // as long as the log is kept
+	MaxAutomationDepth   = 3   // what an automation starts has the depth of its trigger, and one more. At this depth nothing acts
+	DefaultAutomatedMost = 5   // starts and sends of automations that a person gets in 24 hours
 	MaxAutomatedMost     = 100
 )
 
@@ -124,7 +123,7 @@ type Trigger struct {
 	Hours    int               `json:"hours,omitempty"`    // no_reply: 1 to MaxNoReplyHours after the run's last message was COMPLETED
 	Field    string            `json:"field,omitempty"`    // date: a contact's date field
 	Repeat   Repeat            `json:"repeat,omitempty"`   // date
-	Map      map[string]string `json:"map,omitempty"`      // hook: the JSON pointer of each field, such as "/customer/phone"; "phone" is required
+	Map      map[string]string `json:"map,omitempty"`      // hook: the path of each field in the payload, such as "customer.phone" (package payload); "phone" is required
 	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome
 }
 
