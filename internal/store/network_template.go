@@ -84,7 +84,7 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 		return err
 	}
 	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		before, err := toldTemplates(ctx, a, client, account, "", "")
+		before, err := lockTemplates(ctx, a, client, account, "", "")
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func templateColumnsOf(all []puntuale.NetworkTemplate) (engine.Columns, error) {
 
 func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateEvent) error {
 	return s.TenantWriter(int64(n.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
-		before, err := toldTemplates(ctx, a, n.Client, n.Account, n.Name, n.Language)
+		before, err := lockTemplates(ctx, a, n.Client, n.Account, n.Name, n.Language)
 		if err != nil {
 			return err
 		}

@@ -71,7 +71,7 @@ var MovedTables = []movedTable{
 	{Name: "consent", Columns: "client_id id phone purpose change source words message mark by_whom at entered_at applied changed"},
 	{Name: "consent_state", Columns: "client_id phone purpose change granted_before at"},
 	{Name: "event_stream", Columns: "client_id wanted feed_until last_seq"},
-	{Name: "outbox_fact", Columns: "client_id id type subject detail at", Serial: "id"},
+	{Name: "outbox_fact", Columns: "client_id id type subject detail at more", Serial: "id"},
 	{Name: "outbox_event", Columns: "client_id seq type subject detail at"},
 	{Name: "webhook", Columns: "id partner_id client_id url types session_id description active disabled_at reason created_at succeeded_at failing_at" +
 		" secret secret_before secret_until", left: "owner"},

@@ -32,14 +32,14 @@ func (s *Fleet) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Tim
 		return engine.Column(sessions, func(id *puntuale.SessionID) string { return f(links[*id]) })
 	}
 	return s.asOwner(ctx, node, func(ctx context.Context, a engine.Querier) error {
-		owned, err := engine.QueryAll(ctx, a, `select `+toldColumns+` from $u(s bigint) join session on session.id = u.s
+		owned, err := engine.QueryAll(ctx, a, `select `+publishedColumns+` from $u(s bigint) join session on session.id = u.s
  where session.owner = $1 and session.deleted_at = 0 order by session.id for no key update of session`,
-			[]any{node, SessionColumn(sessions)}, scanTold)
+			[]any{node, SessionColumn(sessions)}, scanPublished)
 		if err != nil {
 			return fmt.Errorf("lock sessions: %w", err)
 		}
 		var facts []outbox.Fact
-		known := make(map[puntuale.SessionID]told, len(owned))
+		known := make(map[puntuale.SessionID]publishedState, len(owned))
 		for i := range owned {
 			s := &owned[i]
 			more, err := s.become(links[s.ID], now)

@@ -32,7 +32,7 @@ func TakeCredits(ctx context.Context, a engine.Querier, clients []puntuale.Clien
 		return nil, fmt.Errorf("lock credits: %w", err)
 	}
 	taken := slices.Clone(amounts)
-	var tales []creditTale
+	var changes []creditChange
 	for i, c := range clients {
 		if !left[c].Valid {
 			return nil, fmt.Errorf("credits became unlimited: %w", engine.ErrAgain)
@@ -40,14 +40,14 @@ func TakeCredits(ctx context.Context, a engine.Querier, clients []puntuale.Clien
 		before := left[c].Int64
 		taken[i] = min(taken[i], before)
 		if m, types := marks[c].fell(before, before-taken[i]); taken[i] > 0 && m != marks[c] {
-			tales = append(tales, creditTale{c, before - taken[i], m, types})
+			changes = append(changes, creditChange{c, before - taken[i], m, types})
 		}
 	}
 	if _, err := a.Exec(ctx, `update client set credits = client.credits - u.n from $u(c bigint, n bigint)
  where client.id = u.c and u.n > 0`, creditColumns(clients, taken)); err != nil {
 		return nil, fmt.Errorf("take credits: %w", err)
 	}
-	return taken, tellCredits(ctx, a, at, tales)
+	return taken, tellCredits(ctx, a, at, changes)
 }
 
 func creditColumns(clients []puntuale.ClientID, amounts []int64) engine.Columns {

@@ -3,6 +3,9 @@
 -- Nodes of the version before may run meanwhile. What they change is not told.
 set local lock_timeout = '2s';
 
+-- The subjects of more facts that are alike, one after the other, with a comma before each; '': none. Batches of messages write few rows so.
+alter table outbox_fact add column more text not null default '';
+
 -- What a session's client was told last: 0 nothing yet, 1 unlinked, 2 offline, 3 restricted, 4 online.
 alter table session add column told smallint not null default 0;
 

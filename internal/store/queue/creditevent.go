@@ -35,8 +35,8 @@ func (m creditMark) fell(before, left int64) (creditMark, []puntuale.EventType) 
 	return m, types
 }
 
-// creditTale is a change of one client's credits that is to be noted or told.
-type creditTale struct {
+// creditChange is a change of one client's credits that is to be noted or told.
+type creditChange struct {
 	client puntuale.ClientID
 	left   int64
 	mark   creditMark
@@ -44,11 +44,11 @@ type creditTale struct {
 }
 
 // tellCredits notes and tells changes of credits. The transaction has the clients' rows.
-func tellCredits(ctx context.Context, a engine.Querier, at time.Time, all []creditTale) error {
+func tellCredits(ctx context.Context, a engine.Querier, at time.Time, all []creditChange) error {
 	if len(all) == 0 {
 		return nil
 	}
-	type T = *creditTale
+	type T = *creditChange
 	if _, err := a.Exec(ctx, `update client set credits_topped = u.p, credits_told = u.t from $u(c bigint, p bigint, t smallint) where client.id = u.c`, engine.Columns{
 		engine.Column(all, func(t T) int64 { return int64(t.client) }),
 		engine.Column(all, func(t T) int64 { return t.mark.topped }),
@@ -74,7 +74,7 @@ func tellCredits(ctx context.Context, a engine.Querier, at time.Time, all []cred
 // TellSetCredits tells that somebody set a client's credits; nil is unlimited. More credits are a top-up. The transaction has the client's
 // row.
 func TellSetCredits(ctx context.Context, a engine.Querier, at time.Time, client puntuale.ClientID, before, after *int64) error {
-	t := creditTale{client: client}
+	t := creditChange{client: client}
 	switch {
 	case before == after || before != nil && after != nil && *before == *after:
 		return nil
@@ -91,5 +91,5 @@ func TellSetCredits(ctx context.Context, a engine.Querier, at time.Time, client 
 		t.left = *after
 		t.mark, t.types = t.mark.fell(*before, *after)
 	}
-	return tellCredits(ctx, a, at, []creditTale{t})
+	return tellCredits(ctx, a, at, []creditChange{t})
 }

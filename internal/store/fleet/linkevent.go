@@ -10,82 +10,82 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// told is what a client was told last of a session's link. The numbers are what the store keeps.
-type told int8
+// publishedState is what a client was told last of a session's link. The numbers are what the store keeps.
+type publishedState int8
 
 const (
-	toldNothing    told = 0 // nothing yet; or the link is in between, and nothing is to be told
-	toldUnlinked   told = 1
-	toldOffline    told = 2
-	toldRestricted told = 3
-	toldOnline     told = 4
+	publishedNothing    publishedState = 0 // nothing yet; or the link is in between, and nothing is to be told
+	publishedUnlinked   publishedState = 1
+	publishedOffline    publishedState = 2
+	publishedRestricted publishedState = 3
+	publishedOnline     publishedState = 4
 )
 
-var toldTypes = [...]puntuale.EventType{
-	toldUnlinked: puntuale.EventSessionUnlinked, toldOffline: puntuale.EventSessionOffline,
-	toldRestricted: puntuale.EventSessionRestricted, toldOnline: puntuale.EventSessionOnline,
+var publishedTypes = [...]puntuale.EventType{
+	publishedUnlinked: puntuale.EventSessionUnlinked, publishedOffline: puntuale.EventSessionOffline,
+	publishedRestricted: puntuale.EventSessionRestricted, publishedOnline: puntuale.EventSessionOnline,
 }
 
 // shortWait is a wait for the next login that tells nothing. Waits double, so a connection that cannot be made again has failed for about a
 // minute when one is longer.
 const shortWait = 30 * time.Second
 
-// toldOf returns what to tell of a link. Logins are in between: after a start of the server, after a session moved to another node, and after
+// publishedOf returns what to tell of a link. Logins are in between: after a start of the server, after a session moved to another node, and after
 // a connection broke.
-func toldOf(l *puntuale.Link, now time.Time) told {
+func publishedOf(l *puntuale.Link, now time.Time) publishedState {
 	switch {
 	case l.State == puntuale.LinkOnline:
-		return toldOnline
+		return publishedOnline
 	case l.State != puntuale.LinkLinked:
-		return toldUnlinked
+		return publishedUnlinked
 	case l.Condition == puntuale.Banned || l.Restricted:
-		return toldRestricted
+		return publishedRestricted
 	case l.Condition == puntuale.Connecting, l.Condition == puntuale.Waiting && l.Until.Sub(now) < shortWait:
-		return toldNothing
+		return publishedNothing
 	}
-	return toldOffline
+	return publishedOffline
 }
 
-// toldSession is a session's row before its link changes.
-type toldSession struct {
+// publishedSession is a session's row before its link changes.
+type publishedSession struct {
 	puntuale.Session
-	told told
+	told publishedState
 }
 
-const toldColumns = `session.id, session.client_id, session.name, session.type, session.sandbox, session.link, session.link_condition, session.code_until,
+const publishedColumns = `session.id, session.client_id, session.name, session.type, session.sandbox, session.link, session.link_condition, session.code_until,
  session.limited_until, session.told`
 
-func scanTold(r engine.Row, s *toldSession) error {
+func scanPublished(r engine.Row, s *publishedSession) error {
 	return r.Scan(&s.ID, &s.Client, &s.Name, &s.Type, engine.ScanBool(&s.Sandbox), &s.Link.State, &s.Link.Condition, engine.ScanTime(&s.Link.Until),
 		engine.ScanTime(&s.Link.Limited), &s.told)
 }
 
 // before returns what the client knows. Where nothing was told yet, the row says it. A link in between was online.
-func (s *toldSession) before(now time.Time) told {
-	if s.told != toldNothing {
+func (s *publishedSession) before(now time.Time) publishedState {
+	if s.told != publishedNothing {
 		return s.told
 	}
 	was := s.Link
 	was.State = s.LinkOf()
-	if t := toldOf(&was, now); t != toldNothing {
+	if t := publishedOf(&was, now); t != publishedNothing {
 		return t
 	}
-	return toldOnline
+	return publishedOnline
 }
 
 // become notes the session's new link, and returns what is to be told of it.
-func (s *toldSession) become(l puntuale.Link, now time.Time) ([]outbox.Fact, error) {
+func (s *publishedSession) become(l puntuale.Link, now time.Time) ([]outbox.Fact, error) {
 	before, limited := s.before(now), s.Link.Limited
 	s.Link = l
-	s.told = toldOf(&l, now)
+	s.told = publishedOf(&l, now)
 	var types []puntuale.EventType
 	switch {
-	case s.told == toldNothing:
+	case s.told == publishedNothing:
 		s.told = before
 	case s.told != before:
-		types = append(types, toldTypes[s.told])
+		types = append(types, publishedTypes[s.told])
 	}
-	if l.Limited.After(now) && !limited.After(now) && s.told != toldRestricted {
+	if l.Limited.After(now) && !limited.After(now) && s.told != publishedRestricted {
 		types = append(types, puntuale.EventSessionRestricted)
 	}
 	if len(types) == 0 {
@@ -97,7 +97,7 @@ func (s *toldSession) become(l puntuale.Link, now time.Time) ([]outbox.Fact, err
 	}), err
 }
 
-func (s *toldSession) detail() (string, error) {
+func (s *publishedSession) detail() (string, error) {
 	l := s.Link
 	l.State = s.LinkOf()
 	until := l.Until
@@ -117,8 +117,8 @@ func (s *toldSession) detail() (string, error) {
 
 // TellLink tells the client of a session's new link. The caller has locked the session's row, and stores the link afterwards.
 func TellLink(ctx context.Context, a engine.Querier, id puntuale.SessionID, l puntuale.Link, now time.Time) error {
-	var s toldSession
-	err := a.Query(ctx, `select `+toldColumns+` from session where session.id = $1`, []any{id}, func(r engine.Row) error { return scanTold(r, &s) })
+	var s publishedSession
+	err := a.Query(ctx, `select `+publishedColumns+` from session where session.id = $1`, []any{id}, func(r engine.Row) error { return scanPublished(r, &s) })
 	if err != nil || s.ID == 0 {
 		return err
 	}

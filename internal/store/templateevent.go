@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/store/outbox"
 )
 
-// toldTemplate is what a client is told of a network's template.
-type toldTemplate struct {
+// templateEvent is what a client is told of a network's template.
+type templateEvent struct {
 	Name     string `json:"name"`
 	Language string `json:"language"`
 	Status   string `json:"status"`
@@ -21,16 +21,22 @@ type toldTemplate struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// templatesBefore are templates as they were before a transaction changed some of them. They are locked.
-type templatesBefore struct {
+// like reports whether nothing changed that is news. A category, or a good quality, that was not known before is none.
+func (t *templateEvent) like(was *templateEvent) bool {
+	return t.Status == was.Status && (t.Category == was.Category || was.Category == "") &&
+		(t.Quality == was.Quality || was.Quality == "" && t.Quality != "YELLOW" && t.Quality != "RED")
+}
+
+// templateList are templates as they were before a transaction changed some of them. They are locked.
+type templateList struct {
 	client                  puntuale.ClientID
 	account, name, language string // without a name: all of the account
 	listed                  bool   // the account's list was read before
-	all                     []toldTemplate
+	all                     []templateEvent
 }
 
-func toldTemplates(ctx context.Context, a engine.Querier, client puntuale.ClientID, account, name, language string) (*templatesBefore, error) {
-	b := &templatesBefore{client: client, account: account, name: name, language: language}
+func lockTemplates(ctx context.Context, a engine.Querier, client puntuale.ClientID, account, name, language string) (*templateList, error) {
+	b := &templateList{client: client, account: account, name: name, language: language}
 	var since int64
 	var err error
 	if b.listed, err = engine.QueryOne(ctx, a, `select o.synced_at from official o where o.client_id = $1 and o.account = $2 and o.synced_at > 0 limit 1`,
@@ -41,10 +47,10 @@ func toldTemplates(ctx context.Context, a engine.Querier, client puntuale.Client
 	return b, err
 }
 
-func (b *templatesBefore) read(ctx context.Context, a engine.Querier, lock string) ([]toldTemplate, error) {
+func (b *templateList) read(ctx context.Context, a engine.Querier, lock string) ([]templateEvent, error) {
 	all, err := engine.QueryAll(ctx, a, `select n.name, n.language, n.status, n.category, n.quality, n.reason from network_template n
  where n.client_id = $1 and n.account = $2 and (n.name = $3 and n.language = $4 or $3 = '') order by n.name, n.language`+lock,
-		[]any{b.client, b.account, b.name, b.language}, func(r engine.Row, t *toldTemplate) error {
+		[]any{b.client, b.account, b.name, b.language}, func(r engine.Row, t *templateEvent) error {
 			return r.Scan(&t.Name, &t.Language, &t.Status, &t.Category, &t.Quality, &t.Reason)
 		})
 	if err != nil {
@@ -54,13 +60,13 @@ func (b *templatesBefore) read(ctx context.Context, a engine.Querier, lock strin
 }
 
 // tell tells what changed. The templates of an account's first list are not news.
-func (b *templatesBefore) tell(ctx context.Context, a engine.Querier, at time.Time) error {
+func (b *templateList) tell(ctx context.Context, a engine.Querier, at time.Time) error {
 	after, err := b.read(ctx, a, "")
 	if err != nil {
 		return err
 	}
 	type key struct{ name, language string }
-	before := make(map[key]toldTemplate, len(b.all))
+	before := make(map[key]templateEvent, len(b.all))
 	for _, t := range b.all {
 		before[key{t.Name, t.Language}] = t
 	}
@@ -70,7 +76,7 @@ func (b *templatesBefore) tell(ctx context.Context, a engine.Querier, at time.Ti
 		case !known && !b.listed:
 			continue
 		case known:
-			if was.Status == t.Status && was.Category == t.Category && was.Quality == t.Quality {
+			if t.like(&was) {
 				continue
 			}
 			t.Before = was.Status
