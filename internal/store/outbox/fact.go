@@ -33,6 +33,9 @@ where exists (select 1 from event_stream) and e.client_id = u.c and (e.wanted & 
 // lockFacts writes nothing.
 const lockFacts = `insert into outbox_fact (client_id, type, subject, detail, at) select e.client_id, 0, 0, '', 0 from event_stream e where 1 = 0`
 
+// wantedAtAll reports whether anybody wants events, and whether any rule waits for facts.
+const wantedAtAll = `select case when exists (select 1 from event_stream) then 1 else 0 end, case when exists (select 1 from automation_client) then 1 else 0 end`
+
 // Emit writes facts in the transaction that makes them true. It is sent with the transaction's next statement, whose error may be its own.
 // Locks: none that another transaction of facts waits for.
 func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) error {
@@ -44,9 +47,17 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 	if err := a.Queue(ctx, lockFacts, nil, nil); err != nil {
 		return fmt.Errorf("begin to write facts: %w", err)
 	}
-	var one int
-	if there, err := engine.QueryOne(ctx, a, `select 1 from event_stream limit 1`, nil, &one); err != nil || !there {
-		return err
+	var told, ruled bool
+	if _, err := engine.QueryOne(ctx, a, wantedAtAll, nil, engine.ScanBool(&told), engine.ScanBool(&ruled)); err != nil {
+		return fmt.Errorf("look who wants facts: %w", err)
+	}
+	if ruled {
+		if err := trigger(ctx, a, at, facts); err != nil {
+			return err
+		}
+	}
+	if !told {
+		return nil
 	}
 	rows := rowsOf(facts)
 	if err := a.Queue(ctx, EmitFacts, []any{engine.Micros(at), engine.Columns{
