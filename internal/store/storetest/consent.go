@@ -515,11 +515,35 @@ func testForgetReplies(t *testing.T, w *World) {
 	}
 }
 
+// chatwoot links the client's default session.
+func (c *Client) chatwoot() puntuale.ChatwootLink {
+	c.w.t.Helper()
+	l, err := c.LinkChatwoot(context.Background(), puntuale.ChatwootLink{
+		Webhook: puntuale.Webhook{URL: "https://chat.example", Session: c.Session, Created: Begin}, Chatwoot: puntuale.ChatwootInbox{Account: 3},
+	}, []byte("sealed"), Begin)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return l
+}
+
 // ofReplies tries each call about replies and consent with data of another client. The call must find nothing.
 var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message puntuale.MessageID) (any, error){
 	"AddConsent":  nil, // a phone cannot belong to another client
 	"AddConsents": nil,
 	"Answered":    nil,
+	"ChatwootLink": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.ChatwootLink(context.Background(), other.chatwoot().Session)
+	},
+	"FinishChatwoot": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.FinishChatwoot(context.Background(), other.chatwoot().ID, 9)
+	},
+	"LinkChatwoot": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.LinkChatwoot(context.Background(), other.chatwoot(), []byte("theirs"), Begin)
+	},
+	"UnlinkChatwoot": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.UnlinkChatwoot(context.Background(), other.chatwoot().Session)
+	},
 	"ConsentStatuses": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		all, err := mine.ConsentStatuses(context.Background(), wrote, other.mark(wrote))
 		return slices.Collect(maps.Keys(all)), err
