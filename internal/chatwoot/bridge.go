@@ -58,7 +58,7 @@ var untold = puntuale.ChatwootAnswer{Status: http.StatusNoContent}
 func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token string, e *puntuale.Event) (puntuale.ChatwootAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.cfg.Within)
 	defer cancel()
-	w := &telling{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e}
+	w := &eventAttempt{b: b, s: b.server(t.URL, t.Chatwoot.Account, token), t: t, e: e}
 	err := w.tell(ctx)
 	var r *refusal
 	switch {
@@ -72,8 +72,8 @@ func (b *Bridge) Tell(ctx context.Context, t *puntuale.WebhookTarget, token stri
 	return puntuale.ChatwootAnswer{Status: http.StatusOK}, nil
 }
 
-// telling is one attempt.
-type telling struct {
+// eventAttempt is one attempt.
+type eventAttempt struct {
 	b    *Bridge
 	s    *server
 	t    *puntuale.WebhookTarget
@@ -81,7 +81,7 @@ type telling struct {
 	told bool
 }
 
-func (w *telling) tell(ctx context.Context) error {
+func (w *eventAttempt) tell(ctx context.Context) error {
 	switch m, y := w.e.Message, w.e.Reply; {
 	case y != nil && y.Phone != "" && !y.Own:
 		return w.reply(ctx, y)
@@ -105,7 +105,7 @@ var statuses = map[puntuale.EventType]string{
 }
 
 // status shows an agent what became of their message.
-func (w *telling) status(ctx context.Context, conversation, message int64, m *puntuale.MessageDetail) error {
+func (w *eventAttempt) status(ctx context.Context, conversation, message int64, m *puntuale.MessageDetail) error {
 	status := statuses[w.e.Type]
 	if status == "" {
 		return nil
@@ -126,7 +126,7 @@ func (s *server) setStatus(ctx context.Context, conversation, message int64, sta
 }
 
 // missing takes what is gone in Chatwoot as told.
-func (w *telling) missing(err error) error {
+func (w *eventAttempt) missing(err error) error {
 	var r *refusal
 	if errors.As(err, &r) && r.Status == http.StatusNotFound {
 		return nil
@@ -136,7 +136,7 @@ func (w *telling) missing(err error) error {
 }
 
 // note shows what we sent as a private note, where the person has a conversation. A note never comes back as an agent's message.
-func (w *telling) note(ctx context.Context, m *puntuale.MessageDetail) error {
+func (w *eventAttempt) note(ctx context.Context, m *puntuale.MessageDetail) error {
 	if w.e.Type != puntuale.EventMessageSent {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (w *telling) note(ctx context.Context, m *puntuale.MessageDetail) error {
 	if err != nil {
 		return err
 	}
-	return w.missing(w.post(ctx, &c, post{text: noteOf(&full), kind: "outgoing", private: true}))
+	return w.missing(w.post(ctx, &c, chatMessage{text: noteOf(&full), kind: "outgoing", private: true}))
 }
 
 // noteOf is the text of a note.
@@ -171,12 +171,12 @@ func noteOf(m *puntuale.MessageDetail) string {
 }
 
 // reply hands a reply over. If the conversation is gone in Chatwoot, the person gets another one.
-func (w *telling) reply(ctx context.Context, y *puntuale.Reply) error {
+func (w *eventAttempt) reply(ctx context.Context, y *puntuale.Reply) error {
 	c, err := w.b.cfg.Store.ChatwootConversation(ctx, w.t.ID, w.e.Client, y.Phone)
 	if err != nil {
 		return err
 	}
-	p := post{text: y.Text, kind: "incoming"}
+	p := chatMessage{text: y.Text, kind: "incoming"}
 	if y.Media != nil {
 		p.file, err = w.open(ctx, y)
 		if err != nil {
@@ -210,7 +210,7 @@ func (w *telling) reply(ctx context.Context, y *puntuale.Reply) error {
 }
 
 // open fetches the file of a reply. nil: it is gone, or too large; then it is only named.
-func (w *telling) open(ctx context.Context, y *puntuale.Reply) (*puntuale.ReplyFile, error) {
+func (w *eventAttempt) open(ctx context.Context, y *puntuale.Reply) (*puntuale.ReplyFile, error) {
 	if w.b.cfg.Open == nil || y.Media.Size > mostFile {
 		return nil, nil
 	}
@@ -230,7 +230,7 @@ func (w *telling) open(ctx context.Context, y *puntuale.Reply) (*puntuale.ReplyF
 }
 
 // converse finds or makes the person's contact and conversation, and keeps their ids.
-func (w *telling) converse(ctx context.Context, c *puntuale.ChatwootConversation) error {
+func (w *eventAttempt) converse(ctx context.Context, c *puntuale.ChatwootConversation) error {
 	source, err := w.contact(ctx, c)
 	if err != nil {
 		return err
@@ -279,7 +279,7 @@ type seat struct {
 
 // contact finds or makes the person's contact. It returns the contact's source_id in the inbox. Chatwoot has a number, and an identifier,
 // once in an account.
-func (w *telling) contact(ctx context.Context, c *puntuale.ChatwootConversation) (source string, err error) {
+func (w *eventAttempt) contact(ctx context.Context, c *puntuale.ChatwootConversation) (source string, err error) {
 	var found struct {
 		Payload []contact `json:"payload"`
 	}
@@ -323,8 +323,8 @@ func (w *telling) contact(ctx context.Context, c *puntuale.ChatwootConversation)
 	return made.Payload.Seat.Source, nil
 }
 
-// post is a message to post.
-type post struct {
+// chatMessage is a message to post.
+type chatMessage struct {
 	text        string
 	kind        string // incoming or outgoing
 	private     bool
@@ -334,7 +334,7 @@ type post struct {
 
 // post posts a message once. Chatwoot keeps no promise about repeats. So the name of the post is on disk first, and an attempt that finds
 // the name there looks whether the post arrived.
-func (w *telling) post(ctx context.Context, c *puntuale.ChatwootConversation, p post) error {
+func (w *eventAttempt) post(ctx context.Context, c *puntuale.ChatwootConversation, p chatMessage) error {
 	name := puntuale.ChatwootPost(w.e)
 	at := fmt.Sprintf("/conversations/%d/messages", c.Conversation)
 	if c.Posting == name {
@@ -365,7 +365,7 @@ func (w *telling) post(ctx context.Context, c *puntuale.ChatwootConversation, p 
 }
 
 // arrived reports whether one of the conversation's latest messages has the name. Chatwoot lists 20.
-func (w *telling) arrived(ctx context.Context, at, name string) (bool, error) {
+func (w *eventAttempt) arrived(ctx context.Context, at, name string) (bool, error) {
 	var latest struct {
 		Payload []struct {
 			Source *string `json:"source_id"`
@@ -383,7 +383,7 @@ func (w *telling) arrived(ctx context.Context, at, name string) (bool, error) {
 }
 
 // form is a message with its file, as a form. The file is read into memory: it has at most [mostFile] bytes.
-func form(p post, name string) (body, error) {
+func form(p chatMessage, name string) (body, error) {
 	var b bytes.Buffer
 	f := multipart.NewWriter(&b)
 	for _, field := range [][2]string{{"content", p.text}, {"message_type", p.kind}, {"private", strconv.FormatBool(p.private)}, {"source_id", name}} {
