@@ -11,8 +11,7 @@ import (
 
 func behaviourContentsBlanked(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
-	// The database's clock decides the identifiers. The test sets this clock far into the future, so that they are
-	// long.
+	// Identifiers follow the database's clock, so the test sets this clock far into the future.
 	s.clock.Set(morning.AddDate(30, 0, 0))
 	id := s.newSequence(a.Key, `{"text":"Ciao {{nome}}","timing":{"anchor":"start","offset":{"amount":0}}},
  {"latitude":45.5,"longitude":9.25,"timing":{"anchor":"start","offset":{"amount":0}}},

@@ -74,8 +74,7 @@ func (op operation) priority() admission.Priority {
 	return admission.PriorityWrite
 }
 
-// turnAway refuses a call before any part of it was checked. If the body is small, it reads the body first, because
-// otherwise the connection would end. A new connection would cost both sides more.
+// turnAway refuses a call before any part of it was checked. Its line in the access log has level debug.
 func (a *api) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	httpkit.Quieten(r.Context())
 	if r.ContentLength >= 0 && r.ContentLength <= smallBody {

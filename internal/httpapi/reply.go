@@ -28,7 +28,7 @@ func (r reply[T]) MarshalJSON() ([]byte, error) {
 // Schema tells huma to document the value inside.
 func (reply[T]) Schema(r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
 
-// replyOf turns a verb's result into an answer. If the answer is that of an earlier call, replyOf sets replayedHeader.
+// replyOf turns a verb's result into an answer. If an earlier call already gave the answer, replyOf sets replayedHeader.
 func replyOf[T any](in *call, value T, err error) (reply[T], error) {
 	earlier := &puntuale.Replayed{}
 	if errors.As(err, &earlier) {

@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// edge turns the spellings that callers may use into the one that the operations know: a path without a trailing slash,
-// and lists in the query as a repeated "name[]". A path that is not clean gets the answer for an unknown path, because
-// the mux would redirect it.
+// edge turns the spellings that callers may use into the one that the operations know. This is a path without a
+// trailing slash, and lists in the query as a repeated "name[]". A path that is not clean gets the answer for an unknown
+// path, because the mux would redirect it.
 func (a *api) edge(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u := *r.URL

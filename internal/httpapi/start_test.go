@@ -236,7 +236,7 @@ func startTimezoneTest(t *testing.T, s *service) {
 	}
 }
 
-// A call's if_running overrides that of the sequence. A deleted sequence can still be stopped.
+// A call's if_running overrides the sequence's. A deleted sequence can still be stopped.
 func TestIfRunningAndStop(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

@@ -200,7 +200,7 @@ func TestFeed(t *testing.T) {
 			Next int64 `json:"next_after"`
 		}
 		var got feed
-		for _, key := range []string{a.Key, b.Key} { // the first read turns the feed on
+		for _, key := range []string{a.Key, b.Key} { // from the first read on, the feed gets events
 			if body := s.must(nil, "GET", "/api/events", key, "").body; body != `{"events":[],"next_after":0}` {
 				t.Errorf("an empty feed: %s", body)
 			}

@@ -1,8 +1,8 @@
-// Package admission admits, delays or refuses a request before it is worked on. All of it serves one promise: a server
+// Package admission admits, delays or refuses a request before it is worked on. All of it serves one promise. A server
 // that gets more calls than it can do still answers soon, uses bounded memory, and sends messages on time.
 //
-// A request passes the parts of this package in this order: the [ConnectionLimiter], the deadlines of a connection and
-// of a body, the [RateLimiter], the [Gate], the [MemoryBudget]. A refusal passes the [RefusalPacer] and [Linger].
+// A request passes the parts in this order: the [ConnectionLimiter], the deadlines of a connection and of a body, the
+// [RateLimiter], the [Gate], the [MemoryBudget]. A refusal passes the [RefusalPacer] and [Linger].
 // Behind the gate, a call may wait for parts of the store: list slots, read pools and the writers. docs/admission.md
 // draws the whole way. For each part it names the test that fails without the part.
 package admission

@@ -19,8 +19,8 @@ const (
 )
 
 // Bounds of waiting. A call waits at most until its admission deadline, counting all parts in which it waits. A call
-// that prevents sends may wait longer. If the oldest waiting call of a caller has waited a part of its time, the
-// caller's next call is refused at once, because it would not get a seat in time.
+// that prevents sends may wait longer. If the oldest waiting call of a caller has already waited a part of its
+// time, the next call would not get a seat in time. So this next call is refused at once.
 const (
 	usualDeadline  = 2 * time.Second
 	preventTimes   = 5
