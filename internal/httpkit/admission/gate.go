@@ -19,8 +19,8 @@ const (
 )
 
 // Bounds of waiting. A call waits at most until its admission deadline, counting all parts in which it waits. A call
-// that prevents sends may wait longer. If the oldest waiting call of a caller has already waited a part of its
-// time, the next call would not get a seat in time. So this next call is refused at once.
+// that prevents sends may wait longer. A caller's oldest waiting call may have waited a part of its time
+// already. Then a further call would not get a seat in time, so it is refused at once.
 const (
 	usualDeadline  = 2 * time.Second
 	preventTimes   = 5
