@@ -534,8 +534,8 @@ func sameWhen(f, before *view.Form) bool {
 	})
 }
 
-// wholeOr reads a whole number up to most. If the field is empty, it returns other, which is also the smallest allowed
-// number if it is 0.
+// wholeOr reads a whole number from 0 to most. If the field is empty, it returns other. For any other value it notes a
+// fault.
 func wholeOr(faults *[]puntuale.Fault, f *view.Form, name string, other, most int) int {
 	text := strings.TrimSpace(f.Value(name))
 	if text == "" {

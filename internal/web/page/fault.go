@@ -150,8 +150,9 @@ func (v *Request) orient() {
 	v.settle()
 }
 
-// nearest returns the client of the page before. It returns nil if there is none, or if the person did not enter the
-// client's dashboard.
+// nearest returns the client whose navigation an error page shows. For a client's user it is the user's own client, and
+// for a partner's user the client in the path. It returns nil if the partner's user did not enter this client's
+// dashboard.
 func (v *Request) nearest() *control.Client {
 	own := v.Person.User().Client
 	id := own.String()

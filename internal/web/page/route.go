@@ -21,8 +21,8 @@ const (
 	ClientSide              // a client's users, and users of the partner who entered the dashboard; the path begins with /c/{client}
 )
 
-// Unaudited marks a POST that is not written to the audit log by its route, because it concerns only its sender or its
-// handler writes the log.
+// Unaudited marks a POST for which package page writes no entry in the audit log. Either the POST concerns only its
+// sender, or its handler writes the log.
 const Unaudited = "-"
 
 // Route is a page or an action. Only [Site.serve] enforces its side and role.

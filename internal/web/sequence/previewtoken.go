@@ -12,7 +12,7 @@ import (
 )
 
 // previewToken identifies a preview that somebody saw: which messages would go to which number, and when. The form
-// holds it, so that only what was on the screen is started. It protects against mistakes only, because the sender of
+// holds it, so that a start does only what the screen showed. It protects against mistakes only, because the sender of
 // the form may start anything. So it is not sealed.
 type previewToken struct {
 	what string // a hash of everything except the moments

@@ -64,7 +64,7 @@ func (l SequenceList) found(ctx context.Context) string {
 type SequencePage struct {
 	puntuale.Sequence
 	Fields    []puntuale.Field
-	Form      *view.Form // the person for whom the sequence is tried
+	Form      *view.Form // the person with which the sequence is tried
 	Try       Try
 	Snippets  []Snippet
 	Question  *view.Form // asked before the deletion; its value "asked" says that messages are pending
