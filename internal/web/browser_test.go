@@ -126,8 +126,8 @@ func startChromium(t testing.TB) context.Context {
 	return first
 }
 
-// browser is a tab with its own cookies. It notes what its pages do. At the end of its test, no page may have broken
-// its policy, sent a request to another server, or written an error to the console.
+// browser is a tab with its own cookies. It notes what its pages do. When its test ends,
+// no page may have broken its policy, asked another server, or written an error to the console.
 type browser struct {
 	t    *testing.T
 	w    *world
