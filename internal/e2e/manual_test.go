@@ -73,7 +73,7 @@ func TestInstall(t *testing.T) {
 		}
 		ready <- false
 	}()
-	out, _ := paste(t, copySources(t), script) // the exit code is that of timeout, which stops the server
+	out, _ := paste(t, copySources(t), script) // timeout stops the server and leaves its own exit code
 	if !strings.Contains(out, "pk_") || !<-ready {
 		t.Errorf("there is no partner, or no server: %s", out)
 	}
