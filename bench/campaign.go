@@ -63,7 +63,7 @@ func campaignTargets() (all []target) {
 				all = append(all, target{of: planned(n.fed, steps, engine), least: 20_000})
 			}
 			all = append(all,
-				target{of: mostMemory(n.most, "being fed", engine), most: 286}, // 300 MB
+				target{of: mostMemory(n.most, "being fed", engine), most: 286}, // 286 MiB are 300 MB
 				target{of: paused(n.fed, answered, engine), most: 2},
 				target{of: paused(n.fed, lastGrown, engine), most: 2},
 			)

@@ -76,7 +76,7 @@ type telling struct {
 	db      *sql.DB
 	calls   *outbox.Caller
 	arrived chan arrival
-	over    chan struct{} // receivers that hang answer then
+	over    chan struct{} // closed at the end; then the receivers that hang answer
 	servers []*httptest.Server
 }
 

@@ -14,8 +14,8 @@ import (
 const (
 	opensAtOnce    = 16
 	opensPerClient = 4
-	openWithin     = 10 * time.Second // for a place
-	openTakes      = 2 * time.Minute  // for all of a file
+	openWithin     = 10 * time.Second // how long a call waits for a slot
+	openTakes      = 2 * time.Minute  // how long it may take to fetch all of a file
 )
 
 // Opener opens the files of replies by the connectors of their sessions. Its methods may be called by many goroutines at once.

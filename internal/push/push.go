@@ -22,11 +22,11 @@ import (
 const (
 	claimed  = 64               // devices of one claim
 	atOnce   = 16               // calls to push services
-	within   = 10 * time.Second // each of them
-	endWrite = 5 * time.Second  // to record the result, also while the server stops
+	within   = 10 * time.Second // for each call
+	endWrite = 5 * time.Second  // the time to record the result, also while the server stops
 
 	keptFor   = time.Hour // how long the push service keeps a push for a device that is switched off
-	longest   = time.Hour // between two tries
+	longest   = time.Hour // the longest wait between two tries
 	maxAnswer = 4 << 10   // bytes that are read of one answer
 )
 
