@@ -158,7 +158,7 @@ func (t *telling) emit(ctx context.Context, of client, n int) error {
 	return nil
 }
 
-// await waits until n different events arrived, and returns when each did first.
+// await waits until n different events arrived, and returns when each of them arrived first.
 func (t *telling) await(ctx context.Context, n int, within time.Duration) (map[string]time.Time, error) {
 	first := make(map[string]time.Time, n)
 	late := time.After(within)

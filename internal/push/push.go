@@ -96,7 +96,7 @@ func (n *Notifier) tell(ctx context.Context, p puntuale.Push) error {
 	return n.cfg.Store.EndPush(ctx, p, end, again)
 }
 
-// send returns how long the push service asks to wait, and the error.
+// send makes one try to send a push. It returns the result, and how long the push service asks to wait.
 func (n *Notifier) send(ctx context.Context, p puntuale.Push) (end puntuale.PushOutcome, wait time.Duration, err error) {
 	plain, err := n.cfg.Open(p.Session, p.Target)
 	if err != nil {
