@@ -167,8 +167,8 @@ func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 	return nil
 }
 
-// readyToFeed makes a checked campaign of so many recipients. feed starts it, and returns how long the whole list took to be
-// fed.
+// readyToFeed makes a checked campaign of n recipients. feed starts it, and returns how long it took to feed the whole
+// list.
 func (c *campaigner) readyToFeed(ctx context.Context, sequence string, n int) (feed func() (time.Duration, error), err error) {
 	id, digest, err := c.ready(ctx, campaignDraft{Name: "Bench", Sequence: sequence}, n)
 	if err != nil {

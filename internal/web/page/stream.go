@@ -39,7 +39,7 @@ func (v *Request) Stream(part func() (string, error)) error {
 		if version, err = following.Next(ctx); err != nil {
 			return "", "", err
 		}
-		v.Memory.Close() // the memory of the part that was sent
+		v.Memory.Close() // gives back the memory of the part that was sent
 		if err = v.Memory.Take(streamBytes); err != nil {
 			return "", "", err
 		}
