@@ -10,6 +10,7 @@
 //   - message: the day, the calendar, messages, many at once, the blacklist and the simulated phone.
 //   - sequence: the list, the editor, previews, starts, templates, snippets, import and export.
 //   - campaign: mass sends.
+//   - webhook: webhooks and their deliveries.
 //   - view: the kit of components. language: the texts. static: style and scripts.
 //
 // A feature depends on page and view, and never on another feature. What two features need goes to page or view. This

@@ -13,6 +13,7 @@ import (
 	"puntuale/internal/web/session"
 	"puntuale/internal/web/signin"
 	"puntuale/internal/web/static"
+	"puntuale/internal/web/webhook"
 )
 
 // New returns the handler of all pages.
@@ -20,7 +21,7 @@ func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, al
 
 // allRoutes is the one table. Each feature brings its part.
 func allRoutes() []page.Route {
-	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, person.Routes)
+	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, person.Routes, webhook.Routes)
 }
 
 // Patterns are the patterns of all pages, as net/http writes them, and of what pages load.

@@ -17,13 +17,12 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Config is what [New] needs. All but Caller and Plain must be set.
+// Config is what [New] needs. All must be set.
 type Config struct {
 	Tenants puntuale.TenantStore
 	Vault   *auth.Vault
 	Clock   clock.Clock
-	Caller  puntuale.WebhookCaller // makes the attempt of a test; nil: nothing can be tested
-	Plain   bool                   // addresses may begin with http: the operator named networks for receivers
+	Caller  puntuale.WebhookCaller // makes the attempt of a test
 }
 
 // Webhooks serves the webhooks of all clients and partners. It keeps no state. Many goroutines may use it at once.
@@ -44,7 +43,7 @@ type Owner struct {
 	cfg    Config
 	store  owner
 	client puntuale.ClientID // 0: a partner's
-	zone   *time.Location    // that days are reckoned in
+	zone   *time.Location    // that periods are read in
 	key    string            // the caller's API key, under which answers with a secret are kept; "" in a dashboard
 }
 
@@ -74,7 +73,14 @@ func (d *Webhooks) OfPartner(id puntuale.PartnerID, plain string) *Owner {
 	return &Owner{d.cfg, d.cfg.Tenants.Partner(id), 0, time.UTC, plain}
 }
 
-// New is a request to make or change a webhook. A nil member of a change leaves it as it is.
+// In returns the owner, who names periods in this zone.
+func (o *Owner) In(zone *time.Location) *Owner {
+	moved := *o
+	moved.zone = zone
+	return &moved
+}
+
+// NewWebhook is a request to make or change a webhook. A nil member of a change leaves it as it is.
 type NewWebhook struct {
 	URL         *string
 	Types       []string // names; nil: all, or as it is
@@ -104,7 +110,6 @@ const secretBytes = 32
 // Faults of this file.
 const (
 	faultNotAddress     puntuale.ReasonCode = "webhook.not_address"
-	faultNotHTTPS       puntuale.ReasonCode = "webhook.not_https"
 	faultNotType        puntuale.ReasonCode = "webhook.not_type"
 	faultClientsSession puntuale.ReasonCode = "webhook.clients_session"
 )
@@ -195,7 +200,7 @@ func (o *Owner) session(f *request.Faults, text string) (id puntuale.SessionID) 
 	return id
 }
 
-// checkURL refuses what cannot be an address of a receiver. Where it leads is checked at each attempt, because names change.
+// checkURL refuses what cannot be an address of a receiver. Where a name leads is checked at each attempt, because names change.
 // A fault never has the address, which may hold a secret.
 func (o *Owner) checkURL(f *request.Faults, address string) {
 	const at = "body.url"
@@ -207,8 +212,10 @@ func (o *Owner) checkURL(f *request.Faults, address string) {
 		f.Text(at, address, maxURL)
 	case err != nil || u.Hostname() == "" || u.Opaque != "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
 		f.Add(at, faultNotAddress, nil)
-	case u.Scheme == "http" && !o.cfg.Plain:
-		f.Add(at, faultNotHTTPS, nil)
+	default:
+		if why := o.cfg.Caller.Refuses(address); why != "" {
+			f.Add(at, why, nil)
+		}
 	}
 }
 
@@ -287,15 +294,23 @@ func (o *Owner) Rotate(ctx context.Context, id string) (IssuedWebhook, time.Time
 	return IssuedWebhook{w, shown}, until, nil
 }
 
-// Test sends a test event now, once, and returns how it ended. It works on a webhook that is not active, too. Codes: not_found,
-// unavailable (this server sends no webhooks).
+// Overlap returns until when the secret before the present one signs too; zero if it does not. Codes: not_found.
+func (o *Owner) Overlap(ctx context.Context, id puntuale.WebhookID) (time.Time, error) {
+	secret, err := o.store.WebhookSecret(ctx, id)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the secret of webhook %d: %w", id, err)
+	}
+	if !o.cfg.Clock.Now().Before(secret.Until) {
+		return time.Time{}, nil
+	}
+	return secret.Until, nil
+}
+
+// Test sends a test event now, once, and returns how it ended. It works on a webhook that is not active, too. Codes: not_found.
 func (o *Owner) Test(ctx context.Context, id string) (puntuale.DeliveryResult, error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {
 		return puntuale.DeliveryResult{}, err
-	}
-	if o.cfg.Caller == nil {
-		return puntuale.DeliveryResult{}, &puntuale.Error{Code: puntuale.CodeUnavailable, Reason: puntuale.Because(faultNoSender)}
 	}
 	secret, err := o.store.WebhookSecret(ctx, w.ID)
 	if err != nil {
@@ -304,8 +319,6 @@ func (o *Owner) Test(ctx context.Context, id string) (puntuale.DeliveryResult, e
 	e := puntuale.Event{Client: o.client, Type: puntuale.EventWebhookTest, At: o.cfg.Clock.Now()}
 	return o.cfg.Caller.Call(ctx, puntuale.WebhookTarget{Webhook: w, Secret: secret}, e), nil
 }
-
-const faultNoSender puntuale.ReasonCode = "webhook.no_sender"
 
 func webhookID(text string) (puntuale.WebhookID, error) {
 	id, err := puntuale.ParseID[puntuale.WebhookID](text)
