@@ -320,6 +320,9 @@ func TestWebhookDisabled(t *testing.T) {
 			t.Errorf("no reason: %s", inMain(page))
 		}
 	}
+	golden(t, "webhooks", inMain(v.get(w.pages+"/webhooks").body))
+	golden(t, "webhook", inMain(v.get(one).body))
+	golden(t, "webhook-edit", inMain(v.get(one+"/edit").body))
 	v.post(one+"/on", nil)
 	if page := inMain(v.get(one).body); strings.Contains(page, "410)") || !strings.Contains(page, "Attivo") {
 		t.Errorf("still disabled: %s", page)
