@@ -39,7 +39,7 @@ type issuedWebhook struct {
 // TestWebhooks makes, lists, changes and removes webhooks of a client and of a partner. Neither sees the other's.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
-	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+	databases(t, options{sandbox: true, internet: true}, func(t *testing.T, s *service) {
 		a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
 		var mine, wide issuedWebhook
 		s.must(&mine, "POST", "/api/webhooks", a.Key, `{"url":"https://crm.example/hook","types":["message.sent","message.failed"],"description":"CRM"}`)
@@ -139,7 +139,7 @@ func TestWebhookOnce(t *testing.T) {
 // TestWebhookTest: the test event arrives signed, also by the secret before while it still signs. What a receiver answers is shown.
 func TestWebhookTest(t *testing.T) {
 	t.Parallel()
-	databases(t, options{plain: true}, func(t *testing.T, s *service) {
+	databases(t, options{}, func(t *testing.T, s *service) {
 		a := s.newAccount("a@x", "full")
 		var secrets []string
 		verified := make(chan string, 8)
