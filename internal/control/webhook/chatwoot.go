@@ -82,7 +82,7 @@ func (l *Links) Link(ctx context.Context, session string, r NewLink) (puntuale.C
 // check reads a request, and notes its faults.
 func (l *Links) check(f *request.Faults, r NewLink) (link puntuale.ChatwootLink) {
 	link.URL = strings.TrimRight(strings.TrimSpace(r.BaseURL), "/")
-	checkAddress(f, "body.base_url", link.URL, l.cfg.Plain)
+	checkAddress(f, "body.base_url", link.URL, l.cfg.Caller)
 	switch token := strings.TrimSpace(r.Token); {
 	case token == "":
 		f.Add("body.api_access_token", puntuale.FaultRequired, nil)
