@@ -9,7 +9,8 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// NoteCampaigns puts a change of state into the audit log, for the campaigns that a condition finds. Its arguments begin at $8.
+// NoteCampaigns notes a change of state in the audit log, for each campaign that the condition which finds. args are
+// the arguments of which; they begin at $8.
 func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, which string, args ...any) error {
 	_, err := a.Exec(ctx, `insert into audit (partner_id, client_id, login_id, who, entry, action, target, at, address)
  select l.partner_id, c.client_id, $1::bigint, $2::text, $3::bigint, $4::text, cast(c.id as text) || $5::text, $6::bigint, $7::text
@@ -21,7 +22,7 @@ func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignCha
 	return nil
 }
 
-// prefixed puts a prefix before a text that is not empty.
+// prefixed puts a prefix in front of a text, unless the text is empty.
 func prefixed(sign, text string) string {
 	if text == "" {
 		return ""
@@ -29,7 +30,7 @@ func prefixed(sign, text string) string {
 	return sign + text
 }
 
-// PauseCampaigns pauses all campaigns that send, and stores the reason, so that a person who resumes one sees it.
+// PauseCampaigns pauses all campaigns that send. It stores the reason for the person who resumes them.
 func PauseCampaigns(ctx context.Context, a engine.Querier, reason string, now time.Time) error {
 	if err := NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignPaused, Reason: reason, Now: now}, `c.state in (3, 5)`); err != nil {
 		return err
