@@ -14,8 +14,8 @@ import (
 // messages that are stored a little later.
 const pushMargin = 2 * time.Second
 
-// claimPushes picks devices that may get a push: an open message of their session came due since the last push. If
-// two nodes run it at once, the second waits for the rows of the first, and then finds that these devices may not get
+// claimPushes picks devices that may get a push: an open message of their session came due since the last push. Two
+// nodes may run it at once. The second waits for the rows of the first, and then finds that these devices may not get
 // another push yet.
 const claimPushes = `
 update device set pushed_at = $2::bigint, push_after = $3::bigint

@@ -25,7 +25,8 @@ func New(db *engine.DB) *Persons {
 	return p
 }
 
-// Of returns the handle that reaches one client's contacts. calls is how many calls each counted method counts.
+// Of returns the handle that reaches one client's contacts. calls is how many calls one change counts: 1, or 0 for
+// people in dashboards.
 func (p *Persons) Of(client puntuale.ClientID, calls int64) ContactStore {
 	return ContactStore{p, client, calls}
 }

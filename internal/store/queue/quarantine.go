@@ -20,8 +20,8 @@ import (
 // waits for a receipt until its deadline, like any attempt that a crash left behind.
 //
 // Some messages do not change. They are due later, or were accepted on the new timeline. Or they could not have left:
-// their client may not send, or their number is in the blacklist. If the blacklist has only the mark of a number, the
-// quarantine does not see it; the claim of the repeat then closes the message and gives its credit back. How long a
+// their client may not send, or their number is in the blacklist. The quarantine does not see a number if the
+// blacklist has only its mark. Then the claim of the repeat closes the message and gives its credit back. How long a
 // message was overdue proves nothing, because a queue with a backlog may have sent its oldest message last. Credits
 // limit what a client can have sent. So each of these attempts takes one credit, in the order of due moments.
 // Messages without a credit stay open.
@@ -114,8 +114,8 @@ func (q *quarantine) accepted() int64 {
 
 // numbered returns the largest identifier that a message may have got on the old timeline. The identifier is needed
 // because a resent message keeps the moment at which its run was accepted. Identifiers grow with the clock. They may
-// be ahead of it by the blocks that several writers took at once, and for an hour after a failover also by the leap
-// that was made then.
+// be ahead of it by the blocks that several writers took at once. For an hour after a failover, they may also be
+// ahead by its leap.
 func (q *quarantine) numbered() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64

@@ -16,9 +16,9 @@ import (
 )
 
 // Blanking removes the requests and contents of old runs. It looks at each run about once. Identifiers of runs grow
-// with the clock. So a cursor in the client's row passes the client's runs in the order of their key. If the cursor
-// passes a run that has not ended for long enough, the run goes into table late_run, with a moment at which it had
-// not ended yet. Blanking looks at it again when that moment is old enough. No other index is needed. If there is
+// with the clock. So a cursor in the client's row passes the client's runs in the order of their key. A run may not
+// have ended for long enough when the cursor passes it. Then it goes into table late_run, with a moment at which it
+// had not ended yet. Blanking looks at it again when that moment is old enough. No other index is needed. If there is
 // nothing to do, a pass costs one lookup for each client.
 const (
 	blankBatch   = 200    // runs in one transaction

@@ -220,8 +220,8 @@ order by message.client_id, message.id for update of message`, []any{later, engi
 	return all, nil
 }
 
-// keepApart locks the runs, and leaves out those that must wait: a message of the run may be in flight, or was sent
-// again after the messages were locked.
+// keepApart locks the runs, and leaves out those that must wait. Such a run has a message that may be in flight, or
+// that was sent again after the messages were locked.
 func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) error {
 	if _, err := engine.QueryAll(ctx, x.a, `select r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  order by r.client_id, r.id for update of r`, []any{RunColumns(x.refs)}, engine.ScanOne[int64]); err != nil {
