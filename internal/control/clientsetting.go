@@ -60,4 +60,7 @@ func CheckSettings(f *request.Faults, p puntuale.SettingsPatch) {
 	if p.TakeoverHours != nil && (*p.TakeoverHours < 0 || *p.TakeoverHours > puntuale.MaxTakeoverHours) {
 		f.Add("body.takeover_hours", puntuale.FaultNotWholeInRange, *p.TakeoverHours, "0", strconv.Itoa(puntuale.MaxTakeoverHours))
 	}
+	if p.AutomatedMost != nil && (*p.AutomatedMost < 0 || *p.AutomatedMost > puntuale.MaxAutomatedMost) {
+		f.Add("body.automated_most", puntuale.FaultNotWholeInRange, *p.AutomatedMost, "0", strconv.Itoa(puntuale.MaxAutomatedMost))
+	}
 }

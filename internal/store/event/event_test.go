@@ -137,12 +137,15 @@ func (s *story) agreed(change puntuale.ConsentChange, at time.Duration) {
 		Source: "form", At: begin.Add(at), Entered: begin.Add(at)}}))
 }
 
-// moves has all ways in which a message changes its visible state, and all changes of replies and consent. Each has
-// the events that it must cause.
-var moves = map[string]struct {
+// moveCase is one change, with the events that it must cause.
+type moveCase struct {
 	move func(s *story)
 	want []string
-}{
+}
+
+// moves has all ways in which a message changes its visible state, and all changes of replies and consent. Each has
+// the events that it must cause.
+var moves = map[string]moveCase{
 	"start":                {func(s *story) { s.MustStart(phone, begin, 2) }, nil},
 	"claim":                {func(s *story) { s.claimed() }, nil},
 	"sent":                 {func(s *story) { s.ended(sent) }, []string{"message.sent"}},
@@ -290,22 +293,24 @@ var moves = map[string]struct {
 
 func TestMoves(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, w *storetest.World) {
-		for name, m := range moves {
-			t.Run(name, func(t *testing.T) {
-				s := newStory(t, w)
-				m.move(s)
-				if got := s.events(); !slices.Equal(got, m.want) {
-					t.Errorf("events %v, want %v", got, m.want)
+	both(t, func(t *testing.T, w *storetest.World) { testMoves(t, w, moves) })
+}
+
+func testMoves(t *testing.T, w *storetest.World, all map[string]moveCase) {
+	for name, m := range all {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, w)
+			m.move(s)
+			if got := s.events(); !slices.Equal(got, m.want) {
+				t.Errorf("events %v, want %v", got, m.want)
+			}
+			for range 2 { // the second round must cause no further event
+				if got := s.events(); len(got) > 0 {
+					t.Errorf("then %v", got)
 				}
-				for range 2 { // the second round must cause no further event
-					if got := s.events(); len(got) > 0 {
-						t.Errorf("then %v", got)
-					}
-				}
-			})
-		}
-	})
+			}
+		})
+	}
 }
 
 // TestWanted checks that an event that nobody wants is not written, and that each webhook gets the events that it
