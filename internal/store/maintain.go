@@ -15,7 +15,7 @@ import (
 // How long the store keeps data that nobody needs any more.
 const (
 	keepKeys   = 48 * time.Hour    // idempotency records; callers are promised half of this time
-	keepDays   = 400               // days for which calls are counted
+	keepDays   = 400               // the store keeps a client's daily usage for this many days
 	keepIntent = 48 * time.Hour    // attempts without an outcome on a deleted session
 	sweepBound = 10 * engine.Chunk // messages that one call handles
 )

@@ -17,7 +17,8 @@ import (
 // contact. So it usually reads little more than it shows. But if each condition holds for many contacts and all
 // together for few, it would read many. Then the page ends early; see scanBound.
 
-// order says how a list is sorted. The condition by which the list is read decides. Cursors contain the number.
+// order says how a list of contacts is sorted. It follows from the filter with which the list is read. Cursors contain
+// the order's number.
 type order int
 
 const (

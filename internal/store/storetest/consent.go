@@ -582,5 +582,5 @@ var ofReplies = map[string]func(mine puntuale.Tenant, other *Client, message pun
 	},
 }
 
-// wrote is a person who wrote to the other client and opted out there.
+// wrote is the phone of a person who wrote to the other client and opted out there.
 const wrote = "+393330000006"
