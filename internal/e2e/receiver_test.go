@@ -52,7 +52,6 @@ func TestWebhooksPage(t *testing.T) {
 	page, programs := webhooksPage(t)
 	database, folder, addr := filepath.Join(t.TempDir(), "puntuale.db"), t.TempDir(), freeAddr(t)
 	s := serve(t, database, "--webhook-allow", "127.0.0.0/8")
-	who := createTenant(t, s.base, createPartner(t, database), "full", step("Ciao", 0, ""))
 	if err := os.Mkdir(filepath.Join(folder, "site"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +62,7 @@ func TestWebhooksPage(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(page, "\n## In five minutes")
 	section, _, _ = strings.Cut(section, "\n## ")
-	script := strings.NewReplacer(readmeAddr, strings.TrimPrefix(s.base, "http://"), receiverAddr, addr, "ck_…", who.key).Replace(examples(section, "sh"))
+	script := strings.NewReplacer(readmeAddr, strings.TrimPrefix(s.base, "http://"), receiverAddr, addr, "partner=pk_…", "partner="+createPartner(t, database)).Replace(examples(section, "sh"))
 	out, failure := paste(t, folder, script)
 	if failure != nil {
 		t.Fatalf("%v:\n%s", failure, out)
