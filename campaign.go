@@ -206,7 +206,7 @@ type CampaignLimit struct {
 	Code      string `json:"code"` // session_per_minute, session_per_day, cold_per_minute, cold_per_day, portfolio
 	PerMinute int    `json:"per_minute,omitempty"`
 	PerDay    int    `json:"per_day,omitempty"`
-	Days      int    `json:"days,omitempty"` // with a limit per day: the number of days on which messages leave
+	Days      int    `json:"days,omitempty"` // only if the limit is per day: the number of days on which messages leave
 }
 
 // Recipient is one row of a list.

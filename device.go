@@ -36,7 +36,7 @@ type Device struct {
 const (
 	MaxDevices     = 20  // devices of one session
 	MaxDeviceName  = 100 // characters
-	MaxTaken       = 100 // messages in one take
+	MaxTaken       = 100 // the most messages that a device takes at once
 	MaxTakeID      = 64  // characters
 	MaxReported    = 100 // messages in one report
 	MinLease       = 10 * time.Second

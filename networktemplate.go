@@ -27,7 +27,7 @@ type NetworkTemplate struct {
 type TemplatePart struct {
 	Kind    string           `json:"type"`
 	Format  string           `json:"format,omitempty"` // only in a header: TEXT, IMAGE, VIDEO, DOCUMENT or LOCATION
-	Text    string           `json:"text,omitempty"`   // with placeholders as {{1}} or {{name}}
+	Text    string           `json:"text,omitempty"`   // its placeholders look like {{1}} or {{name}}
 	Buttons []TemplateButton `json:"buttons,omitempty"`
 }
 

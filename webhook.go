@@ -114,7 +114,7 @@ type Delivery struct {
 	Client   ClientID // client of the event
 	Seq      int64    // number of the event
 	Type     EventType
-	At       time.Time // of the event
+	At       time.Time // when the event happened
 	State    DeliveryState
 	Attempts int
 	Next     time.Time     // moment of the next attempt, while the delivery waits

@@ -31,7 +31,7 @@ const (
 // Refusal is an answer other than 200.
 type Refusal struct {
 	Status int
-	Code   string // of docs/api.md; "" where the answer has none
+	Code   string // the error code, as in docs/api.md; "": the answer has none
 	Detail string // for people
 	Faults []Fault
 

@@ -264,7 +264,7 @@ func (c *Client) Before(ctx context.Context, ids ...puntuale.MessageID) (map[pun
 
 // Moved is a pending message after a move to another moment.
 type Moved struct {
-	ID     puntuale.MessageID // of the new message, because a move makes a new message
+	ID     puntuale.MessageID // the new message's id, because a move makes a new message
 	Due    time.Time          // when the message will leave; this may be later than asked, because of the window
 	Before time.Time          // when the message was to leave before the move
 }

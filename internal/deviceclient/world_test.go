@@ -33,7 +33,7 @@ type world struct {
 	mu      sync.Mutex // held while a call is answered; no goroutine sleeps while it holds the lock
 	folder  string
 	dedupes bool
-	hasty   bool // a take does not wait
+	hasty   bool // a call that takes messages does not wait
 	all     []*message
 
 	attempts map[string]*attempt

@@ -258,7 +258,7 @@ type takeBody struct {
 	Message *string `json:"message_id,omitempty" doc:"This one only"`
 }
 
-// maxWait bounds how long a take waits, in seconds.
+// maxWait bounds how long a call that takes messages waits, in seconds.
 const maxWait = 30
 
 type takeAnswer struct {

@@ -19,11 +19,11 @@ import (
 type Progress struct {
 	w        io.Writer
 	terminal bool
-	columns  int // of the terminal; 0: as many as it has
+	columns  int // the line's width; 0: as wide as the terminal
 	clock    clock.Clock
 
 	stage string
-	begun time.Time // of the stage
+	begun time.Time // when the stage began
 	shown time.Time
 	drawn int  // the lines of the bar that was drawn; the cursor is behind the last one
 	whole bool // all of the stage was shown

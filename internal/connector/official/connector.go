@@ -34,7 +34,7 @@ type Config struct {
 	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 
 	API     string  // address of the API; default https://graph.facebook.com
-	Version string  // of the API; default [DefaultVersion]
+	Version string  // the API's version; default [DefaultVersion]
 	Rate    float64 // messages a second of one number; default 80
 
 	Folder    string            // where replies' files are while they are open; "": the system's folder

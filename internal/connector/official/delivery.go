@@ -14,7 +14,7 @@ import (
 type delivery struct {
 	Object string `json:"object"`
 	Entry  []struct {
-		ID      string  `json:"id"` // of the business
+		ID      string  `json:"id"` // the business's id
 		At      seconds `json:"time"`
 		Changes []struct {
 			Field string          `json:"field"`

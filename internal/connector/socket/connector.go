@@ -65,7 +65,7 @@ type Connector struct {
 	versions *versions
 	logins   chan struct{}
 
-	ctx    context.Context // of work that belongs to no number
+	ctx    context.Context // the context of work that belongs to no number
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 

@@ -16,7 +16,7 @@ const (
 	sqliteNumbers   = 500
 	postgresNumbers = 1000
 	numberedClients = 50     // clients in one transaction
-	numberBound     = 20_000 // events that one call numbers
+	numberBound     = 20_000 // one call gives numbers to at most so many events
 )
 
 // WaitingClients finds the clients after $1 that have facts, sorted by id. It reads one row of each.

@@ -24,8 +24,8 @@ type Account struct {
 	n        *Network
 	number   string
 	lid      string
-	identity *keys.KeyPair // of the primary device; signs the others
-	signed   *keys.PreKey  // of the primary device
+	identity *keys.KeyPair // the primary device's key; it signs the other devices
+	signed   *keys.PreKey  // the primary device's signed key
 
 	// Guarded by n.mu.
 	name      string
