@@ -55,8 +55,8 @@ type MailStore interface {
 	// wait).
 	QueueMails(ctx context.Context, all []Mail, instead MailID) error
 
-	// ClaimMails returns at most most due e-mails, in turn between the partners. For [MailHold] no other caller gets
-	// them. If the caller dies before EndMail, the e-mail is due again after that time.
+	// ClaimMails returns due e-mails, in turn between the partners. most limits how many. For [MailHold] no other
+	// caller gets them. If the caller dies before EndMail, the e-mail is due again after that time.
 	ClaimMails(ctx context.Context, now time.Time, most int) ([]Mail, error)
 
 	// EndMail ends a claimed attempt. The e-mail is due again at the moment again; zero: it is done and is removed.

@@ -213,7 +213,7 @@ type WebhookCaller interface {
 	// Request returns what an attempt at the moment sends. Secret.Before signs too, until Secret.Until. The error says that a secret
 	// cannot be opened.
 	Request(t WebhookTarget, e Event, at time.Time) (WebhookRequest, error)
-	// Refuses says why no attempt can reach the address, as far as the address alone tells; "" if one may.
+	// Refuses says why no attempt can reach the address, as far as the address alone tells; "" if an attempt is possible.
 	Refuses(address string) ReasonCode
 }
 

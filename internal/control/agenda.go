@@ -393,7 +393,7 @@ const (
 const MostAgendaDays = 42
 
 // Agenda returns the messages that are to leave on the days from a first day on. days is at most MostAgendaDays. A day
-// shows at most most messages, and never more than a page of a list. Days beyond the horizon are empty.
+// shows no more messages than most, and never more than a page of a list. Days beyond the horizon are empty.
 func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int) (Agenda, error) {
 	loc, err := c.zone()
 	if err != nil {

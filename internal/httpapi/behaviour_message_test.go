@@ -354,8 +354,8 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 		}()
 		return rows
 	}
-	// waits asks for outcomes while the test's clock stands still, so the answer must wait. Meanwhile it runs late,
-	// which records an outcome.
+	// waits asks for outcomes while the test's clock stands still, so the answer must wait. Meanwhile it calls the
+	// function late, which records an outcome.
 	waits := func(query string, late func()) (got []json.RawMessage) {
 		t.Helper()
 		waiting := s.clock.Waiters()

@@ -49,7 +49,7 @@ type world struct {
 	store    *store.Store
 	control  *control.Control
 	accounts *account.Accounts
-	webhooks *webhook.Webhooks // of receivers on this machine
+	webhooks *webhook.Webhooks // their receivers are on this machine
 	clock    *clock.Fake
 	vault    *auth.Vault
 	sql      *sql.DB // the database under the store

@@ -50,7 +50,7 @@ const (
 	sendTimeout = 30 * time.Second
 )
 
-// Connector is the way out of all Official sessions of this node.
+// Connector sends the messages of all Official sessions of this node.
 type Connector struct {
 	cfg          Config
 	graph        *graph

@@ -58,7 +58,7 @@ const (
 	closingAsks  = time.Second // how long the store may take when a session closes
 )
 
-// Connector is the way out of all Socket sessions of this node.
+// Connector sends the messages of all Socket sessions of this node.
 type Connector struct {
 	cfg      Config
 	ids      ids

@@ -42,7 +42,8 @@ where f.client_id = $1 and f.id > $2 order by f.client_id, f.id limit $3`
 // twice as many rows each further time.
 const firstRows = 16
 
-// NumberEvents begins after the client that was numbered last. So a client with many facts does not delay others.
+// NumberEvents gives the waiting events their numbers, client after client. It begins after the client that was served
+// last. So a client with many facts does not delay others.
 func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err error) {
 	for all < numberBound {
 		clients, err := s.waiting(ctx)
