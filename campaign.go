@@ -335,8 +335,9 @@ type CheckStore interface {
 	// shows that the check is alive. The moment at which a check began identifies it. Codes: conflict if another
 	// check replaced this check.
 	ChangeCheck(ctx context.Context, id CampaignID, c CheckProgress) error
-	// FailedOfCampaign lists at most limit failed messages whose id is larger than after, sorted by id. It includes
-	// messages with an uncertain outcome only if uncertain is true.
+	// FailedOfCampaign lists failed messages, sorted by id. It begins with the first id that is larger than the
+	// argument after, and limit is how many it lists at most. It includes messages with an uncertain outcome only if
+	// uncertain is true.
 	FailedOfCampaign(ctx context.Context, id CampaignID, uncertain bool, after MessageID, limit int) ([]MessageID, error)
 	// Running returns the phones, of those given, that have pending messages of the sequence.
 	Running(ctx context.Context, sequence SequenceID, phones []string) (map[string]bool, error)

@@ -173,7 +173,7 @@ type PushStore interface {
 	ClaimPushes(ctx context.Context, now time.Time, most int) ([]Push, error)
 
 	// EndPush records how a claimed push ended. After PushUnsubscribed, the store deletes the address, unless the
-	// device has given a new one. After PushFailed, the push counts as not sent, and ClaimPushes does not pick the
-	// device before the moment again.
+	// device has given a new one. After PushFailed, the push counts as not sent. The argument again is the earliest
+	// moment at which ClaimPushes may pick the device once more.
 	EndPush(ctx context.Context, p Push, end PushOutcome, again time.Time) error
 }

@@ -59,7 +59,7 @@ type MailStore interface {
 	// caller gets them. If the caller dies before EndMail, the e-mail is due again after that time.
 	ClaimMails(ctx context.Context, now time.Time, most int) ([]Mail, error)
 
-	// EndMail ends a claimed attempt. The e-mail is due again at the moment again; zero: it is done and is removed.
-	// An e-mail that is gone, or that was claimed again, does not change.
+	// EndMail ends a claimed attempt. The argument again is the moment at which the e-mail is due once more; zero: the
+	// e-mail is done and is removed. If the e-mail is gone, or another caller claimed it, EndMail changes nothing.
 	EndMail(ctx context.Context, m Mail, again time.Time) error
 }

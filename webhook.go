@@ -152,8 +152,8 @@ type WebhookStore interface {
 	DeleteWebhook(ctx context.Context, id WebhookID) error // code not_found; waiting deliveries are not made any more
 	// WebhookSecret returns the sealed secrets. Codes: not_found.
 	WebhookSecret(ctx context.Context, id WebhookID) (WebhookSecret, error)
-	// RotateWebhook makes next the present secret. The earlier secret signs, too, until the moment until. Codes:
-	// not_found.
+	// RotateWebhook replaces the present secret with the secret next. The earlier secret also signs, but only until
+	// the given moment. Codes: not_found.
 	RotateWebhook(ctx context.Context, id WebhookID, next []byte, until time.Time) error
 }
 

@@ -304,8 +304,8 @@ func (c *Client) Restore(ctx context.Context, id string) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Cancelled, "", func(d *puntuale.MessageDetail) time.Time { return d.Next })
 }
 
-// backTo moves a message to the moment that at returns. The message must be in the given state. location is where the
-// moment is in the request.
+// backTo moves a message to another moment, which the function at returns. The message must be in the given state.
+// location is where the moment is in the request.
 func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, location string, at func(*puntuale.MessageDetail) time.Time) (Moved, error) {
 	zone, err := c.zone()
 	if err != nil {
