@@ -2,6 +2,9 @@ package puntuale
 
 // Faults that several packages find. internal/catalogue has their sentences.
 const (
+	FaultAutomationKindFixed             ReasonCode = "automation.kind_fixed"
+	FaultAutomationNotOwnSequence        ReasonCode = "automation.not_own_sequence"
+	FaultAutomationQuota                 ReasonCode = "automation.quota"
 	FaultCallBodyTooLarge                ReasonCode = "call.body_too_large"
 	FaultCallMethod                      ReasonCode = "call.method"
 	FaultCallOverloaded                  ReasonCode = "call.overloaded"
@@ -58,6 +61,7 @@ const (
 
 // Names of things that may be missing, for [NotFound].
 const (
+	NoAutomation ReasonCode = "automation.not_found"
 	NoBlacklist  ReasonCode = "blacklist.not_found"
 	NoCampaign   ReasonCode = "campaign.not_found"
 	NoClient     ReasonCode = "client.not_found"
