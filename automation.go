@@ -31,7 +31,6 @@ const (
 	MaxConditionFields   = 20
 	MaxConditionTags     = 20
 	MaxHookFields        = 50
-	MaxHookPointer       = 200 // characters of a path to a member
 	MaxHookBody          = 64 << 10
 	MaxHookRate          = 10   // calls of one hook a second
 	MaxNoReplyHours      = 720  // 30 days
@@ -124,7 +123,7 @@ type Trigger struct {
 	Hours    int               `json:"hours,omitempty"`    // no_reply: 1 to MaxNoReplyHours after the run's last message was COMPLETED
 	Field    string            `json:"field,omitempty"`    // date: a contact's date field
 	Repeat   Repeat            `json:"repeat,omitempty"`   // date
-	Map      map[string]string `json:"map,omitempty"`      // hook: the JSON pointer of each field, such as "/customer/phone"; "phone" is required
+	Map      map[string]string `json:"map,omitempty"`      // hook: the path of each field in the payload, such as "customer.phone" (package payload); "phone" is required
 	Is       OutcomeStatus     `json:"is,omitempty"`       // outcome
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/keyword"
+	"puntuale/internal/payload"
 	"puntuale/internal/plan"
 )
 
@@ -22,7 +23,7 @@ const (
 	faultNoPhone        puntuale.ReasonCode = "automation.map_phone"      // a hook must know the phone
 	faultNoTags         puntuale.ReasonCode = "automation.no_tags"        // a tag action names tags
 	faultNotFieldDate   puntuale.ReasonCode = "automation.not_anchor"     // no step of the sequence counts from this date
-	faultNotPointer     puntuale.ReasonCode = "automation.not_pointer"    // it is not a path to a member
+	faultNotPath        puntuale.ReasonCode = "automation.not_path"    // it is not a path to a member
 	faultNotSequence    puntuale.ReasonCode = "automation.not_sequence"   // it is no id of a sequence
 	faultOtherKind      puntuale.ReasonCode = "automation.other_kind"     // a member that another kind has
 	faultSessionless    puntuale.ReasonCode = "automation.sessionless"    // this trigger comes through no session
@@ -243,8 +244,14 @@ func (c *checker) mapping(at string, m map[string]string) {
 			c.add(at, faultFieldName, shown(name))
 			continue
 		}
-		if p := m[name]; p != "" && (!strings.HasPrefix(p, "/") || !utf8.ValidString(p) || utf8.RuneCountInString(p) > puntuale.MaxHookPointer) {
-			c.add(at+"."+name, faultNotPointer, shown(p))
+		if m[name] == "" {
+			if name != phoneField {
+				c.add(at+"."+name, puntuale.FaultRequired, nil)
+			}
+			continue
+		}
+		if _, err := payload.ParsePath(m[name]); err != nil {
+			c.add(at+"."+name, faultNotPath, shown(m[name]))
 		}
 	}
 }
