@@ -1,6 +1,6 @@
 package puntuale
 
-// Faults that several packages find. internal/catalogue has their sentences.
+// Codes of faults that several packages report. internal/catalogue has their sentences.
 const (
 	FaultAutomationKindFixed             ReasonCode = "automation.kind_fixed"
 	FaultAutomationNotOwnSequence        ReasonCode = "automation.not_own_sequence"
@@ -59,7 +59,7 @@ const (
 	FaultUserEmailTaken                  ReasonCode = "user.email_taken"
 )
 
-// Names of things that may be missing, for [NotFound].
+// Codes that name the missing thing, for [NotFound].
 const (
 	NoAutomation ReasonCode = "automation.not_found"
 	NoBlacklist  ReasonCode = "blacklist.not_found"

@@ -164,7 +164,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m 
 
 // optOutReason is the reason of a blacklist entry.
 func optOutReason(words string) string {
-	all := []rune(puntuale.OptOutReason + words)
+	all := []rune(puntuale.OptOutReason + strings.TrimSpace(words))
 	return string(all[:min(len(all), puntuale.MaxName)])
 }
 

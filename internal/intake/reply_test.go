@@ -136,7 +136,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 			if err != nil || len(replies) != 1 || replies[0].Effect != puntuale.ReplyOptOut {
 				t.Errorf("%s: replies %+v, %v", at, replies, err)
 			}
-			if n := w.Int("select count(*) from blacklist where client_id = $1 and phone = $2 and reason like 'Disiscrizione: %' and origin = 1", w.c.ID, phone); n != 1 {
+			if n := w.Int("select count(*) from blacklist where client_id = $1 and phone = $2 and reason = 'Disiscrizione: Basta!' and origin = 1", w.c.ID, phone); n != 1 {
 				t.Errorf("%s: %d entries in the blacklist", at, n)
 			}
 			if m, s := w.c.Detail(ids[0]).State, w.c.Detail(ids[1]).State; m != puntuale.Cancelled || s != puntuale.Pending {

@@ -12,20 +12,20 @@ import (
 // Member is one value of a payload, with the path that leads to it.
 type Member struct{ Path, Text string }
 
-// Members lists the values that [Payload.Text] finds, at most this many, in the order of their names. An entry of a list has the path that
-// names it by what it holds, if its list allows that: then the path stays right when entries are missing.
+// Members lists the values that [Payload.Text] finds, at most this many, in the order of their names. If a list allows it, its entries are
+// named by what they hold. Such a path stays right when other entries are missing.
 func (p Payload) Members(most int) []Member {
-	l := lister{most: most}
+	l := memberList{most: most}
 	l.add("", p.root)
 	return l.all
 }
 
-type lister struct {
+type memberList struct {
 	most int
 	all  []Member
 }
 
-func (l *lister) add(path string, value any) {
+func (l *memberList) add(path string, value any) {
 	if len(l.all) >= l.most {
 		return
 	}
@@ -43,7 +43,7 @@ func (l *lister) add(path string, value any) {
 	}
 }
 
-func (l *lister) list(path string, entries []any) {
+func (l *memberList) list(path string, entries []any) {
 	if text := textOf(entries); text != "" && path != "" {
 		l.all = append(l.all, Member{path, text})
 		return

@@ -13,8 +13,8 @@ import (
 //	payload.responses.phone.value    names with dots, and the number of an entry: attendees[0].name or attendees.0.name
 //	/payload/responses/phone/value   a JSON Pointer (RFC 6901), for names that hold dots or brackets
 //
-// In the first form an entry of a list may also be named by what it holds: answers[field.ref=phone].phone_number is of the first entry in
-// which field.ref is phone. The zero value is the whole payload.
+// The first form may also name an entry of a list by what it holds. So answers[field.ref=phone].phone_number stands in the first entry whose
+// field.ref is phone. The zero value is the whole payload.
 type Path struct{ steps []step }
 
 // step is one part of a path.

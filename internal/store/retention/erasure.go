@@ -339,7 +339,9 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 			}
 			n = int64(len(ids))
 			if n > 0 {
+				// Nobody can open the conversation any more, so its replies no longer count as unread.
 				if _, err := a.Exec(ctx, `update reply set phone = '', text = '', media = '', network_id = '',
+ read_at = case when reply.read_at = 0 then $2::bigint else reply.read_at end,
  blanked_at = case when reply.blanked_at = 0 then $2::bigint else reply.blanked_at end from $u(i bigint) where reply.client_id = $1 and reply.id = u.i`,
 					x.id, engine.Micros(x.Now), engine.Columns{ids}); err != nil {
 					return fmt.Errorf("erase replies: %w", err)
