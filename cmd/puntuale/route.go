@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/control/automation"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/page"
 
@@ -14,9 +15,9 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// routes adds the operator's routes, the metrics (nil: another address has them) and the pages (nil: none) to the API. The API answers or
+// routes adds the operator's routes, the metrics (nil: another address has them), the pages, webhooks and hooks (nil: none) to the API. The API answers or
 // refuses every other path unchanged. A mux here would redirect paths that are not clean, with the key in the address.
-func routes(api, pages, webhooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
+func routes(api, pages, webhooks, hooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {
 		own[path] = quiet(handler, c, logger)
@@ -32,6 +33,10 @@ func routes(api, pages, webhooks http.Handler, h *httpkit.Health, m *metrics.Met
 		}
 		if webhooks != nil && strings.HasPrefix(path, "/webhooks/") {
 			webhooks.ServeHTTP(w, r)
+			return
+		}
+		if hooks != nil && strings.HasPrefix(path, automation.HookPath) {
+			hooks.ServeHTTP(w, r)
 			return
 		}
 		if pages != nil && page.Takes(r) {

@@ -271,7 +271,7 @@ func readAutomation(in *call) (automation.Draft, error) {
 func readTrigger(o *object) puntuale.Trigger {
 	t := puntuale.Trigger{
 		Kind: puntuale.TriggerKind(o.text("kind")), Words: o.texts("words"), Sequence: puntuale.SequenceChoice(o.id("sequence")), Hours: o.whole("hours"),
-		Field: o.text("field"), Repeat: puntuale.Repeat(o.text("repeat")), Is: puntuale.OutcomeWord(o.text("is")),
+		Field: o.text("field"), Repeat: puntuale.Repeat(o.text("repeat")), Is: puntuale.OutcomeStatus(o.text("is")),
 	}
 	if first := o.flag("first"); first != nil {
 		t.First = *first
@@ -294,7 +294,7 @@ func readConditions(o *object) puntuale.Conditions {
 		k.Fields = make([]puntuale.FieldCondition, len(o.list("fields"))) // refused for their number
 	} else {
 		for _, f := range o.objects("fields") {
-			k.Fields = append(k.Fields, puntuale.FieldCondition{Name: f.text("name"), Op: puntuale.FieldOp(f.text("op")), Value: f.id("value")})
+			k.Fields = append(k.Fields, puntuale.FieldCondition{Name: f.text("name"), Op: puntuale.FieldOperator(f.text("op")), Value: f.id("value")})
 			f.only(fieldConditionBody{})
 		}
 	}

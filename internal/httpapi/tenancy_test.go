@@ -17,7 +17,7 @@ import (
 type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
 	posted, device, token, ended, code                                                                          string // of a session with devices
-	contact, webhook                                                                                            string
+	contact, webhook, automation                                                                                string
 	campaign, ready, digest, running                                                                            string // campaigns: a draft, one with its check, and one that was started
 }
 
@@ -65,6 +65,8 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	c.contact = s.newContact(c.key, `{"phone":"`+phone+`","name":"`+email+`","tags":["cliente"]}`)
 	s.must(&made, "POST", "/api/webhooks", c.key, `{"url":"https://127.0.0.1/hook","description":"`+email+`"}`)
 	c.webhook = made.ID
+	s.must(&made, "POST", "/api/automations", c.key, `{"name":"`+email+`","trigger":{"kind":"hook","map":{"phone":"phone"}},"actions":[{"kind":"tag","add":["`+email+`"]}]}`)
+	c.automation = made.ID
 	c.campaign = s.newCampaign(c.key, email)
 	c.ready = s.newCampaign(c.key, email)
 	c.digest = s.checkCampaign(c.key, c.ready)
@@ -218,6 +220,15 @@ var operations = map[string]struct {
 	"importContacts":        {"PUT", "/api/contacts/import?source=prova", "phone,nome\n+393331234567,Carla\n", false, "", false},
 	"exportContacts":        {"GET", "/api/contacts/export", "", false, "", false},
 	"eraseContact":          {"POST", "/api/contacts/erase", `{"phone":"+393331234567"}`, false, "", false},
+	"listAutomations":       {"GET", "/api/automations", "", false, "", false},
+	"createAutomation":      {"POST", "/api/automations", `{"name":"Altra","trigger":{"kind":"reply_to","sequence":"{sequence}"},"actions":[{"kind":"send","text":"Grazie"}]}`, false, "422", false},
+	"getAutomation":         {"GET", "/api/automations/{automation}", "", false, "404", false},
+	"replaceAutomation":     {"PUT", "/api/automations/{automation}", `{"name":"Modulo","trigger":{"kind":"hook","map":{"phone":"tel"}},"actions":[{"kind":"tag","add":["x"]}]}`, false, "404", false},
+	"switchAutomation":      {"PATCH", "/api/automations/{automation}", `{"active":false}`, false, "404", false},
+	"deleteAutomation":      {"DELETE", "/api/automations/{automation}", "", false, "404", true},
+	"rotateHook":            {"POST", "/api/automations/{automation}/rotate", "", false, "404", false},
+	"tryAutomation":         {"POST", "/api/automations/{automation}/try", `{"payload":{"phone":"3331234567"}}`, false, "404", false},
+	"listFirings":           {"GET", "/api/automations/{automation}/firings?limit=10", "", false, "404", false},
 	"listWebhooks":          {"GET", "/api/webhooks", "", false, "", false},
 	"createWebhook":         {"POST", "/api/webhooks", `{"url":"https://127.0.0.1/other","types":["message.sent"],"id_sessione":"{session}"}`, false, "422", false},
 	"getWebhook":            {"GET", "/api/webhooks/{webhook}", "", false, "404", false},
@@ -248,7 +259,7 @@ var operations = map[string]struct {
 const pushTarget = `{"endpoint":"https://push.example.com/1","p256dh":"BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM","auth":"tBHItJI5svbpez7KI4CCXg"}`
 
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{webhook}", c.webhook, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
+	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{contact}", c.contact, "{webhook}", c.webhook, "{automation}", c.automation, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
 		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 

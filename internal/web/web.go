@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"puntuale/internal/web/automation"
 	"puntuale/internal/web/campaign"
 	"puntuale/internal/web/message"
 	"puntuale/internal/web/page"
@@ -20,7 +21,7 @@ func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, al
 
 // allRoutes is the one table. Each feature brings its part.
 func allRoutes() []page.Route {
-	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, person.Routes)
+	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, person.Routes)
 }
 
 // Patterns are the patterns of all pages, as net/http writes them, and of what pages load.

@@ -252,7 +252,7 @@ func (r *reader) trigger() puntuale.Trigger {
 		t.Map = r.mapping()
 	case puntuale.TriggerOutcome:
 		sequence()
-		t.Is = puntuale.OutcomeWord(r.word("trigger.is"))
+		t.Is = puntuale.OutcomeStatus(r.word("trigger.is"))
 	}
 	return t
 }
@@ -289,7 +289,7 @@ func (r *reader) conditions(kind puntuale.TriggerKind) puntuale.Conditions {
 	}
 	for i := range rowCount(r.f, "conditions.fields") {
 		at := rowName("conditions.fields", i)
-		c := puntuale.FieldCondition{Name: strings.Trim(r.word(at+".name"), "{} "), Op: puntuale.FieldOp(r.word(at + ".op"))}
+		c := puntuale.FieldCondition{Name: strings.Trim(r.word(at+".name"), "{} "), Op: puntuale.FieldOperator(r.word(at + ".op"))}
 		if c.Op != puntuale.FieldFilled && c.Op != puntuale.FieldEmpty {
 			c.Value = r.word(at + ".value")
 		}

@@ -14,39 +14,42 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/control/account"
+	"puntuale/internal/control/automation"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/httpkit/admission"
 	"puntuale/internal/web/static"
 )
 
-// Config is what [NewHandler] needs; all but Observe must be set. Accounts must have its SignIn stores, and both a Vault.
+// Config is what [NewHandler] needs; all but Automations and Observe must be set. Accounts must have its SignIn stores, and both a Vault.
 type Config struct {
-	Control  *control.Control
-	Accounts *account.Accounts
-	Logger   *slog.Logger
-	Now      func() time.Time                                   // for the access log
-	Observe  func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
-	Proxies  httpkit.Proxies                                    // nil: httpkit.DefaultProxies
-	Admit    admission.Limits                                   // shared with the API and the webhooks
+	Control     *control.Control
+	Accounts    *account.Accounts
+	Automations *automation.Automations // nil: pages of automations fail
+	Logger      *slog.Logger
+	Now         func() time.Time                                   // for the access log
+	Observe     func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
+	Proxies     httpkit.Proxies                                    // nil: httpkit.DefaultProxies
+	Admit       admission.Limits                                   // shared with the API and the webhooks
 }
 
 // Site is what all pages share.
 type Site struct {
-	Control    *control.Control
-	Accounts   *account.Accounts
-	logger     *slog.Logger
-	plain      *scs.SessionManager // visits by http, as on one's own machine
-	secure     *scs.SessionManager // visits by https
-	mux        *http.ServeMux
-	routes     []Route
-	cross      *http.CrossOriginProtection
-	admits     admission.Limits
-	priorities map[string]admission.Priority // by pattern
+	Control     *control.Control
+	Accounts    *account.Accounts
+	Automations *automation.Automations
+	logger      *slog.Logger
+	plain       *scs.SessionManager // visits by http, as on one's own machine
+	secure      *scs.SessionManager // visits by https
+	mux         *http.ServeMux
+	routes      []Route
+	cross       *http.CrossOriginProtection
+	admits      admission.Limits
+	priorities  map[string]admission.Priority // by pattern
 }
 
 // NewHandler returns the handler of all pages.
 func NewHandler(cfg Config, routes []Route) (http.Handler, error) {
-	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
+	s := &Site{Control: cfg.Control, Accounts: cfg.Accounts, Automations: cfg.Automations, logger: cfg.Logger, mux: http.NewServeMux(), routes: routes, cross: http.NewCrossOriginProtection(), admits: cfg.Admit, priorities: map[string]admission.Priority{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]
