@@ -32,11 +32,11 @@ const (
 	MaxConditionTags     = 20
 	MaxHookFields        = 50
 	MaxHookBody          = 64 << 10
-	MaxHookRate          = 10   // calls of one hook a second
-	MaxNoReplyHours      = 720  // 30 days
-	MaxCooldownHours     = 8784 // a year
-	MaxAutomationDepth   = 3    // what an automation starts has the depth of its trigger, and one more. At this depth nothing acts
-	DefaultAutomatedMost = 5    // starts and sends of automations that a person gets in 24 hours
+	MaxHookRate          = 10  // calls of one hook a second
+	MaxNoReplyHours      = 720 // 30 days
+	MaxCooldownHours     = 720 // as long as the log is kept
+	MaxAutomationDepth   = 3   // what an automation starts has the depth of its trigger, and one more. At this depth nothing acts
+	DefaultAutomatedMost = 5   // starts and sends of automations that a person gets in 24 hours
 	MaxAutomatedMost     = 100
 )
 

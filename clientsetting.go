@@ -38,12 +38,13 @@ type ClientSettings struct {
 	OptOutWords   []string // nil: [DefaultOptOutWords]
 	OptOutAnswer  string   // "": no answer is sent
 	TakeoverHours int
+	AutomatedMost int // how many starts and sends of automations a person gets in 24 hours; 0: none
 }
 
 // DefaultSettings returns the settings of a client that stored none. For a new client, the server stores
 // [ConsentRequired].
 func DefaultSettings() ClientSettings {
-	return ClientSettings{KeepReplies: KeepKnownReplies, Consent: ConsentFree, TakeoverHours: DefaultTakeover}
+	return ClientSettings{KeepReplies: KeepKnownReplies, Consent: ConsentFree, TakeoverHours: DefaultTakeover, AutomatedMost: DefaultAutomatedMost}
 }
 
 // DefaultOptOutWords are the usual opt-out words, in Italian and English.
@@ -63,6 +64,7 @@ type SettingsPatch struct {
 	OptOutWords   *[]string
 	OptOutAnswer  *string
 	TakeoverHours *int
+	AutomatedMost *int
 }
 
 // SettingStore keeps the settings of a client.

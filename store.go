@@ -47,6 +47,8 @@ type Tenant interface {
 	WebhookStore
 	DeliveryStore
 	EventStore
+	AutomationStore
+	HookTenant
 }
 
 // RunStore starts and stops runs.
@@ -287,6 +289,7 @@ type Operator interface {
 	DeviceLogin
 	PartnerStore
 	MaintenanceStore
+	HookStore
 }
 
 // TenantStore finds the owner of a key. It also gives the handles with which callers reach the data of one tenant.

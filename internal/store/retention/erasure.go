@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/person"
@@ -321,7 +322,12 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 
 // contact deletes the client's contact. It comes after the runs, because contacts are made from runs.
 func (x *erasureTransaction) contact(ctx context.Context) error {
-	return x.write(ctx, func(ctx context.Context, a engine.Querier) error { return person.Erase(ctx, a, x.id, x.Phone) })
+	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		if err := person.Erase(ctx, a, x.id, x.Phone); err != nil {
+			return err
+		}
+		return automation.Erase(ctx, a, x.id, x.Phone)
+	})
 }
 
 // erasedNames finds the names of the person: the number, and its aliases in a network.

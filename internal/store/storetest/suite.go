@@ -52,6 +52,7 @@ var suite = []func(*testing.T, *World){
 	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testFailures, testAudit, testBrand, testHosts, testInvitations, testInvitationMails, testMails, testMailsTogether, testInvitedOwner, testQuotas, testPartnerKeys, testFindClients, testPulses, testTotals,
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,
 	testEnded, testUpcoming, testVersion, testMove, testMessageEvents, testSandboxChat,
+	testAutomations, testHooks,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 
