@@ -60,7 +60,7 @@ type conditionsBody struct {
 	Session       string               `json:"id_sessione,omitempty" doc:"What happened came through this session; not with date and hook"`
 	Window        *window              `json:"window,omitempty" doc:"The hours and days in which it acts; not with date"`
 	NotIn         string               `json:"not_in,omitempty" doc:"The id of a sequence: none of its messages to the person is pending"`
-	CooldownHours int                  `json:"cooldown_hours,omitempty" minimum:"0" maximum:"8784" doc:"It did not act for the person in so many hours"`
+	CooldownHours int                  `json:"cooldown_hours,omitempty" minimum:"0" maximum:"720" doc:"It did not act for the person in so many hours"`
 }
 
 type fieldConditionBody struct {
@@ -290,9 +290,9 @@ func readConditions(o *object) puntuale.Conditions {
 	k := puntuale.Conditions{
 		Tags: o.texts("tags"), Session: o.id("id_sessione"), Window: readWindow(o), NotIn: puntuale.SequenceChoice(o.id("not_in")), CooldownHours: o.whole("cooldown_hours"),
 	}
-	if len(o.list("fields")) > puntuale.MaxConditionFields {
-		k.Fields = make([]puntuale.FieldCondition, len(o.list("fields"))) // refused for their number
-	} else {
+	if n := len(o.list("fields")); n > puntuale.MaxConditionFields {
+		k.Fields = make([]puntuale.FieldCondition, n) // refused for their number
+	} else if n > 0 {
 		for _, f := range o.objects("fields") {
 			k.Fields = append(k.Fields, puntuale.FieldCondition{Name: f.text("name"), Op: puntuale.FieldOperator(f.text("op")), Value: f.id("value")})
 			f.only(fieldConditionBody{})
@@ -303,8 +303,9 @@ func readConditions(o *object) puntuale.Conditions {
 }
 
 func readActions(body *object) []puntuale.Action {
-	if n := len(body.list("actions")); n > puntuale.MaxActions {
-		return make([]puntuale.Action, n) // refused for their number
+	all := body.list("actions")
+	if n := len(all); n == 0 || n > puntuale.MaxActions {
+		return make([]puntuale.Action, n) // none, or refused for their number
 	}
 	return each(body.objects("actions"), func(o *object) puntuale.Action {
 		x := puntuale.Action{

@@ -114,20 +114,21 @@ func TestAutomationFaults(t *testing.T) {
 	}
 	const reply, send = `{"kind":"reply"}`, `[{"kind":"send","text":"x"}]`
 	for body, at := range map[string][]string{
-		`{}`:                             {"body.name", "body.trigger", "body.actions"},
+		`{}`:                             {"body.trigger", "body.actions", "body.name"},
 		rule(`{}`, `{}`, `[]`):           {"body.trigger.kind", "body.actions"},
 		rule(`{"kind":"x"}`, `{}`, send): {"body.trigger.kind"},
-		rule(`{"kind":"reply","hours":3,"Kind":"x"}`, `{}`, send):                                       {"body.trigger.hours", "body.trigger.Kind"},
-		rule(`{"kind":"reply","words":["info","!"]}`, `{}`, send):                                       {"body.trigger.words[1]"},
-		rule(`{"kind":"no_reply"}`, `{}`, send):                                                         {"body.trigger.sequence", "body.trigger.hours"},
-		rule(`{"kind":"reply_to","sequence":"99"}`, `{}`, send):                                         {"body.trigger.sequence"},
-		rule(`{"kind":"outcome","sequence":1,"is":"LOST"}`, `{}`, send):                                 {"body.trigger.is"},
-		rule(`{"kind":"date","field":"2x","repeat":"daily"}`, `{}`, send):                               {"body.trigger.field", "body.trigger.repeat", "body.actions[0].kind"},
-		rule(`{"kind":"hook","map":{"nome":"a..b"}}`, `{}`, send):                                       {"body.trigger.map.phone", "body.trigger.map.nome"},
-		rule(reply, `{"cooldown_hours":-1,"fields":[{"name":"","op":"like"}],"x":1}`, send):             {"body.conditions.cooldown_hours", "body.conditions.fields[0].name", "body.conditions.fields[0].op", "body.conditions.x"},
-		rule(reply, `{"id_sessione":"99","window":{"from":"25:00"},"not_in":"all"}`, send):              {"body.conditions.window.from", "body.conditions.not_in"},
-		rule(reply, `{}`, `[{"kind":"start"},{"kind":"start","sequence":"all"},{"kind":"x"}]`):          {"body.actions[0].sequence", "body.actions[1].sequence", "body.actions[2].kind"},
-		rule(reply, `{}`, `[{"kind":"send"},{"kind":"send","text":"x","sequence":"1"},{"kind":"tag"}]`): {"body.actions[0]", "body.actions[1].sequence", "body.actions[2]"},
+		rule(`{"kind":"reply","hours":3,"Kind":"x"}`, `{}`, send):                                                                                                            {"body.trigger.Kind", "body.trigger.hours"},
+		rule(`{"kind":"reply","words":["info","!"]}`, `{}`, send):                                                                                                            {"body.trigger.words[1]"},
+		rule(`{"kind":"no_reply"}`, `{}`, send):                                                                                                                              {"body.trigger.sequence", "body.trigger.hours"},
+		rule(`{"kind":"reply_to","sequence":"99"}`, `{}`, send):                                                                                                              {"body.trigger.sequence"},
+		rule(`{"kind":"outcome","sequence":1,"is":"LOST"}`, `{}`, send):                                                                                                      {"body.trigger.is"},
+		rule(`{"kind":"date","field":"2x","repeat":"daily"}`, `{}`, send):                                                                                                    {"body.trigger.field", "body.trigger.repeat", "body.actions[0].kind"},
+		rule(`{"kind":"hook","map":{"nome":"a..b"}}`, `{}`, send):                                                                                                            {"body.trigger.map.phone", "body.trigger.map.nome"},
+		rule(reply, `{"cooldown_hours":-1,"fields":[{"name":"","op":"like"}],"x":1}`, send):                                                                                  {"body.conditions.x", "body.conditions.fields[0].name", "body.conditions.fields[0].op", "body.conditions.cooldown_hours"},
+		rule(reply, `{"id_sessione":"99","window":{"from":"25:00","to":"18:00"},"not_in":"all"}`, send):                                                                      {"body.conditions.window.from", "body.conditions.not_in"},
+		rule(reply, `{}`, `[{"kind":"start"},{"kind":"start","sequence":"all"},{"kind":"x"}]`):                                                                               {"body.actions[0].sequence", "body.actions[1].sequence", "body.actions[2].kind"},
+		rule(reply, `{}`, `[{"kind":"send"},{"kind":"send","text":"x","sequence":"1"},{"kind":"tag"}]`):                                                                      {"body.actions[0]", "body.actions[1].sequence", "body.actions[2]"},
+		rule(reply, `{}`, `[`+strings.TrimSuffix(strings.Repeat(`{"kind":"send","text":"`+strings.Repeat("x", 4000)+`{{a|`+strings.Repeat("y", 4000)+`}}"},`, 10), ",")+`]`): {"body"},
 	} {
 		s.refusedAt(http.StatusUnprocessableEntity, "POST", path, a.Key, body, at...)
 	}

@@ -227,7 +227,6 @@ var operations = map[string]struct {
 	"switchAutomation":      {"PATCH", "/api/automations/{automation}", `{"active":false}`, false, "404", false},
 	"deleteAutomation":      {"DELETE", "/api/automations/{automation}", "", false, "404", true},
 	"rotateHook":            {"POST", "/api/automations/{automation}/rotate", "", false, "404", false},
-	"tryAutomation":         {"POST", "/api/automations/{automation}/try", `{"payload":{"phone":"3331234567"}}`, false, "404", false},
 	"listFirings":           {"GET", "/api/automations/{automation}/firings?limit=10", "", false, "404", false},
 	"listWebhooks":          {"GET", "/api/webhooks", "", false, "", false},
 	"createWebhook":         {"POST", "/api/webhooks", `{"url":"https://127.0.0.1/other","types":["message.sent"],"id_sessione":"{session}"}`, false, "422", false},
@@ -357,7 +356,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, contact: nobody, webhook: nobody, automation: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]

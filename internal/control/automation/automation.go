@@ -2,7 +2,9 @@ package automation
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -139,9 +141,12 @@ func (r *Rules) check(ctx context.Context, d Draft) (puntuale.Automation, error)
 	a := tidy(d.Automation)
 	f := request.Faults(d.Faults)
 	for _, found := range automation.Check(a, r.all.cfg.Media...) {
-		if !f.At(found.Location) { // the caller's own fault says more
+		if !f.At(found.Location) && !(f.At("body.trigger") && strings.HasPrefix(found.Location, "body.trigger.")) { // the caller's own fault says more
 			f = append(f, found)
 		}
+	}
+	if size(a) > maxRule {
+		f.Add("body", puntuale.FaultLongerThanBytes, nil, strconv.Itoa(maxRule))
 	}
 	if a.Trigger.Kind == puntuale.TriggerDate && len(a.Actions) == 1 && a.Actions[0].Sequence.ID() != 0 {
 		s, err := r.store.Sequence(ctx, a.Actions[0].Sequence.ID())
@@ -155,6 +160,20 @@ func (r *Rules) check(ctx context.Context, d Draft) (puntuale.Automation, error)
 		}
 	}
 	return a, f.Err()
+}
+
+// maxRule bounds the trigger, the conditions and the actions of an automation together, in bytes of JSON, so that a list of all is bounded.
+const maxRule = 64 << 10
+
+func size(a puntuale.Automation) (bytes int) {
+	for _, part := range []any{a.Trigger, a.Conditions, a.Actions} {
+		text, err := json.Marshal(part)
+		if err != nil {
+			continue // it has only texts and numbers, which always become JSON
+		}
+		bytes += len(text)
+	}
+	return bytes
 }
 
 // tidy drops white space around names and words, which people do not see.
@@ -189,7 +208,11 @@ func (r *Rules) List(ctx context.Context) ([]puntuale.Automation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list automations: %w", err)
 	}
-	return all, nil
+	bytes := 0
+	for _, a := range all {
+		bytes += size(a)
+	}
+	return all, puntuale.TakeMemory(ctx, 2*int64(bytes))
 }
 
 // Rule returns one automation. Codes: not_found.
