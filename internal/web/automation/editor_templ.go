@@ -858,7 +858,7 @@ func whenCard(e Editor) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice(e.Form, "trigger.first", view.T(ctx, "automation.reply"), "reply-which", words(ctx, "automation.reply.", anyReply, wordsReply, firstReply)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice(e.Form, "trigger.first", view.T(ctx, "automation.reply_label"), "reply-which", words(ctx, "automation.reply.", anyReply, wordsReply, firstReply)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -904,7 +904,7 @@ func whenCard(e Editor) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice(e.Form, "trigger.repeat", view.T(ctx, "automation.repeat"), "", words(ctx, "automation.repeat.", puntuale.RepeatYearly, puntuale.RepeatMonthly, puntuale.RepeatOnce)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice(e.Form, "trigger.repeat", view.T(ctx, "automation.repeat_label"), "", words(ctx, "automation.repeat.", puntuale.RepeatYearly, puntuale.RepeatMonthly, puntuale.RepeatOnce)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -917,7 +917,7 @@ func whenCard(e Editor) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = blank(e.Form, "trigger.field", view.T(ctx, "automation.field"), "nascita", "rule-name", templ.Attributes{"list": "rule-fields", "maxlength": "64"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = blank(e.Form, "trigger.field", view.T(ctx, "automation.field_label"), "nascita", "rule-name", templ.Attributes{"list": "rule-fields", "maxlength": "64"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -925,7 +925,7 @@ func whenCard(e Editor) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice(e.Form, "trigger.is", view.T(ctx, "automation.is"), "", words(ctx, "automation.is.", puntuale.OutcomeCompleted, puntuale.OutcomeFailed, puntuale.OutcomeRead)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice(e.Form, "trigger.is", view.T(ctx, "automation.is_label"), "", words(ctx, "automation.is.", puntuale.OutcomeCompleted, puntuale.OutcomeFailed, puntuale.OutcomeRead)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
