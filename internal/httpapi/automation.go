@@ -26,6 +26,8 @@ func registerAutomations(a *api) {
 		summary: "Turn an automation on or off", refusals: changes(http.StatusNotFound)}, a.switchAutomation)
 	client(a, operation{id: "deleteAutomation", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete an automation and its log; what it started goes on", refusals: missing}, a.deleteAutomation)
+	client(a, operation{id: "tryAutomation", method: http.MethodPost, path: one + "/try", body: tryBody{}, closed: true,
+		summary: "See what an automation would do for a person now, and why. Nothing is stored or sent", refusals: missing}, a.tryAutomation)
 	client(a, operation{id: "rotateHook", method: http.MethodPost, path: one + "/rotate",
 		summary: "Give the hook of an automation a new path; the former one is unknown at once", refusals: missing}, a.rotateHook)
 	client(a, operation{id: "listFirings", method: http.MethodGet, path: one + "/firings", strict: true,
@@ -315,4 +317,65 @@ func readActions(body *object) []puntuale.Action {
 		o.only(actionBody{})
 		return x
 	})
+}
+
+// tryBody documents the body of a trial.
+type tryBody struct {
+	Phone   string `json:"phone,omitempty" doc:"The person; not for a hook"`
+	Text    string `json:"text,omitempty" maxLength:"4096" doc:"What the person writes; without it, something that fits"`
+	Payload any    `json:"payload,omitempty" doc:"For a hook: what a program posts; a form as a text"`
+}
+
+// TrialAnswer is what an automation would do.
+type TrialAnswer struct {
+	Would   bool              `json:"would"`
+	Phone   string            `json:"phone"`
+	Fields  map[string]string `json:"fields" doc:"What a hook's mapping found"`
+	Why     []conditionAnswer `json:"why" doc:"All that decides"`
+	Actions []actionOf        `json:"actions" doc:"In the order of their effects"`
+}
+
+type conditionAnswer struct {
+	Condition string  `json:"condition" doc:"What the log would say if it does not hold, as a code"`
+	Held      bool    `json:"held"`
+	Value     *string `json:"value" doc:"What was compared"`
+	Message   *string `json:"message" doc:"Why it does not hold, for people, in Italian"`
+	English   *string `json:"message_en"`
+}
+
+func (a *api) tryAutomation(ctx context.Context, c *control.Client, in *call, p *oneInput) (TrialAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return TrialAnswer{}, err
+	}
+	trial := automation.Trial{Phone: body.phone("phone"), Text: body.text("text")}
+	if raw, there := body.member("payload"); there {
+		trial.Payload = raw
+		if raw[0] == '"' {
+			trial.Payload = []byte(unquote(raw))
+		}
+	}
+	if err := body.err(); err != nil {
+		return TrialAnswer{}, err
+	}
+	body.only(tryBody{})
+	trial.Faults = *body.refused
+	v, err := a.rules(c, in).Try(ctx, p.ID, trial)
+	if err != nil {
+		return TrialAnswer{}, err
+	}
+	out := TrialAnswer{Would: v.Would, Phone: v.Phone, Fields: v.Fields, Why: each(v.Why, conditionOf), Actions: each(v.Actions, func(x puntuale.Action) actionOf { return actionOf{x} })}
+	if out.Fields == nil {
+		out.Fields = map[string]string{}
+	}
+	return out, nil
+}
+
+func conditionOf(h automation.Held) conditionAnswer {
+	out := conditionAnswer{Condition: string(h.Reason), Held: h.Held, Value: textOrNull(h.Value)}
+	if !h.Held {
+		why := puntuale.Because(h.Reason)
+		out.Message, out.English = new(catalogue.Italian.Say(why)), new(catalogue.English.Say(why))
+	}
+	return out
 }

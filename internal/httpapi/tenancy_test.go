@@ -227,6 +227,7 @@ var operations = map[string]struct {
 	"switchAutomation":      {"PATCH", "/api/automations/{automation}", `{"active":false}`, false, "404", false},
 	"deleteAutomation":      {"DELETE", "/api/automations/{automation}", "", false, "404", true},
 	"rotateHook":            {"POST", "/api/automations/{automation}/rotate", "", false, "404", false},
+	"tryAutomation":         {"POST", "/api/automations/{automation}/try", `{"payload":{"phone":"3331234567"}}`, false, "404", false},
 	"listFirings":           {"GET", "/api/automations/{automation}/firings?limit=10", "", false, "404", false},
 	"listWebhooks":          {"GET", "/api/webhooks", "", false, "", false},
 	"createWebhook":         {"POST", "/api/webhooks", `{"url":"https://127.0.0.1/other","types":["message.sent"],"id_sessione":"{session}"}`, false, "422", false},

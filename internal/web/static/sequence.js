@@ -47,7 +47,7 @@
 
   // Whoever goes on typing does not want the focus moved, nor to read of a fault that may be gone.
   document.addEventListener("input", (event) => {
-    const form = event.target instanceof Element && event.target.closest("#sequence-form, #template-form");
+    const form = event.target instanceof Element && event.target.closest("#sequence-form, #template-form, #automation-form");
     if (!form) return;
     for (const field of form.querySelectorAll("[data-focus]")) field.removeAttribute("data-focus");
     const step = event.target.closest(".step-bad");
