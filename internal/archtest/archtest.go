@@ -68,7 +68,7 @@ var Rules = []Rule{
 	{Package: "internal/control/request", Module: []string{".", "internal/plan"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/account", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/webhook", Module: []string{".", "internal/auth", "internal/clock", "internal/control", "internal/control/request"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
-	{Package: "internal/control/automation", Module: []string{".", "internal/auth", "internal/automation", "internal/clock", "internal/control", "internal/control/request", "internal/payload"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/control/automation", Module: []string{".", "internal/auth", "internal/automation", "internal/clock", "internal/control", "internal/control/request", "internal/keyword", "internal/payload"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch/lookahead", Module: []string{"."}, Never: []string{"net/http", "os", "database", "sync"}},
 	{Package: "internal/session", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},

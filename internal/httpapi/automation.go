@@ -93,17 +93,17 @@ type automationSwitchBody struct {
 
 // AutomationAnswer is an automation as callers see it.
 type AutomationAnswer struct {
-	ID         string       `json:"id"`
-	Name       string       `json:"name"`
-	Active     bool         `json:"active"`
-	Trigger    triggerOf    `json:"trigger"`
-	Conditions conditionsOf `json:"conditions"`
-	Actions    []actionOf   `json:"actions"`
-	Path       *string      `json:"path" doc:"Of its hook: programs post to it below the server's address. It is a secret. null without a hook, and in lists"`
-	Fired      int64        `json:"fired" doc:"How often it acted"`
-	LastFired  *string      `json:"last_fired_at" format:"date-time"`
-	Created    string       `json:"created_at" format:"date-time"`
-	Updated    string       `json:"updated_at" format:"date-time"`
+	ID         string          `json:"id"`
+	Name       string          `json:"name"`
+	Active     bool            `json:"active"`
+	Trigger    triggerValue    `json:"trigger"`
+	Conditions conditionsValue `json:"conditions"`
+	Actions    []actionValue   `json:"actions"`
+	Path       *string         `json:"path" doc:"Of its hook: programs post to it below the server's address. It is a secret. null without a hook, and in lists"`
+	Fired      int64           `json:"fired" doc:"How often it acted"`
+	LastFired  *string         `json:"last_fired_at" format:"date-time"`
+	Created    string          `json:"created_at" format:"date-time"`
+	Updated    string          `json:"updated_at" format:"date-time"`
 }
 
 type automationsAnswer struct {
@@ -128,8 +128,8 @@ type firingsAnswer struct {
 
 func automationOf(r automation.Rule) AutomationAnswer {
 	return AutomationAnswer{
-		ID: r.ID.String(), Name: r.Name, Active: r.Active, Trigger: triggerOf{r.Trigger}, Conditions: conditionsOf{r.Conditions},
-		Actions: each(r.Actions, func(x puntuale.Action) actionOf { return actionOf{x} }), Path: textOrNull(r.Path), Fired: r.Fired, LastFired: stampOrNull(r.LastFired),
+		ID: r.ID.String(), Name: r.Name, Active: r.Active, Trigger: triggerValue{r.Trigger}, Conditions: conditionsValue{r.Conditions},
+		Actions: each(r.Actions, func(x puntuale.Action) actionValue { return actionValue{x} }), Path: textOrNull(r.Path), Fired: r.Fired, LastFired: stampOrNull(r.LastFired),
 		Created: stamp(r.Created), Updated: stamp(r.Updated),
 	}
 }
@@ -332,7 +332,7 @@ type TrialAnswer struct {
 	Phone   string            `json:"phone"`
 	Fields  map[string]string `json:"fields" doc:"What a hook's mapping found"`
 	Why     []conditionAnswer `json:"why" doc:"All that decides"`
-	Actions []actionOf        `json:"actions" doc:"In the order of their effects"`
+	Actions []actionValue     `json:"actions" doc:"In the order of their effects"`
 }
 
 type conditionAnswer struct {
@@ -364,14 +364,14 @@ func (a *api) tryAutomation(ctx context.Context, c *control.Client, in *call, p 
 	if err != nil {
 		return TrialAnswer{}, err
 	}
-	out := TrialAnswer{Would: v.Would, Phone: v.Phone, Fields: v.Fields, Why: each(v.Why, conditionOf), Actions: each(v.Actions, func(x puntuale.Action) actionOf { return actionOf{x} })}
+	out := TrialAnswer{Would: v.Would, Phone: v.Phone, Fields: v.Fields, Why: each(v.Why, conditionOf), Actions: each(v.Actions, func(x puntuale.Action) actionValue { return actionValue{x} })}
 	if out.Fields == nil {
 		out.Fields = map[string]string{}
 	}
 	return out, nil
 }
 
-func conditionOf(h automation.Held) conditionAnswer {
+func conditionOf(h automation.Condition) conditionAnswer {
 	out := conditionAnswer{Condition: string(h.Reason), Held: h.Held, Value: textOrNull(h.Value)}
 	if !h.Held {
 		why := puntuale.Because(h.Reason)

@@ -8,25 +8,25 @@ import (
 	"puntuale"
 )
 
-// triggerOf, conditionsOf and actionOf are the parts of an automation in answers. Package puntuale defines their JSON form. automation.go
+// triggerValue, conditionsValue and actionValue are the parts of an automation in answers. Package puntuale defines their JSON form. automation.go
 // documents it.
 type (
-	triggerOf    struct{ puntuale.Trigger }
-	conditionsOf struct{ puntuale.Conditions }
-	actionOf     struct{ puntuale.Action }
+	triggerValue    struct{ puntuale.Trigger }
+	conditionsValue struct{ puntuale.Conditions }
+	actionValue     struct{ puntuale.Action }
 )
 
 // Schema tells huma what a trigger is.
-func (triggerOf) Schema(r huma.Registry) *huma.Schema {
+func (triggerValue) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[triggerBody](), true, "")
 }
 
 // Schema tells huma what conditions are.
-func (conditionsOf) Schema(r huma.Registry) *huma.Schema {
+func (conditionsValue) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[conditionsBody](), true, "")
 }
 
 // Schema tells huma what an action is.
-func (actionOf) Schema(r huma.Registry) *huma.Schema {
+func (actionValue) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[actionBody](), true, "")
 }

@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/control/automation"
 )
 
-// TestAutomationStory: somebody makes a rule from an example in one click, breaks it and mends it, tries it, turns it off and on, and finds
-// it in the list.
+// TestAutomationStory: somebody makes a rule from an example in one click, breaks it and mends it, and tries it. Then the list turns it off
+// and on.
 func TestAutomationStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		b.signIn(w.clients[puntuale.Staff])

@@ -25,12 +25,12 @@ type Verdict struct {
 	Would   bool
 	Phone   string
 	Fields  map[string]string // that a hook's mapping found
-	Why     []Held
+	Why     []Condition
 	Actions []puntuale.Action // in the order of their effects: stops come first
 }
 
-// Held is one thing that decides. Reason is what the log would say if it does not hold.
-type Held struct {
+// Condition is one thing that decides. Reason is what the log would say if it does not hold.
+type Condition struct {
 	Reason puntuale.ReasonCode
 	Value  string // what was compared, such as a tag; ""
 	Held   bool
@@ -119,12 +119,12 @@ func (r *Rules) decide(ctx context.Context, a puntuale.Automation, t Trial, o au
 	}
 	v.Why = replyHeld(a.Trigger, t.Text, settings)
 	for _, h := range automation.Explain(&a, o, facts, automation.Client{Settings: settings, Zone: zone, Closed: r.client.Account().Closed}, now) {
-		v.Why = append(v.Why, Held(h))
+		v.Why = append(v.Why, Condition(h))
 	}
 	if err := r.defaultsHeld(ctx, a, &v); err != nil {
 		return v, err
 	}
-	v.Would = !slices.ContainsFunc(v.Why, func(h Held) bool { return !h.Held })
+	v.Would = !slices.ContainsFunc(v.Why, func(h Condition) bool { return !h.Held })
 	v.Actions = slices.Clone(a.Actions)
 	slices.SortStableFunc(v.Actions, func(x, y puntuale.Action) int { return stopsFirst(x) - stopsFirst(y) })
 	return v, nil
@@ -138,7 +138,7 @@ func stopsFirst(x puntuale.Action) int {
 }
 
 // replyHeld says whether a text is a reply that the trigger waits for.
-func replyHeld(t puntuale.Trigger, text string, s puntuale.ClientSettings) (all []Held) {
+func replyHeld(t puntuale.Trigger, text string, s puntuale.ClientSettings) (all []Condition) {
 	if text == "" || t.Kind != puntuale.TriggerReply && t.Kind != puntuale.TriggerReplyTo {
 		return nil
 	}
@@ -147,9 +147,9 @@ func replyHeld(t puntuale.Trigger, text string, s puntuale.ClientSettings) (all 
 		words = puntuale.DefaultOptOutWords()
 	}
 	whole := keyword.Whole(text)
-	all = append(all, Held{puntuale.FiringOptOut, text, !keyword.In(whole, words)})
+	all = append(all, Condition{puntuale.FiringOptOut, text, !keyword.In(whole, words)})
 	if len(t.Words) > 0 {
-		all = append(all, Held{puntuale.FiringOtherWords, text, keyword.In(whole, t.Words)})
+		all = append(all, Condition{puntuale.FiringOtherWords, text, keyword.In(whole, t.Words)})
 	}
 	return all
 }
@@ -168,7 +168,7 @@ func (r *Rules) defaultsHeld(ctx context.Context, a puntuale.Automation, v *Verd
 	sessions, _, err := r.client.Sessions(ctx, request.Page{Limit: fmt.Sprint(request.MaxPageRows)})
 	for _, s := range sessions {
 		if s.Default {
-			v.Why = append(v.Why, Held{puntuale.FiringNoDefault, s.Name, (!start || s.Start != 0) && (!stop || s.Stop != 0)})
+			v.Why = append(v.Why, Condition{puntuale.FiringNoDefault, s.Name, (!start || s.Start != 0) && (!stop || s.Stop != 0)})
 		}
 	}
 	return err
