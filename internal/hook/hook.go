@@ -29,9 +29,6 @@ type Config struct {
 // Route names the requests of hooks in logs and figures. The path itself is a secret.
 const Route = "POST " + automation.HookPath + "{secret}"
 
-// faultCallNoPath answers a wrong secret as a path that does not exist.
-const faultCallNoPath puntuale.ReasonCode = "call.no_path"
-
 // bodyWithin bounds the time in which a body must arrive.
 const bodyWithin = 10 * time.Second
 
@@ -129,7 +126,7 @@ func (h *handler) find(ctx context.Context, r *http.Request, from admission.Call
 		if early := h.cfg.Admit.UnknownCallers.Take(from); early != nil {
 			return found, early
 		}
-		return found, &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(faultCallNoPath)}
+		return found, &puntuale.Error{Code: puntuale.CodeNotFound, Reason: puntuale.Because(puntuale.FaultCallNoPath)}
 	}
 	return found, err
 }

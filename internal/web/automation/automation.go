@@ -71,7 +71,7 @@ func show(v *page.Request) error {
 	}
 	p := RulePage{Automation: found.Automation, Cursor: v.Query("cursor"), Question: view.NewForm()}
 	if found.Path != "" {
-		p.Hook = v.Site.Control.Public() + found.Path
+		p.Hook = v.SiteAddress() + found.Path
 	}
 	p.HookLost = found.Path == ""
 	if p.names, err = namesOf(v, found.Automation); err != nil {

@@ -334,8 +334,6 @@ func (r *reader) content(at string, x *puntuale.Action) {
 	}
 }
 
-const faultNotNumber puntuale.ReasonCode = "fault.not_number"
-
 func (r *reader) degrees(name string) *float64 {
 	text := strings.Replace(r.word(name), ",", ".", 1)
 	if text == "" {
@@ -343,7 +341,7 @@ func (r *reader) degrees(name string) *float64 {
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		r.refuse(name, faultNotNumber)
+		r.refuse(name, puntuale.FaultNotNumber)
 	}
 	return &x
 }
