@@ -118,7 +118,7 @@ func (w *world) expect(path, body string, status int, contains string, header ..
 	}
 }
 
-// TestStrangers: whoever does not know the secret learns nothing, and their bodies are not read. Guesses are limited.
+// TestStrangers: callers who do not know the secret learn nothing, and their bodies are not read. Guesses are limited.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -157,7 +157,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestCalls: what is taken, what is a repeat, and what is refused. The last payload is kept.
+// TestCalls: the hook takes some calls, notices repeats, and refuses others. It keeps the last payload.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
