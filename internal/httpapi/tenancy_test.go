@@ -223,7 +223,7 @@ var operations = map[string]struct {
 	"listAutomations":       {"GET", "/api/automations", "", false, "", false},
 	"createAutomation":      {"POST", "/api/automations", `{"name":"Altra","trigger":{"kind":"reply_to","sequence":"{sequence}"},"actions":[{"kind":"send","text":"Grazie"}]}`, false, "422", false},
 	"getAutomation":         {"GET", "/api/automations/{automation}", "", false, "404", false},
-	"replaceAutomation":     {"PUT", "/api/automations/{automation}", `{"name":"Modulo","trigger":{"kind":"hook","map":{"phone":"tel"}},"actions":[{"kind":"tag","add":["x"]}]}`, false, "404", false},
+	"replaceAutomation":     {"PUT", "/api/automations/{automation}", `{"name":"Modulo","trigger":{"kind":"hook","map":{"phone":"phone"}},"actions":[{"kind":"tag","add":["x"]}]}`, false, "404", false},
 	"switchAutomation":      {"PATCH", "/api/automations/{automation}", `{"active":false}`, false, "404", false},
 	"deleteAutomation":      {"DELETE", "/api/automations/{automation}", "", false, "404", true},
 	"rotateHook":            {"POST", "/api/automations/{automation}/rotate", "", false, "404", false},
