@@ -30,11 +30,29 @@ type Client struct {
 	Closed   []puntuale.Date
 }
 
-// Held says whether one condition held.
-type Held struct {
+// HeldCondition says whether one condition held.
+type HeldCondition struct {
 	Reason puntuale.ReasonCode // what it is about, as the log names it
 	Value  string              // what was compared, such as the missing tag
 	Held   bool
+}
+
+// Fits reports whether a trigger is one that the rule waits for. One that does not fit is not logged.
+func Fits(t puntuale.Trigger, d *puntuale.TakenTrigger) bool {
+	switch t.Kind {
+	case puntuale.TriggerReply:
+		return d.Fact == puntuale.FactReply && (len(t.Words) == 0 || keyword.In(keyword.Whole(d.Text), t.Words))
+	case puntuale.TriggerReplyTo:
+		return d.Fact == puntuale.FactReply && d.Sequence != 0 && d.Sequence == t.Sequence.ID()
+	case puntuale.TriggerOutcome:
+		return d.Fact == outcomeFacts[t.Is] && d.Sequence != 0 && d.Sequence == t.Sequence.ID()
+	default:
+		return false
+	}
+}
+
+var outcomeFacts = map[puntuale.OutcomeStatus]puntuale.TriggerFact{
+	puntuale.OutcomeCompleted: puntuale.FactSent, puntuale.OutcomeFailed: puntuale.FactFailed, puntuale.OutcomeRead: puntuale.FactRead,
 }
 
 // Decide returns why a rule does not act; "": it acts. It is pure.
@@ -48,9 +66,9 @@ func Decide(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c Cl
 }
 
 // Explain returns all that decides, in the order in which the first that does not hold becomes the reason.
-func Explain(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c Client, now time.Time) (all []Held) {
+func Explain(a *puntuale.Automation, o Occasion, f puntuale.AutomationFacts, c Client, now time.Time) (all []HeldCondition) {
 	say := func(reason puntuale.ReasonCode, value string, held bool) {
-		all = append(all, Held{reason, value, held})
+		all = append(all, HeldCondition{reason, value, held})
 	}
 	say(puntuale.FiringDepth, strconv.Itoa(o.Depth), o.Depth < puntuale.MaxAutomationDepth)
 	if o.Kind == puntuale.TriggerNoReply {
