@@ -24,7 +24,7 @@ func (s *mailSettings) check(public string) (faults []fault) {
 	if _, err := mail.ParseServer(s.SMTP); err != nil {
 		faults = append(faults, fault{"smtp", err.Error()})
 	}
-	if public == "" { // a link must not lead where a request says
+	if public == "" { // links in e-mails need the public address, because a request could name any host
 		faults = append(faults, fault{"smtp", "needs public-url, to which the links in e-mails lead"})
 	}
 	if f := mail.CheckSender(s.MailFrom); f != "" {
@@ -33,7 +33,7 @@ func (s *mailSettings) check(public string) (faults []fault) {
 	return faults
 }
 
-// openMailer makes the sender of e-mails, if the settings name a mail server.
+// openMailer makes the sender of e-mails. It does nothing if the settings name no mail server.
 func (s *server) openMailer(cfg *serverConfig, m *metrics.Meter) error {
 	if cfg.SMTP == "" {
 		return nil

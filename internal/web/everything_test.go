@@ -15,10 +15,10 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// things are the ids that paths can name, one of each noun of one client. The key is the part of a path before the id.
+// things has one id of each noun that paths can name, all of one client. The key is the part of a path before the id.
 type things map[string]string
 
-// everything gives a client one of each noun.
+// everything gives a client one thing of each noun.
 func (w *world) everything(client puntuale.ClientID) things {
 	w.t.Helper()
 	ctx := context.Background()
@@ -73,6 +73,10 @@ func (w *world) everything(client puntuale.ClientID) things {
 		Fields: map[string]control.ContactValue{"nascita": {Text: "1990-02-28"}, "punti": {Text: "12", Number: true}}}, control.Once[puntuale.Contact]{})
 	w.must(err)
 	has["contacts"] = contact.ID.String()
+	own, err := w.webhooks.OfClient(c, "")
+	w.must(err)
+	all := w.webhooks.OfPartner(person.Host().Partner.ID, "")
+	mine, theirs := w.subscribe(own), w.subscribe(all)
 	sandbox, err := puntuale.ParseID[puntuale.SessionID](has["sessions"])
 	w.must(err)
 	_, err = w.store.KeepInbound(ctx, w.clock.Now(), []puntuale.TakenMessage{{Keep: puntuale.KeepAllReplies, Mark: "everything", Names: []string{"+393337654321"}, InboundMessage: puntuale.InboundMessage{
@@ -91,11 +95,15 @@ func (w *world) everything(client puntuale.ClientID) things {
 	w.must(err)
 	_, err = w.rules.Call(ctx, hook, automation.HookRequest{Body: []byte(`{"cliente":{"nome":"Lucia","telefono":"333 7654321"},"righe":[{"key":"a","valore":1},{"key":"b","valore":2}]}`)})
 	w.must(err)
+	w.number()
+	has["webhooks"], has["deliveries"] = mine.ID.String(), w.failed(own, mine.ID)
+	has["partner-webhooks"] = theirs.ID.String()
+	w.failed(all, theirs.ID)
 	has["users"] = w.letIn(w.accounts.TeamOf(c), account.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Role: "reader"}).ID.String()
 	return has
 }
 
-// ownerOf is the user who may do everything with a client.
+// ownerOf returns a user who may do everything with a client.
 func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
 	switch client {
 	case w.client:
@@ -106,7 +114,8 @@ func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
 	return w.partners[puntuale.Owner]
 }
 
-// of fills a path's ids with those of things; each must be known. A path of a partner's users has "partner-users".
+// of fills the ids of things into a path. It fails the test if an id is missing. Paths of a partner's users take the id
+// "partner-users".
 func (has things) of(t testing.TB, path string) string {
 	t.Helper()
 	parts := strings.Split(path, "/")
@@ -124,6 +133,8 @@ func (has things) of(t testing.TB, path string) string {
 			noun = "gateway"
 		case noun == "sessions" && i+1 < len(parts) && parts[i+1] == "devices":
 			noun = "by-devices"
+		case noun == "webhooks" && strings.HasPrefix(path, "/partner/"):
+			noun = "partner-webhooks"
 		case path == "/partner/users/{user}" || strings.HasPrefix(path, "/partner/users/{user}/"):
 			noun = "partner-users"
 		}
@@ -135,7 +146,7 @@ func (has things) of(t testing.TB, path string) string {
 	return strings.TrimSuffix(strings.Join(parts, "/"), "{$}")
 }
 
-// halfway are the pages between the password and the dashboard.
+// halfway opens the pages between the password and the dashboard.
 func halfway(w *world) map[string]func(*browser) {
 	ctx := context.Background()
 	signIn := func(b *browser, email string) {

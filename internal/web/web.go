@@ -14,17 +14,18 @@ import (
 	"puntuale/internal/web/session"
 	"puntuale/internal/web/signin"
 	"puntuale/internal/web/static"
+	"puntuale/internal/web/webhook"
 )
 
 // New returns the handler of all pages.
 func New(cfg page.Config) (http.Handler, error) { return page.NewHandler(cfg, allRoutes()) }
 
-// allRoutes is the one table. Each feature brings its part.
+// allRoutes returns the table of all routes. Each feature adds its part.
 func allRoutes() []page.Route {
-	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, person.Routes)
+	return slices.Concat(signin.Routes, page.BrandRoutes, partner.Routes, session.Routes, message.Routes, sequence.Routes, campaign.Routes, automation.Routes, person.Routes, webhook.Routes)
 }
 
-// Patterns are the patterns of all pages, as net/http writes them, and of what pages load.
+// Patterns returns the net/http patterns of all pages, and of the files that pages load.
 func Patterns() []string {
 	all := []string{http.MethodGet + " " + static.Path}
 	for _, r := range allRoutes() {
