@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/metrics"
 )
 
-// routes adds further routes to the API: the operator's routes, the metrics (m nil: another address has them) and the
-// pages, webhooks and hooks (nil: there are none). All other paths go to the API unchanged. There is no mux here, because a mux redirects
+// routes adds further routes to the API. These are the operator's routes, the metrics (m nil: another address has them), the pages, the
+// webhooks and the hooks (nil: there are none). All other paths go to the API unchanged. There is no mux here, because a mux redirects
 // paths that are not clean, and the redirect would repeat the key in the address.
 func routes(api, pages, webhooks, hooks http.Handler, h *httpkit.Health, m *metrics.Meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
