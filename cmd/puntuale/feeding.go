@@ -16,7 +16,7 @@ type feeding struct {
 	done   sync.WaitGroup
 }
 
-// startFeeding begins to feed campaigns, for the sessions that this server owns, and to run automations.
+// startFeeding begins to feed campaigns, for the sessions that this server owns. It also runs automations.
 func (s *server) startFeeding(cfg serverConfig) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.feeding = &feeding{cancel: cancel}

@@ -190,7 +190,9 @@ func TestReply(t *testing.T) {
 func TestConditions(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := t.Context()
-		q := w.sequence("testo", func(s *puntuale.Sequence) { s.Steps[0].Timing.Offset = puntuale.Offset{Amount: 1, Unit: puntuale.Hours, Direction: puntuale.After} })
+		q := w.sequence("testo", func(s *puntuale.Sequence) {
+			s.Steps[0].Timing.Offset = puntuale.Offset{Amount: 1, Unit: puntuale.Hours, Direction: puntuale.After}
+		})
 		id := w.rule(puntuale.Trigger{Kind: puntuale.TriggerReply}, starts(q), puntuale.Conditions{
 			Tags: []string{"cliente"}, Fields: []puntuale.FieldCondition{{Name: "eta", Op: puntuale.FieldMore, Value: "17"}}, NotIn: q, CooldownHours: 1,
 		})

@@ -67,6 +67,7 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	c.webhook = made.ID
 	s.must(&made, "POST", "/api/automations", c.key, `{"name":"`+email+`","trigger":{"kind":"hook","map":{"phone":"phone"}},"actions":[{"kind":"tag","add":["`+email+`"]}]}`)
 	c.automation = made.ID
+	s.must(nil, "PUT", "/api/sessions/"+c.session+"/chatwoot", c.key, `{"base_url":"https://127.0.0.1","api_access_token":"x","account_id":"3"}`)
 	c.campaign = s.newCampaign(c.key, email)
 	c.ready = s.newCampaign(c.key, email)
 	c.digest = s.checkCampaign(c.key, c.ready)
@@ -229,6 +230,9 @@ var operations = map[string]struct {
 	"rotateHook":            {"POST", "/api/automations/{automation}/rotate", "", false, "404", false},
 	"tryAutomation":         {"POST", "/api/automations/{automation}/try", `{"payload":{"phone":"3331234567"}}`, false, "404", false},
 	"listFirings":           {"GET", "/api/automations/{automation}/firings?limit=10", "", false, "404", false},
+	"linkChatwoot":          {"PUT", "/api/sessions/{session}/chatwoot", `{"base_url":"https://127.0.0.1","api_access_token":"x","account_id":"3"}`, false, "404", false},
+	"getChatwoot":           {"GET", "/api/sessions/{session}/chatwoot", "", false, "404", false},
+	"unlinkChatwoot":        {"DELETE", "/api/sessions/{session}/chatwoot", "", false, "404", true},
 	"listWebhooks":          {"GET", "/api/webhooks", "", false, "", false},
 	"createWebhook":         {"POST", "/api/webhooks", `{"url":"https://127.0.0.1/other","types":["message.sent"],"id_sessione":"{session}"}`, false, "422", false},
 	"getWebhook":            {"GET", "/api/webhooks/{webhook}", "", false, "404", false},
