@@ -14,6 +14,7 @@ import (
 const (
 	personsOf  = `select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at from $u(p text) cross join person p where p.client_id = $1 and p.phone = u.p`
 	answeredOf = `select g.phone, g.answered_at from $u(p text) cross join conversation g where g.client_id = $1 and g.phone = u.p and g.answered_at > 0`
+	assignedOf = `select c.phone from $u(p text) cross join chatwoot_conversation c where c.client_id = $1 and c.phone = u.p and c.assigned_at > 0`
 	reachedOf  = `select f.phone, sum(f.reached) from $u(p text) cross join automation_firing f where f.client_id = $1 and f.phone = u.p and f.at > $2 and f.reached > 0 group by f.phone`
 	actedOf    = `select f.phone, f.rule_id, max(f.at) from $u(p text) cross join automation_firing f where f.client_id = $1 and f.phone = u.p and f.acted = 1 group by f.phone, f.rule_id`
 	firstOf    = `select u.p, min(y.id) from $u(p text) cross join reply y where y.client_id = $1 and y.phone = u.p and y.own = 0 group by u.p`
@@ -54,6 +55,13 @@ func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, ph
 			err := r.Scan(&phone, engine.ScanTime(&at))
 			if err == nil {
 				all[phone].Answered = at
+			}
+			return err
+		}},
+		{assignedOf, []any{client, column}, func(r engine.Row) error {
+			err := r.Scan(&phone)
+			if err == nil {
+				all[phone].Assigned = true
 			}
 			return err
 		}},
