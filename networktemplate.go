@@ -35,7 +35,7 @@ type TemplatePart struct {
 type TemplateButton struct {
 	Kind string `json:"type"` // QUICK_REPLY, URL, PHONE_NUMBER, COPY_CODE and others
 	Text string `json:"text,omitempty"`
-	URL  string `json:"url,omitempty"` // ends with {{1}} if the sender must fill in the end
+	URL  string `json:"url,omitempty"` // ends with {{1}} if the sender must give the last part of the address
 }
 
 // TemplateStatus is Meta's status of a template, in Meta's words.

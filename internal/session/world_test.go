@@ -70,7 +70,7 @@ func (n *network) Unlink(ctx context.Context, _ puntuale.SessionID) error {
 	return nil
 }
 
-// lines replaces the dispatcher: it knows which sessions rest.
+// lines replaces the dispatcher. It knows which sessions must not send now.
 type lines struct {
 	mu      sync.Mutex
 	quiet   chan struct{} // what Rest returns

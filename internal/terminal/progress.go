@@ -159,13 +159,13 @@ func percent(done, total int64) int64 {
 	return 100 * done / total
 }
 
-// Unit is the unit of a count, and how many of it make the unit that people read.
+// Unit is a unit that people read. size is how many counted items make one such unit.
 type Unit struct {
 	name string
 	size float64
 }
 
-// Units in which one item counts as one.
+// Units of exactly one item.
 var (
 	Rows       = Unit{"rows", 1}
 	Recipients = Unit{"recipients", 1}

@@ -331,7 +331,7 @@ func (n *numberTask) fanOut(ctx context.Context) error {
 	return nil
 }
 
-// subjectTables has the tables in which the sessions of subjects are found.
+// subjectTables has the tables of the things that events are about. A row there names the session.
 var subjectTables = []struct {
 	table string
 	types puntuale.EventSet
