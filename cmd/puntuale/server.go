@@ -13,6 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/chatwoot"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/official"
 	"puntuale/internal/connector/sandbox"
@@ -54,6 +55,8 @@ type server struct {
 	feeding  *feeding             // nil: the server does not have the role dispatch
 	events   *outbox.Sender       // nil: the server does not have the role dispatch
 	caller   *outbox.Caller
+	chatwoot *chatwoot.Bridge
+	agents   *chatwoot.Webhook // what agents write in Chatwoot
 	desk     *webhook.Webhooks
 	control  *control.Control
 	accounts *account.Accounts
@@ -144,8 +147,11 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
+	s.openChatwoot(&cfg, vault)
 	s.caller = s.openCaller(&cfg, vault)
-	s.desk = webhook.New(webhook.Config{Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller, Plain: len(cfg.WebhookAllow) > 0})
+	s.desk = webhook.New(webhook.Config{
+		Tenants: s.store, Vault: vault, Clock: cfg.Clock, Caller: s.caller, Chatwoot: s.chatwoot, Public: cfg.PublicURL,
+	})
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err
@@ -294,7 +300,7 @@ func (s *server) newPages(cfg serverConfig, m *metrics.Meter, admit admission.Li
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
+	pages, err := web.New(page.Config{Control: s.control, Accounts: s.accounts, Webhooks: s.desk, Logger: s.outage.Watching(logging.Sampled(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}

@@ -16,7 +16,8 @@ type target struct {
 	session puntuale.SessionID
 }
 
-// ActiveWebhooks are those of clients, and of their partners. Of one that is being deleted nothing is seen: its transaction has the stream.
+// ActiveWebhooks finds the active webhooks of clients and of their partners. It does not see a webhook that is being
+// deleted, because that transaction has locked the stream.
 const ActiveWebhooks = `
 select k.id, w.id, w.types, w.session_id from $u(c bigint) cross join client k cross join webhook w
 where k.id = u.c and w.partner_id = k.partner_id and w.client_id in (0, k.id) and w.active = 1 order by k.id, w.id`
@@ -89,7 +90,7 @@ func (n *numberTask) fanOutNarrow(ctx context.Context, all []target) error {
 	return nil
 }
 
-// subjectTables have the sessions of subjects.
+// subjectTables has the tables in which the sessions of subjects are found.
 var subjectTables = []struct {
 	table string
 	types puntuale.EventSet
@@ -105,7 +106,7 @@ var (
 	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted)
 )
 
-// findSessions finds the sessions of the facts. What belongs to no session, such as a change of consent, has 0.
+// findSessions finds the sessions of the facts. A fact without a session, such as a change of consent, gets 0.
 func (n *numberTask) findSessions(ctx context.Context) error {
 	for _, s := range subjectTables {
 		var which []*fact
