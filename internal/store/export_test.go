@@ -115,6 +115,8 @@ var Statements = map[string]Statement{
 	"uncertain once":   {queue.UncertainBefore, []any{engine.Columns{one1, one1}}},
 	"emit":             {outbox.EmitFacts, []any{int64(1), engine.Columns{one1, one1, one1, oneText, oneText}}},
 	"facts":            {event.FactsOf, []any{int64(1), int64(0), 10}},
+	"deliver a range":  {event.DeliverRange, []any{int64(1), engine.Columns{one1, one1, one1, one1, one1}}},
+	"expiries":         {account.DueExpiries, []any{int64(1), int64(0), 10}},
 	"number targets":   {event.ActiveWebhooks, []any{engine.Columns{one1}}},
 	"feed events":      {event.FeedEvents, []any{int64(1), int64(1), int64(9), 10, int64(2), 10}},
 	"waiting hooks":    {event.WaitingWebhooks, nil},

@@ -98,6 +98,8 @@ var access = map[string]struct {
 	"uncertain once":   {wants: []string{"key", "event_message", "outbox_event_subject"}, avoids: "message_open"},
 	"emit":             {},
 	"facts":            {reads: true},
+	"deliver a range":  {avoids: "Seq Scan on outbox_event"},
+	"expiries":         {reads: true, allows: "Seq Scan on client"},
 	"number targets":   {wants: []string{"webhook_account"}},
 	"feed events":      {reads: true},
 	"waiting hooks":    {reads: true, wants: []string{"delivery_due"}},

@@ -139,6 +139,10 @@ func (r *rig) holds(state puntuale.LinkState, wait time.Duration) {
 	if last := r.last(); r.conn.Online(r.session) || last.State != state || !strings.Contains(italian(last.Detail), italian(e.Reason)) || !strings.Contains(italian(last.Detail), fmt.Sprint(r.code)) {
 		r.t.Errorf("online %v, reported %+v, said %q", r.conn.Online(r.session), last, e.Reason)
 	}
+	unregistered := r.code == 131045 || r.code == 133010 || r.code == 33 // nobody restricts the number
+	if last := r.last(); last.Restricted != (state == puntuale.LinkLinked && !unregistered) {
+		r.t.Errorf("restricted: %v", last.Restricted)
+	}
 	r.asksNothing(r.other, text("y"), puntuale.SessionDown)
 	r.clock.Advance(wait - time.Second)
 	if r.conn.Online(r.session) {

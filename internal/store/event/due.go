@@ -230,9 +230,10 @@ func (s *Events) OutboxBacklog(ctx context.Context, now time.Time) (b puntuale.O
 			[]any{engine.Columns{waiting}}, engine.ScanTime(&oldest))
 	}
 	if err == nil {
-		_, err = engine.QueryOne(ctx, s.db.MaintenanceReads, `select (select count(*) from (select 1 from outbox_fact limit $1) f),
+		_, err = engine.QueryOne(ctx, s.db.MaintenanceReads, `select (select coalesce(sum(1 + length(f.more) - length(replace(f.more, ',', ''))), 0) from (select more from outbox_fact limit $1) f),
  (select count(*) from (select 1 from delivery where state = 0 limit $1) d), (select count(*) from webhook where active = 0 and disabled_at <> 0)`,
 			[]any{puntuale.MaxBacklog}, &b.Unnumbered, &b.Waiting, &b.Disabled)
+		b.Unnumbered = min(b.Unnumbered, puntuale.MaxBacklog)
 	}
 	if err != nil {
 		return b, engine.PublicError(fmt.Errorf("measure the backlog of events: %w", err))

@@ -13,7 +13,7 @@ import (
 
 // Limits of numbering. On SQLite, all other writers wait for a chunk. On PostgreSQL, only another numberer waits.
 const (
-	sqliteNumbers   = 500
+	sqliteNumbers   = 1000
 	postgresNumbers = 1000
 	numberedClients = 50     // clients in one transaction
 	numberBound     = 20_000 // one call gives numbers to at most so many events
@@ -95,12 +95,12 @@ type numberTask struct {
 	clients []puntuale.ClientID // in the order in which they are served
 	now     func() time.Time
 
-	a     engine.Querier
-	seqs  map[puntuale.ClientID]int64
-	facts []fact
-	rows  []factRow
-	last  puntuale.ClientID // the last client all of whose facts were numbered
-	taken int64             // only on SQLite: id of the last fact that was read
+	a            engine.Querier
+	seqs, before map[puntuale.ClientID]int64 // last numbers: now, and when the streams were locked
+	facts        []fact
+	rows         []factRow
+	last         puntuale.ClientID // the last client all of whose facts were numbered
+	taken        int64             // only on SQLite: id of the last fact that was read
 }
 
 // fact is a fact with its number.
@@ -132,14 +132,14 @@ func (n *numberTask) run(ctx context.Context, a engine.Querier) error {
 
 // lock locks the clients' streams. It leaves out clients whose stream another numberer has locked.
 func (n *numberTask) lock(ctx context.Context) error {
-	n.seqs = map[puntuale.ClientID]int64{}
+	n.seqs, n.before = map[puntuale.ClientID]int64{}, map[puntuale.ClientID]int64{}
 	sorted := slices.Sorted(slices.Values(n.clients))
 	err := n.a.Query(ctx, `select e.client_id, e.last_seq from $u(c bigint) join event_stream e on e.client_id = u.c order by e.client_id for update of e skip locked`,
 		[]any{clientColumn(sorted)}, func(r engine.Row) error {
 			var c puntuale.ClientID
 			var last int64
 			err := r.Scan(&c, &last)
-			n.seqs[c] = last
+			n.seqs[c], n.before[c] = last, last
 			return err
 		})
 	if err != nil {
@@ -265,8 +265,8 @@ func (n *numberTask) store(ctx context.Context) error {
 		return fmt.Errorf("insert events: %w", err)
 	}
 	served := n.served()
-	if _, err := n.a.Exec(ctx, `update event_stream set last_seq = u.n from $u(c bigint, n bigint) where event_stream.client_id = u.c`,
-		append(clientColumn(served), engine.Column(served, func(c *puntuale.ClientID) int64 { return n.seqs[*c] }))); err != nil {
+	if err := n.a.Queue(ctx, `update event_stream set last_seq = u.n from $u(c bigint, n bigint) where event_stream.client_id = u.c`,
+		[]any{append(clientColumn(served), engine.Column(served, func(c *puntuale.ClientID) int64 { return n.seqs[*c] }))}, nil); err != nil {
 		return fmt.Errorf("store the last numbers: %w", err)
 	}
 	return nil
@@ -277,108 +277,4 @@ func (n *numberTask) served() []puntuale.ClientID {
 	all := engine.Column(n.facts, func(f *fact) puntuale.ClientID { return f.client })
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// target is a webhook that may want an event.
-type target struct {
-	client  puntuale.ClientID
-	id      puntuale.WebhookID
-	types   puntuale.EventSet
-	session puntuale.SessionID
-}
-
-// ActiveWebhooks finds the active webhooks of clients and of their partners. It does not see a webhook that is being
-// deleted, because that transaction has locked the stream.
-const ActiveWebhooks = `
-select k.id, w.id, w.types, w.session_id from $u(c bigint) cross join client k cross join webhook w
-where k.id = u.c and w.partner_id = k.partner_id and w.client_id in (0, k.id) and w.active = 1 order by k.id, w.id`
-
-// fanOut makes the deliveries.
-func (n *numberTask) fanOut(ctx context.Context) error {
-	targets := map[puntuale.ClientID][]target{}
-	narrow := false
-	if err := n.a.Query(ctx, ActiveWebhooks, []any{clientColumn(n.served())}, func(r engine.Row) error {
-		var w target
-		err := r.Scan(&w.client, &w.id, &w.types, &w.session)
-		targets[w.client] = append(targets[w.client], w)
-		narrow = narrow || w.session != 0
-		return err
-	}); err != nil {
-		return fmt.Errorf("look for webhooks: %w", err)
-	}
-	if narrow {
-		if err := n.findSessions(ctx); err != nil {
-			return err
-		}
-	}
-	var webhooks, at, clients, seqs, kinds []int64
-	for _, f := range n.facts {
-		for _, w := range targets[f.client] {
-			if w.types.Has(f.kind) && (w.session == 0 || w.session == f.session) {
-				webhooks, at, clients = append(webhooks, int64(w.id)), append(at, f.at), append(clients, int64(f.client))
-				seqs, kinds = append(seqs, f.seq), append(kinds, int64(f.kind))
-			}
-		}
-	}
-	if len(webhooks) == 0 {
-		return nil
-	}
-	if _, err := n.a.Exec(ctx, `insert into delivery (webhook_id, at, client_id, seq, type, next_at)
- select u.w, u.a, u.c, u.n, u.t, $1::bigint from $u(w bigint, a bigint, c bigint, n bigint, t smallint)`,
-		engine.Micros(n.now()), engine.Columns{webhooks, at, clients, seqs, kinds}); err != nil {
-		return fmt.Errorf("insert deliveries: %w", err)
-	}
-	return nil
-}
-
-// subjectTables has the tables of the things that events are about. A row there names the session.
-var subjectTables = []struct {
-	table string
-	types puntuale.EventSet
-}{
-	{"message", messageEvents},
-	{"reply", puntuale.EventsOf(puntuale.EventReplyReceived)},
-	{"campaign", puntuale.EventsOf(puntuale.EventCampaignStarted, puntuale.EventCampaignPaused, puntuale.EventCampaignDone)},
-}
-
-var (
-	messageEvents = puntuale.EventsOf(puntuale.EventMessageSent, puntuale.EventMessageDelivered, puntuale.EventMessageRead, puntuale.EventMessageFailed,
-		puntuale.EventMessageUncertain, puntuale.EventMessageCancelled, puntuale.EventMessageBlacklisted)
-	sessionEvents = puntuale.EventsOf(puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted)
-)
-
-// findSessions finds the sessions of the facts. A fact without a session, such as a change of consent, gets 0.
-func (n *numberTask) findSessions(ctx context.Context) error {
-	for _, s := range subjectTables {
-		var which []*fact
-		for i := range n.facts {
-			if f := &n.facts[i]; s.types.Has(f.kind) {
-				which = append(which, f)
-			}
-		}
-		if len(which) == 0 {
-			continue
-		}
-		places := make([]int64, len(which))
-		for i := range places {
-			places[i] = int64(i)
-		}
-		if err := n.a.Query(ctx, `select u.n, m.session_id from $u(n bigint, c bigint, s bigint) cross join `+s.table+` m where m.client_id = u.c and m.id = u.s`,
-			[]any{engine.Columns{places, engine.Column(which, func(f **fact) int64 { return int64((*f).client) }),
-				engine.Column(which, func(f **fact) int64 { return (*f).subject })}}, func(r engine.Row) error {
-				var i int
-				var session puntuale.SessionID
-				err := r.Scan(&i, &session)
-				which[i].session = session
-				return err
-			}); err != nil {
-			return fmt.Errorf("look for the sessions of events: %w", err)
-		}
-	}
-	for i := range n.facts {
-		if f := &n.facts[i]; sessionEvents.Has(f.kind) {
-			f.session = puntuale.SessionID(f.subject)
-		}
-	}
-	return nil
 }
