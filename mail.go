@@ -15,6 +15,7 @@ const (
 	MailResetAsked MailKind = 1 + iota // somebody asked for a new password; whether a user has the address is found out later
 	MailReset                          // the link with which a user sets a new password
 	MailInvitation                     // the link of a user's [Invitation]
+	MailNotices                        // [Notice]s; one e-mail that was never tried waits for each user
 )
 
 const (
@@ -33,7 +34,7 @@ type Mail struct {
 	Partner  PartnerID // 0: not known
 	User     LoginID   // 0: not known yet
 	Kind     MailKind
-	Sealed   []byte // what the kind needs besides
+	Sealed   []byte // what the kind needs besides; sealed, except what a store writes there by itself
 	Queued   time.Time
 	Attempts int // this one included, once it is claimed
 }
@@ -46,6 +47,17 @@ type Letter struct {
 	Host     Host   // whose brand it has
 	Link     string // what its button opens
 	Until    time.Time
+
+	// Of MailNotices. Link then opens the user's choices.
+	Notices []LetterNotice
+	More    int // further notices that the e-mail only counts
+}
+
+// LetterNotice is a notice in a letter.
+type LetterNotice struct {
+	Title, Text Reason
+	Link        string    // what mends it
+	At          time.Time // in the zone of the reader
 }
 
 // MailStore is the queue of e-mails.

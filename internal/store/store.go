@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/notice"
 	"puntuale/internal/store/person"
 	"puntuale/internal/store/queue"
 	"puntuale/internal/store/retention"
@@ -31,6 +32,7 @@ type Store struct {
 	*account.Accounts
 	*person.Persons
 	*event.Events
+	*notice.Notices
 
 	lastContact atomic.Pointer[contactKey] // the contact that Maintain looked at last; nil: from the beginning
 	lastAlias   atomic.Pointer[aliasKey]   // the alias that Maintain looked at last; nil: from the beginning
@@ -51,7 +53,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Notices: notice.New(db), kinds: newKinds()}
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -75,6 +75,9 @@ var MovedTables = []movedTable{
 	{Name: "webhook", Columns: "id partner_id client_id url types session_id description active disabled_at reason created_at succeeded_at failing_at" +
 		" secret secret_before secret_until", left: "owner"},
 	{Name: "delivery", Columns: "webhook_id at client_id seq type state attempts next_at tried_at status took answer"},
+	{Name: "notice", Columns: "id partner_id client_id login_id kind subject detail at due_at open mailed", Serial: "id"},
+	{Name: "notice_read", Columns: "login_id notice_id"},
+	{Name: "notice_choice", Columns: "login_id on_kinds off_kinds mails mails_from"},
 	{Name: "upload", Columns: "client_id session_id number hash media until"},
 	{Name: "network_id", Columns: "client_id session_id id message_id token at"},
 	{Name: "device", Columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at push_after push_failures"},
