@@ -150,14 +150,14 @@ func (b *endedAttempts) disable(ctx context.Context, w *sender, why puntuale.Rea
 		return fmt.Errorf("disable a webhook: %w", err)
 	}
 	of := Account{Events: b.s, client: w.Client, partner: w.partner}
-	if err := of.subscribe(ctx, b.a); err != nil || w.Client == 0 {
+	if err := of.subscribe(ctx, b.a); err != nil {
 		return err
 	}
 	detail, err := engine.ToJSON(map[string]string{"reason": why.Stored()})
 	if err != nil {
 		return err
 	}
-	return outbox.Emit(ctx, b.a, b.now, []outbox.Fact{{Client: w.Client, Type: puntuale.EventWebhookDisabled, Subject: int64(w.ID), Detail: detail}})
+	return outbox.Tell(ctx, b.a, b.now, outbox.Fact{Client: w.Client, Type: puntuale.EventWebhookDisabled, Subject: int64(w.ID), Detail: detail})
 }
 
 // endedDelivery is a delivery that still waits, with the place of its result.

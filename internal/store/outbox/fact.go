@@ -75,6 +75,13 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 	return nil
 }
 
+// Tell is Emit for facts about sessions, campaigns, accounts, templates and webhooks, which also concern people. Every such fact passes here
+// once, in the transaction that makes it true, also where no program wants it. A fact without a client is about a webhook of a partner,
+// whose row names the partner. No program is told of that.
+func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) error {
+	return Emit(ctx, a, at, facts)
+}
+
 // Announce is for a transaction after which somebody wants more. It waits for transactions that wrote facts and have not committed. Later
 // ones wait for this one. It comes last.
 func Announce(ctx context.Context, d *engine.Dialect, a engine.Querier) error {
