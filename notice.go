@@ -2,6 +2,7 @@ package puntuale
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -36,6 +37,16 @@ func (k NoticeKind) String() string {
 		return "unknown"
 	}
 	return noticeNames[k-1]
+}
+
+// ParseNoticeKind reads a kind's name.
+func ParseNoticeKind(name string) (NoticeKind, error) {
+	for i, n := range noticeNames {
+		if n == name {
+			return NoticeKind(i + 1), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no kind of notice", name)
 }
 
 // NoticeSet is a set of kinds: a bit for each. Stores keep it as a number.

@@ -158,7 +158,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
 		}, Wakeup: w.wake})
 	w.accounts = account.New(account.Config{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Wakeup: w.wake, Sandbox: true, Vault: w.vault,
-		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store}, Public: public, Resolver: w.dns})
+		SignIn: account.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store, Notices: w.store}, Public: public, Resolver: w.dns})
 	return w
 }
 

@@ -35,6 +35,7 @@ type SignInStores struct {
 	Invitations puntuale.InvitationStore
 	Visits      puntuale.VisitStore
 	Tries       puntuale.TryStore
+	Notices     puntuale.NoticeStore
 }
 
 // Accounts does what partners and people who sign in ask, and keeps the limits of clients. It has no state. Many goroutines may use it at

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/notice"
 )
 
 // Fact is something that a transaction makes true.
@@ -79,6 +80,11 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 // once, in the transaction that makes it true, also where no program wants it. A fact without a client is about a webhook of a partner,
 // whose row names the partner. No program is told of that.
 func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) error {
+	for _, f := range facts {
+		if err := notice.Tell(ctx, a, at, notice.Fact(f)); err != nil {
+			return err
+		}
+	}
 	return Emit(ctx, a, at, facts)
 }
 

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -111,8 +112,9 @@ func (v *Request) identify() error {
 	return nil
 }
 
-// Begin signs a person in under a new token: the old token, which others may know, is not valid any more.
-func (v *Request) Begin(p *account.Person) error {
+// Begin signs a person in under a new token: the old token, which others may know, is not valid any more. arrived notes it, given the
+// browser's cookie and address.
+func (v *Request) Begin(p *account.Person, arrived func(ctx context.Context, browser string, from netip.Addr) error) error {
 	m, ctx := v.Visits, v.Ctx()
 	if err := m.RenewToken(ctx); err != nil {
 		return err
@@ -126,7 +128,7 @@ func (v *Request) Begin(p *account.Person) error {
 	m.Put(ctx, keyBegun, v.Now().Unix())
 	m.Put(ctx, keySeen, v.Now().Unix())
 	v.Person = p
-	if err := p.Arrived(ctx); err != nil {
+	if err := arrived(ctx, v.Device(), v.Caller().Address); err != nil {
 		return err
 	}
 	if err := v.keepDevice(); err != nil {

@@ -151,13 +151,15 @@
     setTimeout(() => delete form.dataset.sent, 4000);
   });
 
-  // Parts that renew themselves bring along how many people wait for a reader; the menu shows it.
+  // Parts that renew themselves bring along how many people wait for a reader, and how many notices; menu and bell show it.
   const countUnread = () => {
-    const told = document.querySelector("[data-unread-now]")?.dataset.unreadNow;
-    if (told === undefined) return;
-    for (const place of document.querySelectorAll("[data-unread]")) {
-      place.hidden = told === "0";
-      place.firstElementChild.textContent = told;
+    const told = document.querySelector("[data-unread-now]")?.dataset;
+    if (!told) return;
+    for (const [places, number] of [["[data-unread]", told.unreadNow], ["[data-notices]", told.noticesNow]]) {
+      for (const place of document.querySelectorAll(places)) {
+        place.hidden = number === "0";
+        place.firstElementChild.textContent = number;
+      }
     }
   };
 

@@ -24,6 +24,7 @@ type Frame struct {
 	Back     []string // cursors of a list's pages before this one, oldest first; "" is the first page's
 	Toasts   []Toast
 	Unread   int    // people who wrote what nobody has read yet, at most [MostUnread]
+	Notices  int    // that the reader did not read, at most [MostUnread]
 	Request  string // the request's id, for a reader who asks for help
 }
 
