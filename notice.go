@@ -168,7 +168,7 @@ type NoticeStore interface {
 	// QueueNotices puts e-mails about notices that were told by now into the queue, each notice once, and returns how many notices it looked
 	// at. Notices older than MailPatience get no e-mail. Any number of nodes may call it at once.
 	QueueNotices(ctx context.Context, now time.Time) (int, error)
-	// QueuedNotices returns the notices of an e-mail that its user did not read and still wants, at most MailedNotices, oldest first, and how
-	// many more there are.
+	// QueuedNotices returns the notices of an e-mail, oldest first, at most MailedNotices. It leaves out those that the user read, or does
+	// not want any more. more counts notices that did not fit.
 	QueuedNotices(ctx context.Context, u User, m Mail) (all []Notice, more int, err error)
 }

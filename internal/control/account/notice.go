@@ -28,7 +28,7 @@ func (p *Person) ReadNotice(ctx context.Context, id string) error {
 	return p.accounts.signIns.Notices.ReadNotices(ctx, p.user, n, p.accounts.clock.Now())
 }
 
-// ReadNotices marks as read what the person was told by a moment, such as that of the page that showed it.
+// ReadNotices marks as read what the person was told by a moment, such as when a page showed it.
 func (p *Person) ReadNotices(ctx context.Context, by time.Time) error {
 	if now := p.accounts.clock.Now(); by.After(now) {
 		by = now

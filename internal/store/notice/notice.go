@@ -62,7 +62,7 @@ func (s *Notices) UnreadNotices(ctx context.Context, u puntuale.User, now time.T
 
 func (s *Notices) ReadNotices(ctx context.Context, u puntuale.User, id puntuale.NoticeID, now time.Time) error {
 	return s.write(ctx, u, func(ctx context.Context, a engine.Querier) error {
-		if _, err := a.Exec(ctx, `insert into notice_read (login_id, notice_id) select l.id, n.id from notice n join login l on l.id = $3 where`+seen+` and $7 in (0, n.id)
+		if _, err := a.Exec(ctx, `insert into notice_read (login_id, notice_id) select l.id, n.id from notice n join login l on l.id = $3 where`+seen+` and ($7::bigint = 0 or n.id = $7::bigint)
  on conflict (login_id, notice_id) do nothing`, seenBy(u, now, id)...); err != nil {
 			return fmt.Errorf("mark notices as read: %w", err)
 		}

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-// Maintain removes notices that are old or too many, and what is left of users who are gone.
+// Maintain removes notices that are old or too many, and rows of deleted users.
 func (s *Notices) Maintain(ctx context.Context, now time.Time) error {
 	return errors.Join(s.purge(ctx, old, []any{engine.Micros(now.Add(-puntuale.KeepNotices))}), s.purge(ctx, tooMany, []any{puntuale.MaxNotices}), s.purgeReaders(ctx))
 }
