@@ -17,7 +17,7 @@ type Partner struct {
 // Login is an e-mail and a password that may enter a dashboard. The e-mail is unique among a partner's logins.
 type Login struct {
 	Email    string
-	Password string // argon2id hash, never the password itself
+	Password string // an argon2id hash, never the password itself
 }
 
 // AccountType decides a new client's credits, expiry and cap.
@@ -40,7 +40,7 @@ func ParseAccountType(word string) (AccountType, error) {
 	return "", fmt.Errorf("%q is not one of test, baby, full", word)
 }
 
-// The words of a client snapshot.
+// Words that the API uses for a client's profile, its refill and its credits.
 const (
 	ProfileFree    = "Account gratuito"
 	ProfileTest    = "Fase di Test"
@@ -59,17 +59,17 @@ type Client struct {
 	ID        ClientID
 	Partner   PartnerID
 	Name      string
-	Email     string // of its login
-	Phone     string // as the partner gave it
+	Email     string // e-mail of the client's login
+	Phone     string // as the partner wrote it
 	Type      AccountType
 	Profile   string
 	Refill    string
-	RefillTo  int64     // a refill raises the credits to this number, the last one granted; 0: there are no refills
-	RefillAt  time.Time // of the next refill; zero: none
-	Credits   *int64    // the credits that are left, without reserved ones; nil: unlimited; never below zero
-	Cap       *int64    // calls a day; nil: no cap
+	RefillTo  int64     // a refill raises the credits to at least this number; 0: no refills
+	RefillAt  time.Time // moment of the next refill; zero: no refill
+	Credits   *int64    // credits left, not counting reserved ones; at least 0; nil: unlimited
+	Cap       *int64    // most calls in a day; nil: no limit
 	Expires   Date      // last day of service; zero: never
-	ExpiresAt time.Time // local midnight after Expires; zero: never
+	ExpiresAt time.Time // local midnight at the end of Expires; zero: never
 	Zone      string    // IANA name
 	Region    string    // for phone numbers written without a country
 	Closed    []Date    // the client's own holidays, besides the national ones
@@ -77,15 +77,15 @@ type Client struct {
 	Features  []string
 	Created   time.Time
 
-	// Revision grows with every change to the client, its keys, sequences, templates and sessions that can change what
-	// a start plans. Data that were read under one revision are current as long as the revision is the same.
+	// Revision grows with every change that can change what a start plans: a change of the client, its keys,
+	// sequences, templates or sessions. Data read under one revision are current while the revision stays the same.
 	Revision int64
 
-	Connection ConnectionType // of its default session; read only
+	Connection ConnectionType // type of the client's default session; read only
 }
 
-// NewAccount gives a client of the type its credits, cap, expiry and words, counted from the day of creation. The caller sets the moment of
-// the first refill.
+// NewAccount returns a client with the credits, cap, expiry and profile of the account type. today is the day of
+// creation. The caller sets the moment of the first refill.
 func NewAccount(t AccountType, today Date) Client {
 	c := Client{Type: t, Zone: "Europe/Rome", Region: "IT", Refill: RefillNone, Profile: ProfileMonthly}
 	switch t {
@@ -105,12 +105,12 @@ type SendPermission struct {
 	Deleted   bool
 	Suspended bool
 	Held      bool      // a restore holds the client until a person releases it
-	Erased    bool      // an erasure happened, so its blacklist may hold marks
+	Erased    bool      // the client erased a person, so its blacklist may hold marks; see [BlacklistEntry]
 	ExpiresAt time.Time // zero: never
 	Credits   *int64    // nil: unlimited
 }
 
-// Hold returns the code of why the client's messages must wait, or "" when they may leave.
+// Hold returns the reason why the client's messages must wait, or "" if they may leave.
 func (s SendPermission) Hold(now time.Time) ReasonCode {
 	switch {
 	case s.Deleted:
@@ -130,7 +130,7 @@ func (s SendPermission) Hold(now time.Time) ReasonCode {
 // NewClient is a request to create a client with its login, its default session and its first key in one transaction.
 type NewClient struct {
 	Client  Client // ID zero
-	Login   Login  // without a password if there is an Invitation
+	Login   Login  // without a password if Invitation is set
 	Session Session
 	Key     Key
 
@@ -149,7 +149,7 @@ type Change[T any] struct {
 	To  T
 }
 
-// Apply sets the field if the patch names it.
+// Apply sets the field to the new value, or does nothing if c is no change.
 func (c Change[T]) Apply(field *T) {
 	if c.Set {
 		*field = c.To
@@ -159,11 +159,12 @@ func (c Change[T]) Apply(field *T) {
 // ChangeTo makes a change that sets the value.
 func ChangeTo[T any](v T) Change[T] { return Change[T]{Set: true, To: v} }
 
-// ClientPatch is what a partner changes of a client. Credits and CreditsAdd exclude each other; both write the ledger.
+// ClientPatch names what a partner changes in a client. A patch sets Credits or CreditsAdd, not both. The store
+// writes each change of credits to the client's ledger of credits.
 type ClientPatch struct {
 	Cap        Change[*int64] // nil: no cap
 	Credits    Change[*int64] // nil: unlimited
-	CreditsAdd Change[int64]  // may be negative, but not below zero credits: CodeInvalid at body.credits_add
+	CreditsAdd Change[int64]  // added to the credits; may be negative; if the result is below 0: CodeInvalid at body.credits_add
 	Profile    Change[string]
 	Refill     Change[string]
 	RefillTo   Change[int64]
@@ -176,12 +177,13 @@ type ClientPatch struct {
 	Closed     Change[[]Date]
 	Suspended  Change[bool]
 	Settings   SettingsPatch
-	Quotas     map[Quota]*int64 // those that change; nil: the default again
+	Quotas     map[Quota]*int64 // only quotas that change; a nil number brings the default back
 
-	Known []Version // the client's version must be one of these; none: any
+	Known []Version // the stored client must have one of these versions; empty: any version
 
-	// Derive computes the moments that depend on the client after all other changes, except CreditsAdd. The client's
-	// row is locked while Derive runs. The store may call it more than once. nil: no moments change.
+	// Derive computes the moments that depend on the client's other data. It sees all other changes except
+	// CreditsAdd. The store locks the client's row before it calls Derive, and may call it more than once. nil: no
+	// moments change.
 	Derive func(Client) Client
 }
 
@@ -193,20 +195,21 @@ type OverviewStore interface {
 	// Pulses returns the status of clients, each on its given day. It leaves out clients of other partners.
 	Pulses(ctx context.Context, days []ClientDay) (map[ClientID]ClientStatus, error)
 
-	// Expiring returns clients whose last day of service is between two days, both inclusive, by day and name, at most limit.
+	// Expiring returns at most limit clients whose last day of service is between two days, both inclusive. They are
+	// sorted by day, then by name.
 	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)
 
-	// Totals returns how many messages of a client were sent, failed or are still to be sent on each day, oldest first. Days are in the
-	// client's zone. Client 0 means all clients of the partner. Days without messages are left out.
+	// Totals returns for each day how many messages were sent, failed or are still to be sent, oldest day first. Days
+	// are in the client's zone. Client 0 means all clients of the partner. Days without messages are left out.
 	Totals(ctx context.Context, client ClientID, from, to Date, now time.Time) ([]DayTotal, error)
 }
 
 // ClientFilter narrows a list of clients; zero values select everything.
 type ClientFilter struct {
-	Text  string // part of the name, the login or the phone, in any case of letters
+	Text  string // part of the name, the e-mail or the phone, in upper or lower case
 	State ClientState
 	Today Date // used with StateExpired and StateExpiring
-	Until Date // with StateExpiring
+	Until Date // with StateExpiring: the latest last day of service to include
 }
 
 // ClientState selects clients in a list by their status.
@@ -215,8 +218,8 @@ type ClientState string
 const (
 	StateActive    ClientState = "active"
 	StateSuspended ClientState = "suspended"
-	StateExpired   ClientState = "expired"  // its last day is past
-	StateExpiring  ClientState = "expiring" // its last day is near
+	StateExpired   ClientState = "expired"  // the client's last day of service is past
+	StateExpiring  ClientState = "expiring" // the client's last day of service is near
 	StateEmpty     ClientState = "empty"    // no credits are left
 )
 
@@ -239,5 +242,5 @@ type DayTotal struct {
 	Day     Date
 	Sent    int64
 	Failed  int64
-	Pending int64 // due on this day; on today, also the overdue ones
+	Pending int64 // messages due on this day; for today, overdue messages too
 }

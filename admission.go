@@ -6,36 +6,37 @@ import (
 	"time"
 )
 
-// AdmissionDeadline says how long a call may wait for a shared thing: a connection to read on, or the queue of a writer. The server's own
-// work, such as the dispatcher's, has no deadline and waits as long as it takes. A call that is refused because its deadline passed has
-// done nothing. Once a call has begun to write, it goes on to its end.
+// AdmissionDeadline says how long a call may wait for something shared: a connection for reads, or a writer's queue.
+// The server's own work, such as the dispatcher's, has no deadline and waits as long as necessary. When the deadline
+// passes, the waiting call is refused and has done nothing. A call that has begun to write goes on to its end.
 type AdmissionDeadline struct {
 	ends     <-chan struct{}
 	prevents bool
 	begun    atomic.Bool
 }
 
-// NewAdmissionDeadline returns an admission deadline that passes when the channel is closed. prevents marks calls that keep messages from being
-// sent: they go before others.
+// NewAdmissionDeadline returns a deadline that passes when the channel ends is closed. prevents marks a call that
+// keeps messages from being sent, such as a stop. Writers serve these calls before others.
 func NewAdmissionDeadline(ends <-chan struct{}, prevents bool) *AdmissionDeadline {
 	return &AdmissionDeadline{ends: ends, prevents: prevents}
 }
 
 type admissionDeadlineKey struct{}
 
-// WithAdmissionDeadline gives the call that ctx belongs to its admission deadline.
+// WithAdmissionDeadline returns a context that carries the admission deadline of a call.
 func WithAdmissionDeadline(ctx context.Context, p *AdmissionDeadline) context.Context {
 	return context.WithValue(ctx, admissionDeadlineKey{}, p)
 }
 
-// AdmissionDeadlineOf returns the admission deadline of the call that ctx belongs to. nil means that the call may wait as long as it takes. The
-// methods accept a nil receiver.
+// AdmissionDeadlineOf returns the admission deadline that ctx carries. nil means that the call may wait as long as
+// necessary. All methods accept a nil receiver.
 func AdmissionDeadlineOf(ctx context.Context) *AdmissionDeadline {
 	p, _ := ctx.Value(admissionDeadlineKey{}).(*AdmissionDeadline)
 	return p
 }
 
-// Ends returns a channel that is closed when the wait must end. It is nil, and never closed, if the call may wait for ever.
+// Ends returns a channel that is closed when the call must stop waiting. The channel is nil if the call may wait for
+// ever.
 func (p *AdmissionDeadline) Ends() <-chan struct{} {
 	if p == nil || p.begun.Load() {
 		return nil
@@ -43,7 +44,7 @@ func (p *AdmissionDeadline) Ends() <-chan struct{} {
 	return p.ends
 }
 
-// Begin notes that the call has begun to write.
+// Begin notes that the call has begun to write. From then on, Ends returns nil.
 func (p *AdmissionDeadline) Begin() {
 	if p != nil {
 		p.begun.Store(true)
@@ -53,7 +54,8 @@ func (p *AdmissionDeadline) Begin() {
 // Prevents reports whether the call keeps messages from being sent.
 func (p *AdmissionDeadline) Prevents() bool { return p != nil && p.prevents }
 
-// Overloaded refuses a call that would have to wait longer than its admission deadline. The call has done nothing.
+// Overloaded returns the refusal of a call that would wait longer than its admission deadline. The call has done
+// nothing.
 func Overloaded(retryAfter time.Duration) *Error {
 	return &Error{
 		Code: CodeOverloaded, RetryAfter: retryAfter,
@@ -61,21 +63,22 @@ func Overloaded(retryAfter time.Duration) *Error {
 	}
 }
 
-// MemoryGrant is the memory that one call from outside may take for its answer. A method that reads something long asks for memory first,
-// so that slow readers of long answers cannot take all memory there is. The memory is given back when the call ends.
+// MemoryGrant is the memory that one call from outside may take for its answer. A method that reads something long
+// asks for memory first. Otherwise slow readers of long answers could use up the server's memory. The memory is given
+// back when the call ends.
 type MemoryGrant interface {
-	// Take asks for so many bytes more. Codes: overloaded; rate_limited when the same caller holds too much already.
+	// Take asks for more memory, in bytes. Codes: overloaded; rate_limited if the same caller already holds too much.
 	Take(bytes int64) error
 }
 
 type memoryGrantKey struct{}
 
-// WithMemoryGrant gives a memory grant to the call that ctx belongs to.
+// WithMemoryGrant returns a context that carries a call's memory grant.
 func WithMemoryGrant(ctx context.Context, r MemoryGrant) context.Context {
 	return context.WithValue(ctx, memoryGrantKey{}, r)
 }
 
-// TakeMemory asks for so many bytes of the memory grant of the call that ctx belongs to. A call without a grant has no limit. Codes: as
+// TakeMemory asks the memory grant in ctx for more memory, in bytes. A call without a grant has no limit. Codes: as
 // [MemoryGrant].
 func TakeMemory(ctx context.Context, bytes int64) error {
 	if r, ok := ctx.Value(memoryGrantKey{}).(MemoryGrant); ok {

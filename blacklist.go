@@ -2,21 +2,21 @@ package puntuale
 
 import "time"
 
-// BlacklistEntry is a number that a client must never write to. The dispatcher checks it at the claim, so a start for such a number still
-// succeeds.
+// BlacklistEntry is a number that a client must never write to. The dispatcher checks the blacklist when it claims a
+// message, so a start for a blacklisted number still succeeds.
 type BlacklistEntry struct {
 	ID     int64
-	Phone  string // "" in lists once the person was erased
-	Mark   string // the keyed hash that replaces the phone then; callers give it, lists never return it
+	Phone  string // "" in lists after the person was erased
+	Mark   string // keyed hash that replaces the phone of an erased person; callers give it, lists never return it
 	Erased bool
 	Reason string
 	Added  time.Time
-	OptOut bool // an opt-out made the entry; when the opt-out is undone, the entry is removed
+	OptOut bool // an opt-out made this entry; undoing the opt-out removes the entry
 }
 
-// BlacklistFilter chooses entries; an empty filter chooses all.
+// BlacklistFilter chooses the entries that match at least one of its members. An empty filter chooses all entries.
 type BlacklistFilter struct {
-	Digits string // consecutive digits in the number; "": do not search numbers
-	Mark   string // or the entry has this mark
-	Text   string // or the reason contains this text, in any case of letters
+	Digits string // consecutive digits of the number; "": not used
+	Mark   string // the mark of the entry
+	Text   string // part of the entry's reason, in upper or lower case
 }

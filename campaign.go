@@ -7,11 +7,11 @@ import (
 
 // Limits of campaigns.
 const (
-	MaxRecipients     = 1_000_000 // of one list
+	MaxRecipients     = 1_000_000 // recipients of one list
 	MaxInline         = 10_000    // recipients in one call
 	MaxOpenCampaigns  = 200       // campaigns of one client that have not ended
 	MaxCampaignRate   = 6000      // recipients a minute
-	CampaignAhead     = 2000      // how many recipients of a session may wait for their first attempt
+	CampaignAhead     = 2000      // recipients of one session that may wait for their first attempt
 	CampaignAheadTime = 10 * time.Minute
 	CanaryRecipients  = 20
 	CanaryWait        = 10 * time.Minute
@@ -22,16 +22,16 @@ type Campaign struct {
 	ID       CampaignID
 	Client   ClientID
 	Session  SessionID
-	Sequence SequenceID // 0: one message
+	Sequence SequenceID // 0: the campaign sends one message
 	State    CampaignState
 	Name     string
 	Draft    CampaignDraft
-	Frozen   CampaignFrozen // set by the start
-	List     ListID         // 0: no recipients yet
+	Frozen   CampaignFrozen // set when the campaign starts
+	List     ListID         // 0: no list yet
 	Checked  CampaignCheck
 	Alive    time.Time // when the running check last stored its progress
-	Reason   string    // why it paused or failed; a code
-	By       LoginID   // 0: a key
+	Reason   string    // code of why the campaign paused or failed
+	By       LoginID   // the user who created the campaign; 0: an API key did
 
 	Created, Started, Paused, Resumed, Ended time.Time // zero: not yet
 
@@ -42,30 +42,31 @@ type Campaign struct {
 // CampaignDraft is what a person decides about a campaign. The JSON form is what stores keep.
 type CampaignDraft struct {
 	Purpose   string            `json:"purpose,omitempty"`
-	Reference string            `json:"reference,omitempty"` // the caller's own name of the campaign, which its runs have
-	Step      *Step             `json:"step,omitempty"`      // of one message, with placeholders or the name of a template; nil: the sequence
-	Fields    map[string]string `json:"fields,omitempty"`    // the same for every recipient; a recipient's own go first
+	Reference string            `json:"reference,omitempty"` // the caller's own name of the campaign; its runs get it too
+	Step      *Step             `json:"step,omitempty"`      // the one message, with placeholders or the name of a template; nil: the campaign uses a sequence
+	Fields    map[string]string `json:"fields,omitempty"`    // the same for every recipient; a recipient's own field replaces the field of the same name
 	PerMinute int               `json:"per_minute,omitempty"`
 	Window    *Window           `json:"window,omitempty"`
 	StartAt   time.Time         `json:"start_at,omitzero"`
 	IfRunning IfRunning         `json:"if_running,omitempty"`
-	Canary    *int              `json:"canary,omitempty"` // recipients; nil: CanaryRecipients
-	Zone      string            `json:"zone,omitempty"`   // "" for the client's
+	Canary    *int              `json:"canary,omitempty"` // how many recipients go first; nil: CanaryRecipients
+	Zone      string            `json:"zone,omitempty"`   // "": the client's zone
 }
 
-// CampaignFrozen is what a start freezes: later changes do not reach the campaign. The JSON form is what stores keep.
+// CampaignFrozen is what a start copies, so that later changes do not reach the campaign. The JSON form is what
+// stores keep.
 type CampaignFrozen struct {
-	Sequence   Sequence       `json:"sequence"`           // with the texts of its templates
-	Official   []*Approved    `json:"official,omitempty"` // the approved template of each step, nil for none
-	Purposes   []Purpose      `json:"purposes,omitempty"` // the purpose of each step; none: the draft's purpose
+	Sequence   Sequence       `json:"sequence"`           // includes the texts of its templates
+	Official   []*Approved    `json:"official,omitempty"` // the approved template of each step; nil for a step without one
+	Purposes   []Purpose      `json:"purposes,omitempty"` // the purpose of each step; empty: every step has the draft's purpose
 	ClientName string         `json:"client_name"`
 	Zone       string         `json:"zone"`
 	Closed     []Date         `json:"closed,omitempty"`     // the client's own holidays
 	Columns    map[string]int `json:"columns,omitempty"`    // the column of each field in the list, from 0
-	PerMinute  int            `json:"per_minute,omitempty"` // 0: as many as the session takes
+	PerMinute  int            `json:"per_minute,omitempty"` // recipients a minute; 0: as many as the session's pace allows
 }
 
-// CanarySize is how many recipients go first.
+// CanarySize returns how many recipients go first. The others wait until these recipients' messages have ended.
 func (d *CampaignDraft) CanarySize() int {
 	if d.Canary == nil {
 		return CanaryRecipients
@@ -83,8 +84,8 @@ const (
 	CampaignReady
 	CampaignRunning
 	CampaignPaused
-	CampaignResuming   // the moments of its messages are moved
-	CampaignCancelling // its messages are cancelled
+	CampaignResuming   // the server moves the moments of the messages
+	CampaignCancelling // the server cancels the messages
 	CampaignDone
 	CampaignCancelled
 	CampaignFailed
@@ -109,7 +110,7 @@ func (s CampaignState) Editable() bool { return s == CampaignDrafted || s == Cam
 // Ended reports whether feeding is over in this state.
 func (s CampaignState) Ended() bool { return s >= CampaignDone }
 
-// Why a campaign pauses by itself. They are codes: pages say them in words.
+// Codes of why a campaign pauses by itself. Pages translate them.
 const (
 	CampaignByCanary   = "canary"
 	CampaignByCredit   = "no_credit"
@@ -121,24 +122,24 @@ const (
 	CampaignNoSequence = "sequence_deleted"
 )
 
-// Why a recipient is refused, in the order in which a check looks.
+// Codes of why a recipient is refused, in the order in which a check looks for them.
 const (
 	RefusedPhone       = "invalid_phone"
 	RefusedDuplicate   = "duplicate"
 	RefusedMissing     = "missing_field"
 	RefusedField       = "bad_field"
 	RefusedBlacklisted = "blacklisted"
-	RefusedNoConsent   = "no_consent" // marketing that the person did not agree to
+	RefusedNoConsent   = "no_consent" // a marketing message to a person who gave no consent
 	RefusedRunning     = "running"
 	RefusedPast        = "past"
-	RefusedWindow      = "no_window" // free text of an Official session to a person who did not write lately
+	RefusedWindow      = "no_window" // free text of an Official session to a person who did not write in the last 24 hours
 	RefusedErased      = "erased"    // only while feeding, never in a check
 )
 
 // CampaignFeed is the progress of feeding. Waiting + Fed + Refused is the size of the list at every moment.
 type CampaignFeed struct {
-	Place                 int64     // the cursor: the last recipient that was fed or refused
-	Next                  time.Time // the moment of the next recipient
+	Place                 int64     // the last recipient that was fed or refused; feeding goes on after this recipient
+	Next                  time.Time // when the next recipient's first message is due
 	Waiting, Fed, Refused int
 }
 
@@ -150,7 +151,7 @@ type CampaignCounts struct {
 	Cancelled   int `json:"cancelled"`
 	Blacklisted int `json:"blacklisted"`
 
-	// These count the delivery receipts of the completed messages.
+	// Delivered and Read count the delivery receipts of completed messages.
 	Delivered int `json:"-"`
 	Read      int `json:"-"`
 }
@@ -162,19 +163,19 @@ func (c CampaignCounts) Total() int {
 
 // CampaignCheck is what a check found. The JSON form is what stores keep.
 type CampaignCheck struct {
-	Digest     string            `json:"digest,omitempty"` // the hash of the list, the steps, the session and the settings; "" while the check runs
+	Digest     string            `json:"digest,omitempty"` // hash of the list, the steps, the session and the settings; "" while the check runs
 	Recipients int               `json:"recipients"`
 	Valid      int               `json:"valid"`
 	Messages   int               `json:"messages"`
 	First      time.Time         `json:"first,omitzero"` // when the first message leaves
-	Last       time.Time         `json:"last,omitzero"`  // when the last message leaves, by the pace, the window and the network's limits
+	Last       time.Time         `json:"last,omitzero"`  // when the last message leaves, as the pace, the window and the network's limits allow
 	Refused    []RefusedGroup    `json:"refused,omitempty"`
 	Samples    []CampaignSample  `json:"samples,omitempty"`
 	Longest    int               `json:"longest,omitempty"` // characters of the longest text
 	Limit      *CampaignLimit    `json:"limit,omitempty"`
-	Cost       *CampaignCost     `json:"cost,omitempty"` // nil: the network takes nothing
+	Cost       *CampaignCost     `json:"cost,omitempty"` // nil: the network charges nothing
 	Warnings   []CampaignWarning `json:"warnings,omitempty"`
-	Done       int               `json:"done,omitempty"` // while it runs: recipients checked so far
+	Done       int               `json:"done,omitempty"` // while the check runs: recipients checked so far
 }
 
 // RefusedGroup is how many recipients were refused for one reason.
@@ -183,7 +184,7 @@ type RefusedGroup struct {
 	Count  int    `json:"count"`
 }
 
-// CampaignSample is what one recipient gets.
+// CampaignSample shows the messages that one recipient gets.
 type CampaignSample struct {
 	Line  int       `json:"line"`
 	Phone string    `json:"phone"`
@@ -197,30 +198,30 @@ type CampaignWarning struct {
 	Step int    `json:"step"` // from 0
 }
 
-// WarnsNoOptOut: a marketing text does not say how to opt out.
+// WarnsNoOptOut warns that a marketing text does not say how to opt out.
 const WarnsNoOptOut = "no_opt_out"
 
-// CampaignLimit is a limit of the network, or of the session, that decides when a campaign ends.
+// CampaignLimit is a limit of the network or the session. This limit decides when a campaign ends.
 type CampaignLimit struct {
 	Code      string `json:"code"` // session_per_minute, session_per_day, cold_per_minute, cold_per_day, portfolio
 	PerMinute int    `json:"per_minute,omitempty"`
 	PerDay    int    `json:"per_day,omitempty"`
-	Days      int    `json:"days,omitempty"` // the number of days on which messages leave, with a limit per day
+	Days      int    `json:"days,omitempty"` // with a limit per day: the number of days on which messages leave
 }
 
 // Recipient is one row of a list.
 type Recipient struct {
-	N      int64 // its place in the list, from 1
-	Line   int   // of the file, from 1
+	N      int64 // the row's number in the list, from 1
+	Line   int   // the line in the uploaded file, from 1
 	Phone  string
 	Cells  []string // in the order of the list's columns; empty after an erasure
 	State  RecipientState
 	Reason string
-	Value  string // the refused value; with RefusedField the stored form of a [Reason], or a sentence of an earlier version
-	Run    RunID  // with RecipientFed
+	Value  string // the refused value; with RefusedField: the stored form of a [Reason], or a sentence from an earlier version
+	Run    RunID  // only with RecipientFed
 }
 
-// Refused returns the number of refused recipients.
+// Refused returns the reason of the refusal.
 func (r *Recipient) Refused() Reason {
 	if r.Reason == RefusedField {
 		return ParseReason(r.Value)
@@ -228,7 +229,7 @@ func (r *Recipient) Refused() Reason {
 	return Quoted(r.Value)
 }
 
-// RecipientState is what became of a recipient.
+// RecipientState says whether a recipient waits, was fed or was refused.
 type RecipientState int8
 
 // Stores keep these numbers.
@@ -256,7 +257,7 @@ type RecipientList struct {
 	ID       ListID
 	Campaign CampaignID
 	Columns  []string
-	Mapping  string // which column is which field
+	Mapping  string // says which column has which field
 	Size     int
 }
 
@@ -266,7 +267,8 @@ type RecipientFilter struct {
 	Reason string          // "": any
 }
 
-// CampaignChange moves a campaign from one state to another. It is a compare-and-set.
+// CampaignChange moves a campaign from one state to another. It is a compare-and-set: it fails unless the state is
+// one of From.
 type CampaignChange struct {
 	From   []CampaignState
 	To     CampaignState
@@ -275,104 +277,112 @@ type CampaignChange struct {
 	Now    time.Time
 }
 
-// CampaignStart is the change from ready to running. It counts one call of the day's cap.
+// CampaignStart moves a campaign from ready to running. A start counts as one call of the daily cap.
 type CampaignStart struct {
 	Digest  string // the stored check must have this digest
 	Frozen  CampaignFrozen
 	Session SessionID
-	First   time.Time // the moment of the first recipient
+	First   time.Time // when the first recipient's first message is due
 	Day     Date
 	By      Actor
 	Now     time.Time
 }
 
-// CampaignStore keeps a client's campaigns. Codes: not_found, and the codes that a method names.
+// CampaignStore keeps a client's campaigns. Every method may return not_found, besides the codes that it names.
 type CampaignStore interface {
-	// CreateCampaign; o may be nil. Its Answer gets the CampaignID. Codes: quota_reached beyond MaxOpenCampaigns.
+	// CreateCampaign stores a new campaign. o may be nil; its Answer gets the CampaignID. Codes: quota_reached beyond
+	// MaxOpenCampaigns.
 	CreateCampaign(ctx context.Context, c Campaign, o *Idempotency) (CampaignID, error)
-	// UpdateCampaign replaces name, sequence, session and draft, and drops the check. Codes: conflict unless it is editable.
+	// UpdateCampaign replaces name, sequence, session and draft, and deletes the check. Codes: conflict unless the
+	// campaign is editable.
 	UpdateCampaign(ctx context.Context, c Campaign) error
 	Campaign(ctx context.Context, id CampaignID) (Campaign, error)
-	Campaigns(ctx context.Context, p Page) ([]Campaign, string, error) // newest first; invalid: the cursor
-	// CampaignCounts counts the messages of fed recipients. It reads only an index. With receipts, it also reads the receipts of each
-	// message: that takes about a second for 1,000,000 messages.
+	Campaigns(ctx context.Context, p Page) ([]Campaign, string, error) // newest first; code invalid: the cursor is wrong
+	// CampaignCounts counts the messages of fed recipients. It reads only an index. With receipts, it also reads the
+	// delivery receipts of each message, which takes about a second for 1,000,000 messages.
 	CampaignCounts(ctx context.Context, id CampaignID, receipts bool) (CampaignCounts, error)
-	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. If the new state holds messages
-	// back, then no message of the campaign is claimed after the return. Codes: conflict unless the state is one of
-	// From.
+	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. If the new state holds
+	// messages back, no message of the campaign is claimed after ChangeCampaign returns. Codes: conflict unless the
+	// state is one of From.
 	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
-	// StartCampaign moves a ready campaign to running, notes it in the audit log and counts the call, in one transaction. A campaign that
-	// started with the same digest stays as it is, and no call is counted. Codes: conflict, cap_reached.
+	// StartCampaign moves a ready campaign to running, notes it in the audit log and counts the call, in one
+	// transaction. If the campaign already started with the same digest, nothing changes and no call is counted.
+	// Codes: conflict, cap_reached.
 	StartCampaign(ctx context.Context, id CampaignID, s CampaignStart) (Usage, error)
 }
 
-// RecipientStore keeps the recipients of campaigns, by lists. Codes: not_found.
+// RecipientStore keeps campaigns' recipients in lists. Codes: not_found.
 type RecipientStore interface {
-	// NewList begins a list of an editable campaign. A list that no campaign uses within an hour of its last row is removed.
+	// NewList begins a list for an editable campaign. The store deletes a list that no campaign uses one hour after
+	// its last row came.
 	NewList(ctx context.Context, l RecipientList, now time.Time) (ListID, error)
-	// AddRecipients appends rows in one transaction: at most MaxInline. It reads only the phone, line and cells of each
-	// row. The list gets the columns and the mapping of l. If its size differs from l's, nothing is stored. Codes:
-	// invalid beyond MaxRecipients; conflict (another size; the list is in use and its campaign is not editable).
-	// Appending to a list in use drops the campaign's check.
+	// AddRecipients appends at most MaxInline rows in one transaction. It reads only the phone, line and cells of
+	// each row. It also stores the columns and the mapping of l. l.Size must be the size of the stored list;
+	// otherwise nothing is stored. If the list is in use, AddRecipients deletes the campaign's check. Codes: invalid
+	// beyond MaxRecipients; conflict (wrong size, or the list is in use by a campaign that is not editable).
 	AddRecipients(ctx context.Context, l RecipientList, rows []Recipient, now time.Time) error
-	// UseList makes the list its campaign's current one, and drops the check. Codes: conflict unless the campaign is editable.
+	// UseList makes the list the current list of its campaign, and deletes the check. Codes: conflict unless the
+	// campaign is editable.
 	UseList(ctx context.Context, id CampaignID, list ListID) error
 	RecipientList(ctx context.Context, list ListID) (RecipientList, error)
-	// Recipients lists rows after a cursor, in list order, at most limit.
+	// Recipients lists at most limit rows after a cursor, in the order of the list.
 	Recipients(ctx context.Context, list ListID, f RecipientFilter, after int64, limit int) ([]Recipient, error)
 }
 
-// CheckStore is the part of the store that a campaign's check and its retry use.
+// CheckStore has the methods that the check of a campaign, and the retry of failed messages, use.
 type CheckStore interface {
-	// ChangeCheck stores what a running check has found so far: the rows whose state or reason changed. It shows that
-	// the check is alive. Codes: conflict when another check replaced this one. The moment of its begin identifies a
-	// check.
+	// ChangeCheck stores what a running check has found so far: the rows whose state or reason changed. The call also
+	// shows that the check is alive. The moment at which a check began identifies it. Codes: conflict if another
+	// check replaced this check.
 	ChangeCheck(ctx context.Context, id CampaignID, c CheckProgress) error
-	// FailedOfCampaign lists failed messages after an id, by id. It includes messages with an uncertain outcome only if uncertain is true.
+	// FailedOfCampaign lists at most limit failed messages whose id is larger than after, sorted by id. It includes
+	// messages with an uncertain outcome only if uncertain is true.
 	FailedOfCampaign(ctx context.Context, id CampaignID, uncertain bool, after MessageID, limit int) ([]MessageID, error)
-	// Running returns which of the phones have pending messages of the sequence.
+	// Running returns the phones, of those given, that have pending messages of the sequence.
 	Running(ctx context.Context, sequence SequenceID, phones []string) (map[string]bool, error)
 }
 
-// CheckProgress is a part of a check, or its end.
+// CheckProgress is what a check found since its last progress, or its end.
 type CheckProgress struct {
-	Alive   time.Time // the moment of the check's last progress
-	Now     time.Time // becomes Alive
+	Alive   time.Time // stored moment of the check's last progress
+	Now     time.Time // the new value of Alive
 	Changed []Recipient
 	Check   CampaignCheck
-	Over    bool // the campaign becomes ready
+	Over    bool // the check has ended: the campaign becomes ready
 }
 
-// CampaignFeeder is the part of the store that feeds campaigns, across tenants.
+// CampaignFeeder has the methods that feed campaigns. They work for all tenants.
 type CampaignFeeder interface {
-	// FedCampaigns returns the campaigns of the node's sessions that run, resume or are being cancelled.
+	// FedCampaigns returns the campaigns on the node's sessions that are running, resuming or being cancelled.
 	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
-	// Ahead counts the session's recipients whose first message is due by the moment and has had no attempt, at most CampaignAhead.
+	// Ahead counts the session's recipients whose first message is due by the given moment and had no attempt yet. It
+	// stops counting at CampaignAhead.
 	Ahead(ctx context.Context, session SessionID, by time.Time) (int, error)
-	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false unless the campaign
-	// runs and its cursor is still where the chunk was read. It leaves out recipients that changed since. [ErrFenced]: the lease is gone.
+	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false
+	// if the campaign is not running, or if its cursor has moved since the chunk was read. It leaves out recipients
+	// that changed since then. [ErrFenced]: the lease is gone.
 	Feed(ctx context.Context, node NodeID, c FeedChunk) (bool, error)
-	// Canary counts the first messages of all fed recipients of a campaign, by their state.
+	// Canary counts the messages of the first step, of all fed recipients, by state.
 	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
-	// MoveChunk moves the messages of some recipients after a cursor by the length of the pause, and returns the next cursor. At the end it
-	// returns done, and the campaign runs.
+	// MoveChunk delays the messages of some recipients after a cursor by the length of the pause, and returns the
+	// next cursor. After the last recipient, it returns done and the campaign is running again.
 	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64, now time.Time) (next int64, done bool, err error)
-	// CancelChunk cancels some messages, and reports whether none is left. Then the campaign is cancelled.
+	// CancelChunk cancels some messages. When no message is left, it makes the campaign cancelled and returns done.
 	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
 	// FinishCampaign ends a running campaign if every recipient was fed or refused, and every message has ended or is
 	// uncertain.
 	FinishCampaign(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
 }
 
-// FedCampaign is a campaign with the state of its session.
+// FedCampaign is a campaign with facts about its session.
 type FedCampaign struct {
 	Campaign
 	Online   bool
-	Official bool // free text needs an open window
-	Link     Link // of its session: only State, Condition and Limited
+	Official bool // the session is Official: free text needs an open 24-hour window
+	Link     Link // link of the session: only State, Condition and Limited
 }
 
-// FeedChunk is what one transaction feeds.
+// FeedChunk has the recipients that one transaction feeds.
 type FeedChunk struct {
 	Client   ClientID
 	Campaign CampaignID
@@ -383,8 +393,8 @@ type FeedChunk struct {
 	Rows     []FedRecipient // in the order of the list
 }
 
-// FedRecipient is a recipient with its run, or the reason why it is refused.
+// FedRecipient is a recipient with the start of its run. A recipient with a Reason is refused, and has no start.
 type FedRecipient struct {
 	Recipient
-	Start StartRun // without a reason
+	Start StartRun // only if Reason is ""
 }

@@ -6,20 +6,21 @@ import "context"
 type KeepReplies string
 
 const (
-	KeepKnownReplies KeepReplies = "known" // replies of contacts, of recipients within [ReplyWindow], and replies with an effect
+	KeepKnownReplies KeepReplies = "known" // replies of contacts, replies of people who got a message within [ReplyWindow], and replies with an effect
 	KeepAllReplies   KeepReplies = "all"
 	KeepNoReplies    KeepReplies = "none"
 )
 
-// ConsentRule says which consent marketing needs.
+// ConsentRule says whether marketing needs a person's consent.
 type ConsentRule string
 
 const (
-	ConsentFree     ConsentRule = "free"     // marketing may leave unless consent was withdrawn
-	ConsentRequired ConsentRule = "required" // marketing needs given consent
+	ConsentFree     ConsentRule = "free"     // marketing may leave unless the person withdrew consent
+	ConsentRequired ConsentRule = "required" // marketing may leave only if the person gave consent
 )
 
-// DefaultTakeover is how long automations leave a person alone after an answer by the client's people, in hours.
+// DefaultTakeover is the usual length of a take-over, in hours. After the client's people answer a person,
+// automations leave that person alone for so long.
 const DefaultTakeover = 12
 
 // Limits of settings.
@@ -29,19 +30,21 @@ const (
 	MaxTakeoverHours = 720
 )
 
-// ClientSettings is what a client decides about the people that it writes to.
+// ClientSettings has a client's decisions about the people that it writes to.
 type ClientSettings struct {
-	Remember      bool // every recipient becomes a contact
+	Remember      bool // every recipient of a message becomes a contact
 	KeepReplies   KeepReplies
 	Consent       ConsentRule
 	OptOutWords   []string // nil: [DefaultOptOutWords]
 	OptOutAnswer  string   // "": no answer is sent
 	TakeoverHours int
+	AutomatedMost int // how many starts and sends of automations a person gets in 24 hours; 0: none
 }
 
-// DefaultSettings apply to a client without stored settings. New clients get Consent [ConsentRequired].
+// DefaultSettings returns the settings of a client that stored none. For a new client, the server stores
+// [ConsentRequired].
 func DefaultSettings() ClientSettings {
-	return ClientSettings{KeepReplies: KeepKnownReplies, Consent: ConsentFree, TakeoverHours: DefaultTakeover}
+	return ClientSettings{KeepReplies: KeepKnownReplies, Consent: ConsentFree, TakeoverHours: DefaultTakeover, AutomatedMost: DefaultAutomatedMost}
 }
 
 // DefaultOptOutWords are the usual opt-out words, in Italian and English.
@@ -49,10 +52,11 @@ func DefaultOptOutWords() []string {
 	return []string{"STOP", "BASTA", "CANCELLAMI", "DISISCRIVIMI", "UNSUBSCRIBE"}
 }
 
-// OptInWords undo an opt-out.
+// OptInWords returns the words that undo an opt-out.
 func OptInWords() []string { return []string{"START", "RIPRENDI"} }
 
-// SettingsPatch changes some settings; nil leaves a member as it is. An empty OptOutWords means the usual words again.
+// SettingsPatch changes some settings. A nil member changes nothing. An empty OptOutWords brings back
+// [DefaultOptOutWords].
 type SettingsPatch struct {
 	Remember      *bool
 	KeepReplies   *KeepReplies
@@ -60,6 +64,7 @@ type SettingsPatch struct {
 	OptOutWords   *[]string
 	OptOutAnswer  *string
 	TakeoverHours *int
+	AutomatedMost *int
 }
 
 // SettingStore keeps the settings of a client.

@@ -9,20 +9,20 @@ import (
 // CommandID names a command.
 type CommandID int64
 
-// CommandVerb is what a command asks of the node that owns a session.
+// CommandVerb says what the node that owns a session must do.
 type CommandVerb string
 
 const (
 	CommandPair   CommandVerb = "pair"   // detail: [PairOrder]
 	CommandUnlink CommandVerb = "unlink" // no detail
-	CommandDrain  CommandVerb = "drain"  // detail: [DrainOrder]; answered once nothing of the session is in flight
-	CommandResume CommandVerb = "resume" // no detail; ends a drain before its time
+	CommandDrain  CommandVerb = "drain"  // detail: [DrainOrder]; the node answers when no message of the session is in flight
+	CommandResume CommandVerb = "resume" // no detail; ends a drain before its deadline
 	CommandTest   CommandVerb = "test"   // no detail; the connector tests again whether the session could send
 
 	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session at once
 )
 
-// Command is an order to the node that owns a session, given by any node. The caller waits for its answer.
+// Command is an order to the node that owns a session. Any node may give it. The caller waits for the node's answer.
 type Command struct {
 	ID      CommandID
 	Client  ClientID
@@ -34,14 +34,14 @@ type Command struct {
 	Taken   NodeID    // the node that began to execute it; 0: none yet
 }
 
-// Harmless reports whether a node may repeat a command that another node perhaps executed. A pairing is not harmless:
-// each one may alert somebody's phone, and the network counts pairings.
+// Harmless reports whether a node may execute a command again after another node took it and perhaps executed it. A
+// pairing is not harmless: it may show an alert on a person's phone, and the network counts pairings.
 func (c Command) Harmless() bool { return c.Verb != CommandPair }
 
 // PairOrder says how to link a session.
 type PairOrder struct {
 	Method PairMethod `json:"method"`
-	Phone  string     `json:"phone,omitempty"` // "+…", with PairCode
+	Phone  string     `json:"phone,omitempty"` // "+…"; only with PairCode
 }
 
 // DrainOrder stops a session from beginning anything new until a moment, even if the node that asked for it dies.
@@ -49,14 +49,16 @@ type DrainOrder struct {
 	Until time.Time `json:"until"`
 }
 
-// CommandAnswer is the result of a command. Without a code, the command succeeded.
+// DrainOrder tells the owner of a session to begin no new message before a moment. The order holds even if the node
+// that gave it dies.
 type CommandAnswer struct {
 	Code       Code          `json:"code,omitempty"`
 	Reason     string        `json:"message,omitempty"` // the stored form of a [Reason]
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 }
 
-// AnswerOf makes an answer from a command's error. Errors that are not meant for callers become "internal".
+// AnswerOf makes the answer to a command from the command's error. An error that is not an [Error] becomes
+// "internal".
 func AnswerOf(err error) CommandAnswer {
 	if err == nil {
 		return CommandAnswer{}
@@ -68,7 +70,7 @@ func AnswerOf(err error) CommandAnswer {
 	return CommandAnswer{e.Code, e.Reason.Stored(), e.RetryAfter}
 }
 
-// Err is the inverse of [AnswerOf].
+// Err returns the error that the answer carries. It is the inverse of [AnswerOf].
 func (a CommandAnswer) Err() error {
 	if a.Code == "" {
 		return nil
@@ -76,7 +78,7 @@ func (a CommandAnswer) Err() error {
 	return &Error{Code: a.Code, Reason: ParseReason(a.Reason), RetryAfter: a.RetryAfter}
 }
 
-// Orders and answers are JSON before they are sealed. Marshalling these types cannot fail.
+// These methods return the JSON form, which is then sealed. They never fail, because these types always marshal.
 func (o PairOrder) JSON() []byte     { return jsonOf(o) }
 func (o DrainOrder) JSON() []byte    { return jsonOf(o) }
 func (a CommandAnswer) JSON() []byte { return jsonOf(a) }
@@ -90,40 +92,43 @@ func jsonOf(v any) []byte {
 	return text
 }
 
-// The purposes for which commands and codes are sealed (see the vault). Each is sealed for one session.
+// Purposes for which the vault seals commands, answers and codes. The vault seals each for one session.
 const (
 	SealedCommand = "command"
 	SealedAnswer  = "answer to a command"
 	SealedCode    = "pairing code"
 )
 
-// SealPlace is the place (see the vault) under which data of a session are sealed.
+// SealPlace returns the place name that the vault needs to seal data of the session.
 func (id SessionID) SealPlace() string { return "session " + id.String() }
 
 // CommandStore gives commands. It is part of a [Tenant].
 type CommandStore interface {
-	// GiveCommand stores a command. It ignores Client, ID and Taken. Codes: not_found (the session), busy (too many commands of the session
-	// are waiting).
+	// GiveCommand stores a command. It ignores c.Client, c.ID and c.Taken. Codes: not_found (the session), busy (too
+	// many commands of the session wait for an answer).
 	GiveCommand(ctx context.Context, c Command) (CommandID, error)
 
-	// CommandAnswer returns the sealed answer, nil while there is none. Codes: not_found once command or answer expired.
+	// CommandAnswer returns the sealed answer, or nil if the command has none yet. Codes: not_found if the command or
+	// its answer expired.
 	CommandAnswer(ctx context.Context, id CommandID, now time.Time) ([]byte, error)
 }
 
-// LinkStore has the commands and the link of a session, for the node that owns it. Each call checks the owner: for a
-// session that the node no longer owns, it writes nothing. [ErrFenced]: the lease is gone, and nothing was written.
+// LinkStore has what the node that owns a session reads and writes of its commands and links. Each call checks the
+// owner: if the node no longer owns the session, the call writes nothing. [ErrFenced]: the lease is gone, and nothing
+// was written.
 type LinkStore interface {
-	// OpenCommands returns the commands of the node's sessions that have no answer and have not expired, by id. It only reads, so a node
-	// may call it every second.
+	// OpenCommands returns the commands of the node's sessions that have no answer and have not expired, sorted by
+	// id. The node may call it every second, because it only reads.
 	OpenCommands(ctx context.Context, node NodeID, now time.Time) ([]Command, error)
 
-	// TakeCommand marks a command as taken by the node, and keeps it until the moment. It reports false when the command has an answer, has
-	// expired, or is no longer for this node.
+	// TakeCommand marks a command as taken by the node. The store keeps the command until the moment until. It
+	// returns false if the command has an answer, has expired, or belongs to another node now.
 	TakeCommand(ctx context.Context, node NodeID, id CommandID, now, until time.Time) (bool, error)
 
-	// AnswerCommand stores a command's sealed answer until the moment.
+	// AnswerCommand stores the sealed answer to a command. The store keeps the answer until the moment until.
 	AnswerCommand(ctx context.Context, node NodeID, id CommandID, answer []byte, now, until time.Time) error
 
-	// SetLinks stores the link states of sessions. Where the state changed and Since is zero, it stores the present moment.
+	// SetLinks stores the links of sessions. If a state changed and the link's Since is zero, SetLinks stores now as
+	// Since.
 	SetLinks(ctx context.Context, node NodeID, now time.Time, links map[SessionID]Link) error
 }

@@ -8,40 +8,42 @@ import (
 	"time"
 )
 
-// Connector sends messages to one network. One value serves all its sessions. Many goroutines use it at once.
+// Connector sends messages to one network. One value serves all sessions of that network. Many goroutines use it at
+// once.
 //
-// Connectors report failure with a [*SendError]. Any other error from Send means that nobody knows whether the network
-// took the message; any other error from Prepare is a [Transient] one.
+// A connector reports a failure as a [*SendError]. Any other error from Send means that nobody knows whether the
+// network took the message. Any other error from Prepare counts as a [Transient] one.
 type Connector interface {
-	// Capabilities never change.
+	// Capabilities returns the same value every time.
 	Capabilities() Capabilities
 
-	// Online reports whether the session could send at this moment. It answers from memory.
+	// Online reports whether the session could send now. It reads only memory.
 	Online(session SessionID) bool
 
-	// Prepare does all that can be done before the attempt: it fetches and uploads media, and checks recipient and
-	// template. It may be called any number of times. The recipient sees nothing of it.
+	// Prepare does all that can be done before the attempt: it fetches and uploads media, and checks the recipient
+	// and the template. The dispatcher may call it any number of times, because the recipient notices nothing.
 	Prepare(ctx context.Context, e Envelope) (Prepared, error)
 
-	// Send gives the message to the network. It is called only after the attempt's intent is on disk. It returns once
-	// the network accepted or refused the message.
+	// Send gives the message to the network. The dispatcher calls it only after the attempt's intent is on disk. Send
+	// returns when the network has accepted or refused the message.
 	Send(ctx context.Context, p Prepared) (Acceptance, error)
 }
 
-// DeliveryChecker is a connector that can look up what its network holds. The dispatcher asks about attempts that have no answer and must
-// not be repeated. An example is a message that was in flight when the process died.
+// DeliveryChecker is a connector that can ask its network which messages arrived. The dispatcher asks about an
+// attempt that has no answer and must not be repeated. An example is a message that was in flight when the process
+// died.
 type DeliveryChecker interface {
-	// Arrived reports whether the network has the message under the envelope's ConnectorID. False proves nothing: an
-	// attempt may still be on its way.
+	// Arrived reports whether the network has the message under the envelope's ConnectorID. false proves nothing,
+	// because the attempt may still be on its way.
 	Arrived(ctx context.Context, e Envelope) (bool, error)
 }
 
-// Capabilities are what the dispatcher must know of a connector.
+// Capabilities say what a connector and its network can do.
 type Capabilities struct {
-	Name        string        // in logs and metrics
+	Name        string        // shown in logs and metrics
 	Slots       int           // messages a session may have in flight at once, at least 1
 	SendTimeout time.Duration // after this time an attempt counts as unanswered
-	PerSecond   float64       // messages that a session may hand over a second at most; 0: the network has no limit
+	PerSecond   float64       // most messages that a session may hand over in a second; 0: no limit
 	Recovery    Recovery
 }
 
@@ -49,8 +51,8 @@ type Capabilities struct {
 type Recovery int8
 
 const (
-	RecoverNone   Recovery = iota // wait for a delivery receipt; repeat only if the step asks for it
-	RecoverSameID                 // repeat under the same connector id, because the network shows the message once
+	RecoverNone   Recovery = iota // wait for a delivery receipt; send again only if the step asks for it (see [UncertainResend])
+	RecoverSameID                 // repeat under the same connector id: the network then shows the message only once
 )
 
 // Envelope is everything a connector may know of one message.
@@ -62,24 +64,25 @@ type Envelope struct {
 	ConnectorID string // the same for every attempt of one generation
 	Attempt     int    // from 1
 	Token       int64  // the attempt's token, never used before; set only for Send
-	Repeat      bool   // an earlier attempt under this ConnectorID went unanswered: the network may have the message already
-	To          string // "+…", or a group id as given
+	Repeat      bool   // an earlier attempt under this ConnectorID got no answer: the network may have the message already
+	To          string // "+…", or the id of a group
 	Content     Content
 }
 
-// ConnectorID derives the network's message id from (message, generation), so that the network takes a repeat for the same message.
+// ConnectorID derives the id under which a connector hands a message to its network. Every attempt of one generation
+// has the same id, so the network can recognise a repeat.
 func ConnectorID(id MessageID, generation int) string {
 	return strconv.FormatInt(int64(id), 36) + "." + strconv.Itoa(generation)
 }
 
-// Prepared is an envelope with the result of Prepare. Only the connector knows the form of Payload.
+// Prepared is an envelope with the result of Prepare. Only the connector reads Payload.
 type Prepared struct {
 	Envelope
 	Payload any
 }
 
-// Unsure is the error of an attempt with an uncertain outcome. If a repeat certainly did not leave, the outcome stays
-// uncertain, because the first attempt may have arrived.
+// Unsure returns the error of an attempt whose outcome is uncertain. If a repeat certainly did not leave, the outcome
+// is still uncertain, because the first attempt may have arrived.
 func (p Prepared) Unsure(err error) error {
 	if refusal := AsSendError(err); refusal != nil && p.Repeat {
 		return &ReasonError{Reason: Because(ReasonMaybeSecond, refusal.Reason.Stored(), refusal.Detail.Stored())}
@@ -87,33 +90,34 @@ func (p Prepared) Unsure(err error) error {
 	return err
 }
 
-// Acceptance is the network's acceptance.
+// Acceptance is the network's answer that it took a message.
 type Acceptance struct {
-	Detail Reason // the network's words and ids, for dettaglio_risposta
+	Detail Reason // what the network answered, with its ids; shown as dettaglio_risposta
 }
 
-// SendErrorKind says what is certain about a failed attempt. In all kinds this attempt did not reach the network. Final
-// says more: no attempt under this connector id did. A connector that cannot know this of a repeat ([Envelope.Repeat])
-// returns an error that is not a [SendError].
+// SendErrorKind says what is certain about a failed attempt. Every kind means that this attempt did not reach the
+// network. Final also means that no earlier attempt under this connector id reached it. If a connector cannot know
+// this about a repeat ([Envelope.Repeat]), it returns an error that is not a [SendError].
 type SendErrorKind int8
 
 const (
 	Final       SendErrorKind = iota + 1 // never try again
 	Transient                            // try again with backoff
-	SessionDown                          // try again once the session is online; it does not count as a failure of the message
-	Throttled                            // try again after After, also the session's other messages; it does not count as a failure of the message
-	Deferred                             // try again after After; messages to other recipients need not wait
+	SessionDown                          // try again when the session is online; does not count as a failure of the message
+	Throttled                            // try again after the time After; the session's other messages wait too; does not count as a failure of the message
+	Deferred                             // try again after the time After; messages to other recipients need not wait
 )
 
-// downWait is how long the dispatcher sends nothing on a session that failed as down but reports that it is online.
+// downWait is how long the dispatcher waits after a [SessionDown] failure, if the connector reports that the session
+// is online.
 const downWait = 5 * time.Second
 
-// SendError is a connector's proof that a message did not reach the network.
+// SendError proves that a message did not reach the network.
 type SendError struct {
 	Kind   SendErrorKind
-	Reason Reason        // for people
-	Detail Reason        // the network's words
-	After  time.Duration // with Throttled and Deferred: the least wait
+	Reason Reason        // text for people
+	Detail Reason        // what the network reported
+	After  time.Duration // with Throttled and Deferred: the shortest wait
 	Err    error
 }
 
@@ -123,7 +127,8 @@ func (e *SendError) Error() string {
 
 func (e *SendError) Unwrap() error { return e.Err }
 
-// Wait is how long the message must wait before it is tried again. It is 0 for Final and Transient, which name no time.
+// Wait returns how long the message must wait before the next attempt. For Final and Transient it returns 0, because
+// these kinds name no time.
 func (e *SendError) Wait() time.Duration {
 	switch e.Kind {
 	case SessionDown:
@@ -134,7 +139,7 @@ func (e *SendError) Wait() time.Duration {
 	return 0
 }
 
-// SessionWait is how long all other messages of the session must wait, too; 0 if they need not.
+// SessionWait returns how long all other messages of the session must wait. 0: they need not wait.
 func (e *SendError) SessionWait() time.Duration {
 	if e.Kind == SessionDown || e.Kind == Throttled {
 		return e.Wait()
@@ -142,7 +147,7 @@ func (e *SendError) SessionWait() time.Duration {
 	return 0
 }
 
-// AsSendError returns the [*SendError] in err's chain, nil when there is none.
+// AsSendError returns the [*SendError] in err's chain, or nil if there is none.
 func AsSendError(err error) *SendError {
 	if e, ok := errors.AsType[*SendError](err); ok {
 		return e
@@ -152,21 +157,22 @@ func AsSendError(err error) *SendError {
 
 // SandboxMessage is what the simulated network received.
 type SandboxMessage struct {
-	Seq         int64 // grows with the order of arrival
+	Seq         int64 // grows with each message that arrives
 	Client      ClientID
 	Message     MessageID
 	ConnectorID string
 	Phone       string
 	Content     Content
 	Received    time.Time
-	Copies      int  // how often it arrived under this connector id; people see one
-	Blanked     bool // Content was removed; for an erased person also Phone
+	Copies      int  // how often the message arrived under this connector id; the recipient sees it once
+	Blanked     bool // Content was removed, and Phone too if the person was erased
 }
 
-// SandboxLedger is the simulated network's own record, separate from the message rows.
+// SandboxLedger is the simulated network's own record of what it received. It is separate from the message rows.
 type SandboxLedger interface {
-	// Receive stores the message durably before it returns. If the client's ledger already holds the connector id, it only counts the copy.
-	// Many goroutines may call it at once; their writes share commits.
+	// Receive stores the message on disk before it returns. If the client's ledger already holds the connector id,
+	// Receive only counts one more copy. Many goroutines may call Receive at once; the store commits their writes
+	// together.
 	Receive(ctx context.Context, m SandboxMessage) error
 	// Received reports whether the client's ledger holds a message under a connector id.
 	Received(ctx context.Context, client ClientID, connectorID string) (bool, error)

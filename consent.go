@@ -9,9 +9,9 @@ import (
 type Purpose int8
 
 const (
-	PurposeService      Purpose = iota // what the person expects: reminders, answers, receipts
-	PurposeMarketing                   // advertising: needs consent if the client's settings say so, and never leaves after an opt-out
-	PurposeConfirmation                // only for messages: the confirmation of an opt-out, which may pass the blacklist
+	PurposeService      Purpose = iota // messages that the person expects: reminders, answers, receipts
+	PurposeMarketing                   // advertising: needs consent if the client's settings say so; never leaves after an opt-out
+	PurposeConfirmation                // only for messages: the answer that confirms an opt-out; the blacklist lets it through
 )
 
 // The words of purposes on the wire.
@@ -20,7 +20,7 @@ const (
 	purposeMarketing = "marketing"
 )
 
-// ParsePurpose reads a purpose of the wire; "" is service.
+// ParsePurpose reads the word of a purpose. "" means service.
 func ParsePurpose(word string) (p Purpose, ok bool) {
 	switch word {
 	case "", purposeService:
@@ -31,7 +31,7 @@ func ParsePurpose(word string) (p Purpose, ok bool) {
 	return 0, false
 }
 
-// String is the purpose's word on the wire. A confirmation is a service.
+// String returns the purpose's word on the wire. A confirmation has the word of service.
 func (p Purpose) String() string {
 	if p == PurposeMarketing {
 		return purposeMarketing
@@ -39,19 +39,19 @@ func (p Purpose) String() string {
 	return purposeService
 }
 
-// Sources of changes of consent that people make themselves.
+// Values of [Consent.Source] for changes that people make themselves.
 const (
 	ConsentSourceReply      = "reply"
 	ConsentSourcePreference = "whatsapp preference"
 )
 
-// ConsentChange is what a person did to their consent. Stores keep the number.
+// ConsentChange says how a person changed their consent. Stores keep the number.
 type ConsentChange int8
 
 const (
 	ConsentGrant    ConsentChange = iota + 1
 	ConsentWithdraw               // also called opt-out
-	ConsentUndo                   // undoes a withdrawal if there was no consent before
+	ConsentUndo                   // takes a withdrawal back; if the person had given no consent before, there is none afterwards
 )
 
 // String is the change's word on the wire.
@@ -59,7 +59,7 @@ func (c ConsentChange) String() string {
 	return map[ConsentChange]string{ConsentGrant: "grant", ConsentWithdraw: "withdraw", ConsentUndo: "undo"}[c]
 }
 
-// ParseConsentChange reads what a program may enter: grant or withdraw.
+// ParseConsentChange reads a word that callers may use: grant or withdraw.
 func ParseConsentChange(word string) (c ConsentChange, ok bool) {
 	for _, c := range []ConsentChange{ConsentGrant, ConsentWithdraw} {
 		if c.String() == word {
@@ -69,38 +69,38 @@ func ParseConsentChange(word string) (c ConsentChange, ok bool) {
 	return 0, false
 }
 
-// Consent is one row of the ledger: proof of what a person agreed to. Rows are only added.
+// Consent is one row of the ledger: proof of what a person agreed to. The store only adds rows.
 type Consent struct {
 	ID      int64
-	Phone   string // "" of an erased person
-	Erased  bool   // the store has only a keyed hash of the number, and no words
+	Phone   string // "" if the person was erased
+	Erased  bool   // the store has only a keyed hash of the number, and has deleted Words
 	Purpose Purpose
 	Change  ConsentChange
 	Source  string // where the change came from: a form, an import, "reply"
 	Words   string // what the person said or signed
 	Message string // the network's id of the person's message; "": the change came without a message
-	By      string // the user or key that entered it, "" for the person
+	By      string // the user or key that entered the change; "": the person
 	At      time.Time
 	Entered time.Time
-	Applied bool // false: a later change was already stored, so this one had no effect
+	Applied bool // false: the ledger already had a later change, so this change had no effect
 }
 
-// ConsentEntry is a change that is to enter the ledger.
+// ConsentEntry is a change of consent that the store adds to the ledger.
 type ConsentEntry struct {
 	Consent
 	Client    ClientID
-	Mark      string // of the phone; see [BlacklistEntry]
-	ReplyMark string // of the person's message; the same message enters the ledger once. "": none
-	Blacklist string // a withdrawal also adds the phone to the blacklist, with this reason; "": it does not
+	Mark      string // mark of the phone; see [BlacklistEntry]
+	ReplyMark string // mark of the person's message; the ledger takes the same message once. "": no message
+	Blacklist string // reason with which a withdrawal also adds the phone to the blacklist; "": the blacklist does not change
 }
 
-// ConsentResult says what an entry did.
+// ConsentResult says what a new entry changed.
 type ConsentResult struct {
-	Consent      // the stored entry: an undo becomes a grant if there was consent before; Change 0: there was nothing to undo
-	Changed bool // the present consent changed
+	Consent      // the stored entry; an undo becomes a grant if there was consent before; Change 0: there was nothing to undo
+	Changed bool // the person's present consent changed
 }
 
-// ConsentStatus is the present consent of a person for a purpose; zero: there is no entry.
+// ConsentStatus is a person's present consent for one purpose. The zero value means that the ledger has no entry.
 type ConsentStatus struct {
 	Change ConsentChange
 	At     time.Time
@@ -108,24 +108,26 @@ type ConsentStatus struct {
 
 // ConsentStore keeps the ledger of consent.
 type ConsentStore interface {
-	// AddConsent enters a change and counts one call, which the cap never refuses. o may be nil; its Answer gets the
-	// Consent.
+	// AddConsent adds a change to the ledger and counts one call. The cap never refuses this call. o may be nil; its
+	// Answer gets the Consent.
 	AddConsent(ctx context.Context, e ConsentEntry, day Date, o *Idempotency) (Consent, error)
 
-	// AddConsents enters many changes, 200 a transaction, and counts no call. After a failure the call may be repeated.
-	// Then the ledger has the earlier entries twice.
+	// AddConsents adds many changes, 200 in a transaction, and counts no call. The caller may repeat it after a
+	// failure. Then the ledger has the entries of the first call twice.
 	AddConsents(ctx context.Context, all []ConsentEntry) error
 
-	// Consents lists the ledger, oldest first: of one phone (and its mark), or with phone "" of all phones. Codes:
-	// invalid (the cursor).
+	// Consents lists the entries of one phone and its mark, oldest first. With phone "" it lists the entries of all
+	// phones. Codes: invalid (the cursor).
 	Consents(ctx context.Context, phone, mark string, p Page) ([]Consent, string, error)
 
-	// CancelMarketing cancels pending marketing to the phone, in chunks, and returns how many messages.
+	// CancelMarketing cancels the pending marketing messages to the phone, in several transactions. It returns how
+	// many messages it cancelled.
 	CancelMarketing(ctx context.Context, phone string, now time.Time) (int, error)
 
-	// MarketingRefused returns which of the phones get no marketing now. The marks are in the same order.
+	// MarketingRefused returns the phones, of those given, that must get no marketing now. marks has the mark of each
+	// phone, in the same order.
 	MarketingRefused(ctx context.Context, phones, marks []string) (map[string]bool, error)
 
-	// ConsentStatuses returns the present consent of a phone (or its mark), by purpose.
+	// ConsentStatuses returns a person's present consent for each purpose. The entries are found by phone or by mark.
 	ConsentStatuses(ctx context.Context, phone, mark string) (map[Purpose]ConsentStatus, error)
 }

@@ -15,7 +15,7 @@ func (id ContactID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // Limits of contacts.
 const (
-	MaxContacts      = 1_000_000 // a client's
+	MaxContacts      = 1_000_000 // contacts of one client
 	MaxContactFields = 50
 	MaxContactTags   = 50
 	MaxTag           = 50 // characters
@@ -24,14 +24,14 @@ const (
 // ContactField is one value of a contact. The JSON form is what stores keep.
 type ContactField struct {
 	Kind  FieldKind `json:"kind"`
-	Value string    `json:"value"` // a number as it was written; a date as "2006-01-02" or "2006-01-02T15:04"
+	Value string    `json:"value"` // a number as it was written, or a date as "2006-01-02" or "2006-01-02T15:04"
 }
 
 // Contact is a person in a client's list.
 type Contact struct {
 	ID       ContactID
 	Phone    string
-	Name     string // also fills the field "nome"
+	Name     string // also the value of the field "nome"
 	Language string // "it", "en" or another two-letter code; "": not known
 	Source   string // where the contact came from
 	Fields   map[string]ContactField
@@ -40,8 +40,8 @@ type Contact struct {
 	Changed  time.Time
 }
 
-// Merge returns the contact with the data of another one. Names, languages, sources and fields that the other one has
-// replace the old values. Tags are added. It reports whether that changes anything.
+// Merge returns the contact with the data of with added. A name, language, source or field of with replaces the old
+// value. Tags are added. changed reports whether the result differs from c.
 func (c Contact) Merge(with Contact) (merged Contact, changed bool) {
 	merged = c
 	for _, text := range []struct{ to, from *string }{{&merged.Name, &with.Name}, {&merged.Language, &with.Language}, {&merged.Source, &with.Source}} {
@@ -62,7 +62,7 @@ func (c Contact) Merge(with Contact) (merged Contact, changed bool) {
 	return merged, changed || len(merged.Tags) != len(c.Tags)
 }
 
-// Apply returns the contact with a patch, and reports whether that changes anything.
+// Apply returns the contact after the patch. changed reports whether the result differs from c.
 func (c Contact) Apply(p ContactPatch) (patched Contact, changed bool) {
 	patched = c
 	for _, text := range []struct{ to, from *string }{{&patched.Name, p.Name}, {&patched.Language, p.Language}, {&patched.Source, p.Source}} {
@@ -98,7 +98,7 @@ func sortedTags(tags []string) []string {
 	return slices.Compact(tags)
 }
 
-// Refusal says which limit the contact breaks; "": none.
+// Refusal returns the code of the limit that the contact exceeds, or "".
 func (c Contact) Refusal() ReasonCode {
 	switch {
 	case len(c.Fields) > MaxContactFields:
@@ -109,33 +109,33 @@ func (c Contact) Refusal() ReasonCode {
 	return ""
 }
 
-// ContactPatch changes a contact; nil leaves a member as it is. A field with a nil value is removed.
+// ContactPatch changes a contact. A nil member changes nothing. A field with a nil value is removed.
 type ContactPatch struct {
 	Name       *string
 	Language   *string
 	Source     *string
 	Fields     map[string]*ContactField
-	Tags       *[]string // replaces all
+	Tags       *[]string // replaces all tags
 	AddTags    []string
 	RemoveTags []string
 }
 
-// ContactFilter chooses contacts; all members that are set must hold.
+// ContactFilter chooses the contacts that match all its set members.
 type ContactFilter struct {
 	Tag    string
-	Phone  string   // a whole number, or with "*" at the end the beginning of a number
-	Name   string   // words; each must begin a word of the name; case and accents do not matter
-	Filled string   // a field that has a value
+	Phone  string   // a whole number, or the beginning of a number followed by "*"
+	Name   string   // words of a name; each word must begin a word of the contact's name; case and accents do not matter
+	Filled string   // name of a field that must have a value
 	Any    []string // the contact has at least one of these tags
 }
 
-// ContactBatch are contacts that become part of a client's list.
+// ContactBatch has contacts to add to a client's list.
 type ContactBatch struct {
 	All []Contact // at most 1,000, sorted by phone, each phone once
 	Now time.Time
 
-	// Day is the day on which one call is counted; the cap never refuses it. Zero: no call is counted. With a Day, one
-	// refused contact refuses the whole batch.
+	// Day is the day on which one call is counted. The cap never refuses the call. Zero: no call is counted. If Day
+	// is set, one refused contact refuses the whole batch.
 	Day Date
 	Key *Idempotency // may be nil; its Answer gets the MergedContacts
 }
@@ -149,37 +149,40 @@ type MergedContacts struct {
 
 // ContactStore changes a client's contacts.
 type ContactStore interface {
-	// MergeContacts adds contacts, or merges each into the one of its phone as [Contact.Merge] does. A merge without a
-	// change writes nothing. A contact is refused if the list is full ([MaxContacts], exact under any concurrency), or
-	// if it would break a limit. Codes, with a Day: quota_reached; invalid (too many fields or tags).
+	// MergeContacts adds contacts. If the list already has a contact with the same phone, it merges the two as
+	// [Contact.Merge] does. A merge that changes nothing writes nothing. A contact is refused if the list is full
+	// ([MaxContacts], exact under any concurrency), or if the contact would exceed a limit. Codes if m.Day is set:
+	// quota_reached; invalid (too many fields or tags).
 	MergeContacts(ctx context.Context, m ContactBatch) (MergedContacts, error)
-	// UpdateContact counts one call, which the cap never refuses. Codes: not_found; invalid (too many fields or tags).
+	// UpdateContact changes a contact and counts one call. The cap never refuses the call. Codes: not_found; invalid
+	// (too many fields or tags).
 	UpdateContact(ctx context.Context, id ContactID, p ContactPatch, day Date, now time.Time) (Contact, error)
-	// DeleteContact counts one call, which the cap never refuses. Codes: not_found.
+	// DeleteContact deletes a contact and counts one call. The cap never refuses the call. Codes: not_found.
 	DeleteContact(ctx context.Context, id ContactID, day Date) error
-	// CountCall counts the one call of an import, which takes several transactions. The cap never refuses it.
+	// CountCall counts one call for an import, because an import takes several transactions. The cap never refuses
+	// it.
 	CountCall(ctx context.Context, day Date) error
 }
 
 // ContactLists read a client's contacts.
 type ContactLists interface {
-	// Contacts lists contacts by id. With words of a name, or the beginning of a number, the order may be by name or
-	// number. A page may be shorter than asked, even empty, so that it stays within 4 MiB and looks at 3,000 contacts
-	// at most. Only the ten longest words of a name are used. Codes: invalid (the cursor).
+	// Contacts lists contacts by id. If the filter has words of a name, or the beginning of a number, the order may
+	// be by name or number. A page may be shorter than asked, even empty: it has at most 4 MiB, and Contacts reads at
+	// most 3,000 contacts for it. Contacts uses only the ten longest words of a name. Codes: invalid (the cursor).
 	Contacts(ctx context.Context, f ContactFilter, p Page) ([]Contact, string, error)
 
-	Contact(ctx context.Context, id ContactID) (Contact, error)                     // not_found
-	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error) // by the number
-	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)    // the contacts that exist, by number; at most 1,000
-	CountContacts(ctx context.Context, f ContactFilter, most int) (int, error)      // at most so many
+	Contact(ctx context.Context, id ContactID) (Contact, error)                     // code not_found
+	ContactOf(ctx context.Context, phone string) (c Contact, found bool, err error) // finds a contact by its number
+	ContactsOf(ctx context.Context, phones []string) (map[string]Contact, error)    // the existing contacts of at most 1,000 phones, by phone
+	CountContacts(ctx context.Context, f ContactFilter, most int) (int, error)      // stops counting at most
 	ContactTags(ctx context.Context) (map[string]int, error)                        // how many contacts have each tag; at most 1,000 tags
 }
 
-// CalledRun has the data of a run from which a contact is made.
+// CalledRun has the data from a run that are needed to make a contact.
 type CalledRun struct {
 	ID      RunID
-	Phone   string // "" once the person was erased
+	Phone   string // "" after the person was erased
 	Origin  Origin
 	Zone    string
-	Request []byte // empty if it was blanked, or is longer than 64 KiB
+	Request []byte // empty if it was removed, or is longer than 64 KiB
 }

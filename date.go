@@ -13,7 +13,7 @@ type Date struct {
 	Day   int
 }
 
-// DateOf returns t's day in t's location.
+// DateOf returns the day that calendars in t's location show at t.
 func DateOf(t time.Time) Date {
 	y, m, d := t.Date()
 	return Date{y, m, d}
@@ -28,7 +28,7 @@ func ParseDate(text string) (Date, error) {
 	return DateOf(t), nil
 }
 
-// ParseTimeOfDay reads HH:MM, 00:00 to 23:59, as the time since midnight that the clock on the wall shows.
+// ParseTimeOfDay reads HH:MM, from 00:00 to 23:59. It returns the time since midnight on a wall clock.
 func ParseTimeOfDay(text string) (time.Duration, error) {
 	if len(text) == 5 && text[2] == ':' {
 		h, okH := twoDigits(text[:2])
@@ -55,15 +55,17 @@ func (d Date) AddDays(n int) Date {
 	return DateOf(time.Date(d.Year, d.Month, d.Day+n, 0, 0, 0, 0, time.UTC))
 }
 
-// AddMonths returns the same day n months later, or that month's last day if it has no such day.
+// AddMonths returns the same day of the month n months later. If that month is too short, it returns the month's last
+// day.
 func (d Date) AddMonths(n int) Date {
 	first := time.Date(d.Year, d.Month+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
 	last := first.AddDate(0, 1, -1).Day()
 	return Date{first.Year(), first.Month(), min(d.Day, last)}
 }
 
-// At returns the instant, in UTC, at which clocks in loc show the time of day (since midnight, in microseconds) on this day. A local time
-// that a clock change skips is moved forward by the gap; for one that occurs twice, At returns the first.
+// At returns the instant, in UTC, at which clocks in loc show the time of day on this day. timeOfDay counts from
+// midnight, in whole microseconds. If a clock change skips the time, At moves it forward by the length of the gap. If
+// the time occurs twice, At returns the first occurrence.
 func (d Date) At(timeOfDay time.Duration, loc *time.Location) time.Time {
 	midnight := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
 	return time.UnixMicro(instant(midnight.UnixMicro()+timeOfDay.Microseconds(), loc)).UTC()
@@ -72,13 +74,13 @@ func (d Date) At(timeOfDay time.Duration, loc *time.Location) time.Time {
 // Before reports whether d is an earlier day than o.
 func (d Date) Before(o Date) bool { return d.Int() < o.Int() }
 
-// Int returns the day as the number YYYYMMDD, the form stores keep.
+// Int returns the day as the number YYYYMMDD. Stores keep this form.
 func (d Date) Int() int { return d.Year*10000 + int(d.Month)*100 + d.Day }
 
-// DateFromInt is the inverse of Int.
+// DateFromInt is the inverse of [Date.Int].
 func DateFromInt(n int) Date { return Date{n / 10000, time.Month(n / 100 % 100), n % 100} }
 
-// Weekday counts from 1, Monday, to 7, Sunday.
+// Weekday returns 1 for Monday to 7 for Sunday.
 func (d Date) Weekday() int {
 	w := int(time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC).Weekday())
 	if w == 0 {
@@ -87,7 +89,7 @@ func (d Date) Weekday() int {
 	return w
 }
 
-// MarshalText and UnmarshalText use the form YYYY-MM-DD; the zero value is empty.
+// MarshalText returns YYYY-MM-DD, or an empty text for the zero value. UnmarshalText reads both.
 func (d Date) MarshalText() ([]byte, error) {
 	if d.IsZero() {
 		return nil, nil
@@ -104,8 +106,9 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Local time is computed for each span between two clock changes. In one span, a zone's local time is an instant plus a constant. Both are
-// microseconds of the Unix epoch here; "wall" is what the clock shows, read as if it were UTC.
+// The code below computes local time for one zoneSpan at a time, because between two clock changes local time is the
+// instant plus a constant. Both are in microseconds of the Unix epoch. wall is what a local clock shows, read as if
+// it were UTC.
 
 const (
 	microSecond = int64(time.Second / time.Microsecond)
@@ -113,10 +116,11 @@ const (
 	microDay    = 24 * 60 * microMinute
 )
 
-// zoneSpan is a time between clock changes: at instants in [start, end) local time is the instant plus offset.
+// zoneSpan is the time between two clock changes. For an instant in [start, end), local time is the instant plus
+// offset.
 type zoneSpan struct{ offset, start, end int64 }
 
-// stretchAt returns the span around an instant.
+// stretchAt returns the zoneSpan that contains the instant at.
 func stretchAt(at int64, loc *time.Location) zoneSpan {
 	t := time.UnixMicro(at).In(loc)
 	_, seconds := t.Zone()
@@ -131,10 +135,10 @@ func stretchAt(at int64, loc *time.Location) zoneSpan {
 	return s
 }
 
-// instant returns the first instant at which local clocks show the given time. If a clock change skips that time, it
-// returns the instant that the old offset gives. The new clock then shows the time plus the gap.
+// instant returns the first instant at which local clocks show wall. If a clock change skips wall, instant converts
+// it with the offset from before the change. At that instant clocks show wall plus the gap.
 func instant(wall int64, loc *time.Location) int64 {
-	s := stretchAt(wall-26*60*microMinute, loc) // no zone is further from UTC
+	s := stretchAt(wall-26*60*microMinute, loc) // 26 hours are more than any zone's offset from UTC
 	for {
 		at := wall - s.offset
 		if at < s.end {
@@ -151,14 +155,14 @@ func instant(wall int64, loc *time.Location) int64 {
 // fixedHolidays are Italy's national holidays that fall on the same day each year, as month*100+day.
 var fixedHolidays = [...]int{101, 106, 425, 501, 602, 815, 1101, 1208, 1225, 1226}
 
-// The feast of Saint Francis is a national holiday from 2026 (law 151 of 2025).
+// Saint Francis' day is a national holiday from 2026 (law 151 of 2025).
 const (
 	francisDay   = 1004
 	francisSince = 2026
 )
 
-// IsHoliday reports whether the day is an Italian national holiday. They are 1 and 6 January, Easter and Easter Monday, 25 April, 1 May, 2
-// June, and 15 August. Later come 4 October from 2026, 1 November, and 8, 25 and 26 December. The same list is used for earlier years.
+// IsHoliday reports whether the day is an Italian national holiday: a day of fixedHolidays, Easter, Easter Monday, or
+// Saint Francis' day from 2026. Earlier years use the same list.
 func (d Date) IsHoliday() bool {
 	day := int(d.Month)*100 + d.Day
 	for _, fixed := range fixedHolidays {

@@ -27,17 +27,17 @@ func date(t interface{ Fatal(...any) }, text string) puntuale.Date {
 	return d
 }
 
-// TestDateAt has each kind of clock change. A skipped time moves forward by the gap. A repeated time means the first
-// occurrence.
+// TestDateAt has each kind of clock change. At moves a skipped time forward by the gap. For a time that occurs twice,
+// At returns the first occurrence.
 func TestDateAt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ zone, day, at, want string }{
 		{"Europe/Rome", "2026-03-29", "01:59", "2026-03-29T00:59:00Z"},
 		{"Europe/Rome", "2026-03-29", "02:00", "2026-03-29T01:00:00Z"},
-		{"Europe/Rome", "2026-03-29", "02:30", "2026-03-29T01:30:00Z"}, // shows 03:30
+		{"Europe/Rome", "2026-03-29", "02:30", "2026-03-29T01:30:00Z"}, // clocks show 03:30
 		{"Europe/Rome", "2026-03-29", "03:00", "2026-03-29T01:00:00Z"},
 		{"Europe/Rome", "2026-10-25", "01:59", "2026-10-24T23:59:00Z"},
-		{"Europe/Rome", "2026-10-25", "02:30", "2026-10-25T00:30:00Z"}, // the time occurs twice: the first one
+		{"Europe/Rome", "2026-10-25", "02:30", "2026-10-25T00:30:00Z"}, // the time occurs twice: At returns the first
 		{"Europe/Rome", "2026-10-25", "03:00", "2026-10-25T02:00:00Z"},
 		{"America/New_York", "2026-03-08", "02:30", "2026-03-08T07:30:00Z"},
 		{"America/New_York", "2026-11-01", "01:30", "2026-11-01T05:30:00Z"},
@@ -45,13 +45,13 @@ func TestDateAt(t *testing.T) {
 		{"Europe/London", "2026-10-25", "01:30", "2026-10-25T00:30:00Z"},
 		{"Australia/Lord_Howe", "2026-10-04", "02:15", "2026-10-03T15:45:00Z"}, // a gap of half an hour: clocks show 02:45
 		{"Australia/Lord_Howe", "2026-04-05", "01:45", "2026-04-04T14:45:00Z"},
-		{"Africa/Casablanca", "2026-03-22", "02:30", "2026-03-22T02:30:00Z"}, // the gap at Ramadan's end: shows 03:30
-		{"Africa/Casablanca", "2026-02-15", "02:30", "2026-02-15T01:30:00Z"}, // the beginning of Ramadan repeats 02:00 to 03:00
+		{"Africa/Casablanca", "2026-03-22", "02:30", "2026-03-22T02:30:00Z"}, // the gap at Ramadan's end: clocks show 03:30
+		{"Africa/Casablanca", "2026-02-15", "02:30", "2026-02-15T01:30:00Z"}, // when Ramadan begins, the time from 02:00 to 03:00 occurs twice
 		{"Pacific/Apia", "2011-12-29", "10:00", "2011-12-29T20:00:00Z"},
-		{"Pacific/Apia", "2011-12-30", "10:00", "2011-12-30T20:00:00Z"}, // the zone skipped this day: clocks show the 31st
+		{"Pacific/Apia", "2011-12-30", "10:00", "2011-12-30T20:00:00Z"}, // the zone skipped this day: clocks show 31 December
 		{"Pacific/Apia", "2011-12-31", "10:00", "2011-12-30T20:00:00Z"},
 		{"America/Sao_Paulo", "2018-11-04", "00:00", "2018-11-04T03:00:00Z"}, // this day has no midnight: clocks show 01:00
-		{"America/Sao_Paulo", "2018-02-17", "23:30", "2018-02-18T01:30:00Z"}, // twice before midnight
+		{"America/Sao_Paulo", "2018-02-17", "23:30", "2018-02-18T01:30:00Z"}, // this time occurs twice, before midnight
 		{"America/Sao_Paulo", "2026-11-01", "00:00", "2026-11-01T03:00:00Z"}, // no clock changes any more
 		{"UTC", "2026-01-01", "00:00", "2026-01-01T00:00:00Z"},
 	} {
@@ -69,8 +69,8 @@ func TestDateAt(t *testing.T) {
 var zones = []string{"Europe/Rome", "America/New_York", "Europe/London", "Australia/Lord_Howe", "Africa/Casablanca",
 	"Pacific/Apia", "America/Sao_Paulo", "America/St_Johns", "Asia/Kathmandu", "Pacific/Kiritimati", "UTC"}
 
-// TestDateAtProperties: At returns the first instant at which clocks show the given time. For a skipped time, no
-// instant shows it.
+// TestDateAtProperties checks that At returns the first instant at which clocks show the given time. For a skipped
+// time, no instant shows it.
 func TestDateAtProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,7 +79,8 @@ func TestDateAtProperties(t *testing.T) {
 		day := puntuale.Date{Year: 2000, Month: 1, Day: 1}.AddDays(rapid.IntRange(0, 40*366).Draw(t, "day"))
 		got := day.At(minute, loc)
 		wall := time.Date(day.Year, day.Month, day.Day, 0, 0, 0, 0, time.UTC).Add(minute).Format(time.DateTime)
-		// The slow way tries each quarter of an hour near the time. All offsets since 1990 are multiples of a quarter.
+		// This loop finds the instant in a slow way: it tries each quarter of an hour near the time. All offsets
+		// since 1990 are multiples of a quarter of an hour.
 		var first time.Time
 		for at := got.Add(-26 * time.Hour); at.Before(got.Add(26 * time.Hour)); at = at.Add(15 * time.Minute) {
 			if at.In(loc).Format(time.DateTime) == wall {
@@ -162,7 +163,8 @@ func FuzzParseDate(f *testing.F) {
 	})
 }
 
-// An identifier has one spelling, so that no two texts name the same thing.
+// FuzzParseID checks that each identifier has only one spelling, so that two different texts never name the same
+// thing.
 func FuzzParseID(f *testing.F) {
 	for _, seed := range []string{"1", "9007199254740991", "9007199254740992", "0", "-1", "007", "+1", " 1", "1e3", "٣", ""} {
 		f.Add(seed)
@@ -175,7 +177,7 @@ func FuzzParseID(f *testing.F) {
 	})
 }
 
-// Easter Sundays from the published tables, among them the earliest and the latest possible days.
+// TestEaster has Easter Sundays from published tables, among them the earliest and the latest possible days.
 func TestEaster(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{"1818-03-22", "1943-04-25", "2000-04-23", "2008-03-23", "2011-04-24", "2019-04-21",

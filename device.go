@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Way says how a session reaches the network, where one type has several ways.
+// Way says how a session reaches its network, if sessions of its type have several ways.
 type Way string
 
-// WayDevice is the way of a Send_app session whose messages devices take: people's phones, or programs. All other
-// sessions have the way "": their connector sends.
+// WayDevice means that devices take and send the session's messages. Devices are people's phones, or programs. Only a
+// session of type Send_app may have it. All other sessions have the way "": the server's connector sends.
 const WayDevice Way = "device"
 
 // ByDevice reports whether devices take the session's messages.
 func (s Session) ByDevice() bool { return s.Way == WayDevice && !s.Sandbox }
 
-// DeviceID names a device among all.
+// DeviceID names a device. No two devices of any client have the same id.
 type DeviceID int64
 
 // Device is a phone or a program that takes the messages of one session.
@@ -24,49 +24,49 @@ type Device struct {
 	Client   ClientID
 	Session  SessionID
 	Name     string
-	Dedupes  bool // it sends a message once, even if it takes the message several times
+	Dedupes  bool // the device sends a message only once, even if it takes the message several times
 	Assisted bool // a person declares the outcome of each message
 	Linked   time.Time
-	Seen     time.Time // when it last called
-	Pushed   bool      // it wants pushes about due messages
-	Held     int       // messages that it took and has not reported; filled in by Devices only
+	Seen     time.Time // when the device last called
+	Pushed   bool      // the device wants pushes about due messages
+	Held     int       // messages that the device took and has not reported; only the method Devices fills it in
 }
 
 // Limits of devices.
 const (
-	MaxDevices     = 20  // of a session
+	MaxDevices     = 20  // devices of one session
 	MaxDeviceName  = 100 // characters
-	MaxTaken       = 100 // messages of one take
+	MaxTaken       = 100 // messages in one take
 	MaxTakeID      = 64  // characters
-	MaxReported    = 100 // messages of one report
+	MaxReported    = 100 // messages in one report
 	MinLease       = 10 * time.Second
 	DefaultLease   = 2 * time.Minute
 	MaxLease       = time.Hour
 	DeviceCodeTime = 10 * time.Minute // how long a linking code is valid
 )
 
-// DeviceToken is a bit that is set in the tokens of devices' attempts. A node's tokens begin with the node's number, which never has this
-// bit.
+// DeviceToken is a bit that is set only in the tokens of devices' attempts. The tokens of nodes never have this bit,
+// because they begin with the number of the node.
 const DeviceToken = 1 << 62
 
 // HeldMessage is a message that a device took and has not reported.
 type HeldMessage struct {
-	DueMessage // the row as stored: Intent is the attempt's token
+	DueMessage // the row as stored: its Intent is the token of the attempt
 	Content    Content
-	Until      time.Time // of the hold
+	Until      time.Time // end of the hold
 }
 
-// DeviceTake asks for messages on behalf of a device.
+// DeviceTake is a device's request for messages.
 type DeviceTake struct {
 	Device  DeviceID
 	Session SessionID
-	ID      string    // the device's own id for this call; a repeat returns those messages that are still held
-	Message MessageID // 0: the first that are due
+	ID      string    // the device's own id of this call; a repeat returns the messages of the first call that the device still holds
+	Message MessageID // take only this message; 0: take the first due messages
 	Most    int
-	Until   time.Time // of the hold
-	GiveUp  time.Time // when to give up an attempt that begins now and gets no answer
+	Until   time.Time // end of the hold
+	GiveUp  time.Time // when the server gives up an attempt that begins now and gets no answer
 	Now     time.Time
-	Mark    func(phone string) string // a phone's mark; see [BlacklistEntry]
+	Mark    func(phone string) string // returns the mark of a phone; see [BlacklistEntry]
 }
 
 // HeldRef names an attempt of a device.
@@ -75,11 +75,11 @@ type HeldRef struct {
 	Token   int64
 }
 
-// DeviceReport is what a device tells of an attempt.
+// DeviceReport is a device's report about one attempt.
 type DeviceReport struct {
 	HeldRef
 	Outcome  Outcome
-	Returned bool // the device did not show the message: Outcome is Retry, and the hold must not have ended
+	Returned bool // the device did not show the message; Outcome must be Retry, and the hold must not have ended
 }
 
 // ReportResult is the result of a report.
@@ -87,66 +87,71 @@ type ReportResult string
 
 const (
 	ReportRecorded ReportResult = "recorded"
-	ReportKnown    ReportResult = "known" // it was reported before
-	ReportLate     ReportResult = "late"  // the outcome was already decided, or there is no such attempt
+	ReportKnown    ReportResult = "known" // the device had already reported the attempt
+	ReportLate     ReportResult = "late"  // the outcome was decided before, or there is no attempt with this token
 )
 
 // DeviceTenant keeps the devices of a client's sessions. It is part of a [Tenant].
 type DeviceTenant interface {
-	// OfferDevice replaces the code that links a device to the session. mark is the keyed hash of the code. Codes: not_found, conflict (the
-	// session has as many devices as it may).
+	// OfferDevice stores a new code that links a device to the session, and deletes the earlier code. mark is the
+	// keyed hash of the code. Codes: not_found, conflict (the session has [MaxDevices] devices).
 	OfferDevice(ctx context.Context, session SessionID, sealed []byte, mark string, until time.Time) error
 
-	// Devices lists the session's devices, by id.
+	// Devices lists the session's devices, sorted by id.
 	Devices(ctx context.Context, session SessionID) ([]Device, error)
 
-	// UnlinkDevices unlinks one device, or with device 0 all devices of the session, and ends the offered code. Messages that they hold are
-	// uncertain from then on. Codes: not_found (the session, or the device).
+	// UnlinkDevices unlinks one device, or with device 0 all devices of the session. It also deletes the session's
+	// linking code. Messages that these devices hold become uncertain. Codes: not_found (the session, or the device).
 	UnlinkDevices(ctx context.Context, session SessionID, device DeviceID, now time.Time) error
 }
 
 // DeviceQueue is the part of the store that one device uses. It is part of a [Tenant].
 type DeviceQueue interface {
-	// Takeable lists what the device could take at a moment, in order, at most so many. It does not look at the pace.
+	// Takeable lists at most most messages that the device could take at the moment now, in the order of sending. It
+	// does not check the session's pace.
 	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, most int) ([]HeldMessage, error)
 
-	// HeldBy lists what the device took and has not reported, by the end of the hold. That end may be past.
+	// HeldBy lists the messages that the device took and has not reported, sorted by the end of the hold. The end may
+	// be in the past.
 	HeldBy(ctx context.Context, session SessionID, device DeviceID) ([]HeldMessage, error)
 
-	// Take begins attempts: intents, credits and holds are in one transaction. No two devices get the same message. Codes:
-	// not_found (the device was unlinked), conflict (take.Message cannot be taken now), unavailable (after a failover).
+	// Take begins attempts. It writes intents, credits and holds in one transaction. Two devices never get the same
+	// message. Codes: not_found (the device was unlinked), conflict (the device cannot take take.Message now),
+	// unavailable (after a failover).
 	Take(ctx context.Context, take DeviceTake) ([]HeldMessage, error)
 
-	// Renew moves the end of the device's holds that have not ended, and returns these holds.
+	// Renew sets a new end for the given holds that have not ended yet, and returns these holds.
 	Renew(ctx context.Context, session SessionID, device DeviceID, held []HeldRef, until, now time.Time) ([]HeldRef, error)
 
-	// Report records the outcomes of the device's attempts. Its answers have the order of the reports.
+	// Report records the outcomes of the device's attempts. It returns one result for each report, in the same order.
 	Report(ctx context.Context, session SessionID, device DeviceID, reports []DeviceReport, now time.Time) ([]ReportResult, error)
 
-	// SeenDevice notes that the device called.
+	// SeenDevice notes that the device called at the moment now.
 	SeenDevice(ctx context.Context, device DeviceID, now time.Time) error
 
-	// KeepPush replaces the sealed address to which pushes for the device go. nil: the device wants none. Codes: not_found.
+	// KeepPush stores the sealed address for pushes to the device, and deletes the earlier address. nil: the device
+	// wants no pushes. Codes: not_found.
 	KeepPush(ctx context.Context, device DeviceID, sealed []byte) error
 }
 
 // DeviceLogin links devices and authenticates them.
 type DeviceLogin interface {
-	// LinkDevice adds a device to the session whose code has the mark, and ends the code. token is the hash of the token that the device
-	// will send. Codes: not_found (no such code, or it is over), conflict (the session has as many devices as it may).
+	// LinkDevice adds a device to the session whose linking code has the mark, and deletes the code. token is the
+	// hash of the device's own token. Codes: not_found (no code has this mark, or the code expired), conflict (the
+	// session has [MaxDevices] devices).
 	LinkDevice(ctx context.Context, mark string, d Device, token KeyHash, now time.Time) (Device, error)
 
-	// DeviceOf finds the device that has a token, and its client. Codes: unauthorized.
+	// DeviceOf finds the device with a token, and the device's client. Codes: unauthorized.
 	DeviceOf(ctx context.Context, token KeyHash) (Client, Device, error)
 }
 
-// Push is a device that gets a Web Push because messages are due.
+// Push is a device that must get a Web Push, because messages are due.
 type Push struct {
 	Client   ClientID
 	Device   DeviceID
 	Session  SessionID
-	Target   []byte // the sealed address for pushes
-	Failures int    // pushes that failed one after the other
+	Target   []byte // sealed address for pushes
+	Failures int    // how many pushes failed in a row
 }
 
 // PushEvery is the shortest time between two pushes to a device.
@@ -161,13 +166,14 @@ const (
 	PushFailed
 )
 
-// PushStore is the part of the store that tells devices of due messages.
+// PushStore has the methods that the sender of pushes uses.
 type PushStore interface {
-	// ClaimPushes picks at most so many devices. For each, a message came due since the last push, and the device could
-	// take it now. Each picked device counts as notified: no node picks it again within PushEvery.
+	// ClaimPushes picks at most most devices. For each of them, a message came due since the last push, and the
+	// device could take a message now. No node picks a device again within [PushEvery].
 	ClaimPushes(ctx context.Context, now time.Time, most int) ([]Push, error)
 
-	// EndPush records how a claimed push ended. PushUnsubscribed forgets the target, unless there is a new one. After
-	// PushFailed the device counts as not notified, and is not claimed before again.
+	// EndPush records how a claimed push ended. After PushUnsubscribed, the store deletes the address, unless the
+	// device has given a new one. After PushFailed, the push counts as not sent, and ClaimPushes does not pick the
+	// device before the moment again.
 	EndPush(ctx context.Context, p Push, end PushOutcome, again time.Time) error
 }

@@ -5,56 +5,57 @@ import (
 	"time"
 )
 
-// KnownPerson is what a session knows of a person.
+// KnownPerson says what a session knows about a person.
 type KnownPerson struct {
-	Window time.Time // until then an Official session may send free text; zero: the person never wrote
-	Known  bool      // the person wrote to the session, or got something from it
+	Window time.Time // until this moment an Official session may send free text; zero: the person never wrote
+	Known  bool      // the person wrote to the session, or got a message from it
 }
 
-// SessionUsage counts what a session sent since a moment, and says what its network allows.
+// SessionUsage counts what a session sent since a moment. It also has the network's limit.
 type SessionUsage struct {
 	Sent      int // messages that left
-	Met       int // people that it wrote to for the first time
-	Addressed int // people that all numbers of its business wrote to outside the 24-hour window
-	Portfolio int // how many of them the network allows in 24 hours; 0: no limit, or unknown
+	Met       int // people who got their first message from the session
+	Addressed int // people that all numbers of the session's business wrote to outside the 24-hour window
+	Portfolio int // how many people the network allows in 24 hours outside the 24-hour window; 0: no limit, or unknown
 }
 
-// EstimateStore is the part of the store that estimates of a campaign read. Codes: not_found.
+// EstimateStore has the methods that estimate a campaign's cost and duration. Codes: not_found.
 type EstimateStore interface {
-	// KnownPersons returns what the session knows of the phones. It leaves out unknown phones.
+	// KnownPersons returns what the session knows about the phones. It leaves out unknown phones.
 	KnownPersons(ctx context.Context, session SessionID, phones []string) (map[string]KnownPerson, error)
-	// Charges returns the prices that the network reported for the delivered messages of a campaign.
+	// Charges counts the delivered messages of a campaign, by what the network billed.
 	Charges(ctx context.Context, id CampaignID) ([]ChargeCount, error)
-	// SessionLoad reads the client's outcomes since the moment, by an index. A check calls it once.
+	// SessionLoad counts what the session sent since a moment. A check calls it only once, because it reads all
+	// outcomes of the client since then.
 	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionUsage, error)
 }
 
-// MessageKind is the kind of a message that decides the network's price.
+// MessageKind has the facts about a message that decide the network's price.
 type MessageKind struct {
-	Country  string `json:"country"`  // the country of the recipient's number, two letters; "": unknown
+	Country  string `json:"country"`  // country of the recipient's number, as two letters; "": unknown
 	Category string `json:"category"` // marketing, utility, authentication or service; "": unknown
 }
 
 // CategoryService is the category of messages without a template.
 const CategoryService = "service"
 
-// CampaignCost is what a network takes for a campaign's messages. The JSON form is what stores keep.
+// CampaignCost is what the network charges for a campaign's messages. The JSON form is what stores keep.
 type CampaignCost struct {
 	Currency string    `json:"currency"`
-	Amount   string    `json:"amount"` // an exact decimal number; messages without a price are not included
-	Date     string    `json:"date"`   // the date of the prices, YYYY-MM-DD
+	Amount   string    `json:"amount"` // an exact decimal number; does not include messages without a price
+	Date     string    `json:"date"`   // date of the price list, YYYY-MM-DD
 	Rows     []CostRow `json:"rows,omitempty"`
-	Unknown  int       `json:"unknown,omitempty"` // messages without a price
+	Unknown  int       `json:"unknown,omitempty"` // number of messages without a price
 }
 
-// CostRow is what messages of one kind cost. A cost lists only the 20 kinds with the most messages.
+// CostRow is the cost of all messages of one kind. A cost has rows only for the 20 kinds with the most messages.
 type CostRow struct {
 	MessageKind
 	Messages int    `json:"messages"`
-	Amount   string `json:"amount,omitempty"` // "": there is no price
+	Amount   string `json:"amount,omitempty"` // "": the price list has no price for this kind
 }
 
-// ChargeCount is how many messages of a kind the network billed, or delivered free of charge.
+// ChargeCount is how many messages of a kind the network billed (Billable), or delivered free of charge.
 type ChargeCount struct {
 	MessageKind
 	Billable bool

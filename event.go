@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// EventType says what an event tells of. Its number is stored and never changes. It is also the type's bit in an [EventSet].
+// EventType says what happened. Stores keep its number, so the number never changes. It is also the bit number of the
+// type in an [EventSet].
 type EventType int8
 
 const (
@@ -15,7 +16,7 @@ const (
 	EventMessageDelivered
 	EventMessageRead
 	EventMessageFailed
-	EventMessageUncertain // once, when the message becomes uncertain
+	EventMessageUncertain // happens once, when the message becomes uncertain
 	EventMessageCancelled
 	EventMessageBlacklisted
 	EventReplyReceived
@@ -36,7 +37,7 @@ const (
 	EventAccountExpired
 	EventTemplateChanged
 	EventWebhookDisabled
-	EventWebhookTest // only to the webhook that is tested
+	EventWebhookTest // goes only to the webhook that is tested
 )
 
 var eventNames = [...]string{
@@ -54,7 +55,7 @@ func (t EventType) String() string {
 	return eventNames[t-1]
 }
 
-// ParseEventType reads a name, such as "message.sent". Nobody can ask for webhook.test.
+// ParseEventType reads a name, such as "message.sent". It refuses webhook.test, because nobody may subscribe to it.
 func ParseEventType(name string) (EventType, error) {
 	for i, n := range eventNames {
 		if t := EventType(i + 1); n == name && t != EventWebhookTest {
@@ -64,13 +65,13 @@ func ParseEventType(name string) (EventType, error) {
 	return 0, fmt.Errorf("%q is not a type of event", name)
 }
 
-// EventSet is a set of types: a bit for each. Stores keep it as a number.
+// EventSet is a set of types, with one bit for each type. Stores keep it as a number.
 type EventSet int64
 
-// AllEvents has every type that somebody can ask for.
+// AllEvents has every type that a caller can subscribe to.
 const AllEvents EventSet = 1<<EventWebhookTest - 2
 
-// EventsOf returns the set of the types.
+// EventsOf returns the set of the given types.
 func EventsOf(types ...EventType) (s EventSet) {
 	for _, t := range types {
 		s |= 1 << t
@@ -81,7 +82,7 @@ func EventsOf(types ...EventType) (s EventSet) {
 // Has reports whether the set has the type.
 func (s EventSet) Has(t EventType) bool { return s&(1<<t) != 0 }
 
-// Types returns the set's types by their numbers.
+// Types returns the types in the set, sorted by number.
 func (s EventSet) Types() []EventType {
 	all := make([]EventType, 0, bits.OnesCount64(uint64(s)))
 	for t := EventType(1); int(t) <= len(eventNames); t++ {
@@ -93,35 +94,38 @@ func (s EventSet) Types() []EventType {
 }
 
 const (
-	// KeepEvents is how long events and deliveries are kept. A feed that nobody reads for that long is off.
+	// KeepEvents is how long events and deliveries are kept. A feed turns off if nobody reads it for this long.
 	KeepEvents = 30 * 24 * time.Hour
-	// MaxEvent is the longest body of an event, in bytes.
+	// MaxEvent is the largest body of an event, in bytes.
 	MaxEvent = 20 << 10
-	// MaxReference is the longest reference of a caller, in characters.
+	// MaxReference is the longest reference that a caller may give, in characters.
 	MaxReference = 255
 )
 
-// Event is something that happened to a client, as its programs are told. The transaction of the fact writes it without a
-// number; a numberer gives Seq later, in an order that readers can follow.
+// Event is something that happened to a client. Webhooks and the feed tell it to the client's programs. The
+// transaction that makes the fact true writes the event without a number. Later a numberer sets Seq (see
+// [OutboxStore.NumberEvents]), so that readers can follow the events in order.
 type Event struct {
 	Client  ClientID
-	Seq     int64 // grows with each event of the client, with gaps. A reader never passes one that commits later
+	Seq     int64 // grows with each event of the client, with gaps; no event with a smaller Seq appears after a reader saw this one
 	Type    EventType
 	At      time.Time
-	Subject int64 // the id of the message, reply, consent entry, session, campaign, template or webhook; 0: the account
-	// Detail is a JSON object with what the subject's row does not tell, by the names of the wire; "": nothing. Its member reason, if any,
-	// is the stored form of a [Reason].
+	Subject int64 // id of the message, reply, consent entry, session, campaign, template or webhook; 0: the account
+	// Detail is a JSON object with facts that are not in the subject's row. Its members have the names of the wire.
+	// "": no facts. If it has a member reason, that member is the stored form of a [Reason].
 	Detail string
 
-	// The subject, read when the event is told. So an erasure reaches it. nil: it is gone, or of another type.
+	// The fields below are the subject. The store reads the subject when the event is told, so an erasure reaches
+	// events, too. nil: the subject is gone, or has another type.
 	Message *MessageDetail
 	Reply   *Reply
 	Consent *Consent
 }
 
-// EventStore is a client's feed.
+// EventStore reads a client's feed.
 type EventStore interface {
-	// Events returns events of the types after a number, by number, at most limit, and the number to go on from. It turns the feed on, and
-	// keeps it on for [KeepEvents]. A feed that was off begins now: earlier events were not kept.
+	// Events returns at most limit events of the types whose number is larger than after, sorted by number. next is
+	// the number to continue from. The call turns the feed on for [KeepEvents]. A feed that was off begins now,
+	// because earlier events were not kept.
 	Events(ctx context.Context, after int64, types EventSet, limit int, now time.Time) (all []Event, next int64, err error)
 }

@@ -1,7 +1,10 @@
 package puntuale
 
-// Faults that several packages find. internal/catalogue has their sentences.
+// Codes of faults that several packages report. internal/catalogue has their sentences.
 const (
+	FaultAutomationKindFixed             ReasonCode = "automation.kind_fixed"
+	FaultAutomationNotOwnSequence        ReasonCode = "automation.not_own_sequence"
+	FaultAutomationQuota                 ReasonCode = "automation.quota"
 	FaultCallBodyTooLarge                ReasonCode = "call.body_too_large"
 	FaultCallMethod                      ReasonCode = "call.method"
 	FaultCallOverloaded                  ReasonCode = "call.overloaded"
@@ -56,8 +59,9 @@ const (
 	FaultUserEmailTaken                  ReasonCode = "user.email_taken"
 )
 
-// Names of things that may be missing, for [NotFound].
+// Codes that name the missing thing, for [NotFound].
 const (
+	NoAutomation ReasonCode = "automation.not_found"
 	NoBlacklist  ReasonCode = "blacklist.not_found"
 	NoCampaign   ReasonCode = "campaign.not_found"
 	NoClient     ReasonCode = "client.not_found"

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Identifiers are positive and unique within their noun across all tenants. Messages and runs take theirs from one
-// counter that grows with time. They stay below 2^53, so that a JSON number is exact. They do not reveal how many
-// messages there are.
+// An identifier is positive. No two things of the same kind have the same identifier, whatever their tenant. Messages
+// and runs take theirs from one counter that grows with time. Identifiers are at most [MaxID], so that a JSON number
+// is exact. They do not reveal how many messages there are.
 type (
 	PartnerID  int64
 	ClientID   int64
@@ -16,14 +16,14 @@ type (
 	KeyID      int64
 	TemplateID int64
 	CampaignID int64
-	ListID     int64 // of recipients
+	ListID     int64 // a list of recipients
 
-	// RunID equals the MessageID of the run's first message; the ids of the run's planned messages follow it without
-	// gaps. Messages that were sent again have other numbers.
+	// RunID equals the MessageID of the run's first message. The ids of the run's other planned messages follow
+	// without gaps. A message that was sent again has another id.
 	RunID     int64
 	MessageID int64
 
-	// NodeID names one incarnation of a process that dispatches. Each start gets a new id, which is never used again.
+	// NodeID names one process that dispatches. Each start of a process gets a new NodeID, which is never used again.
 	NodeID int64
 )
 
@@ -35,10 +35,10 @@ func (id CampaignID) String() string { return strconv.FormatInt(int64(id), 10) }
 func (id KeyID) String() string      { return strconv.FormatInt(int64(id), 10) }
 func (id MessageID) String() string  { return strconv.FormatInt(int64(id), 10) }
 
-// MaxID is the largest identifier that every JSON reader keeps exactly.
+// MaxID is the largest identifier. Every JSON reader keeps numbers up to this value exactly.
 const MaxID = 1<<53 - 1
 
-// ParseID reads an identifier as the wire shows it: decimal digits, no sign, no leading zero, 1 to [MaxID].
+// ParseID reads an identifier in the form of the wire: decimal digits for 1 to [MaxID], no sign, no leading zero.
 func ParseID[T ~int64](text string) (T, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > MaxID || strconv.FormatInt(n, 10) != text {
@@ -47,13 +47,13 @@ func ParseID[T ~int64](text string) (T, error) {
 	return T(n), nil
 }
 
-// MessageRef names a message the way every key and statement does: with the tenant first.
+// MessageRef names a message in the same way as keys and statements do: the tenant comes first.
 type MessageRef struct {
 	Client ClientID
 	ID     MessageID
 }
 
-// RunRef names a run, by tenant first.
+// RunRef names a run; the tenant comes first.
 type RunRef struct {
 	Client ClientID
 	ID     RunID

@@ -2,7 +2,7 @@ package puntuale
 
 import "time"
 
-// Side says whose key a caller holds.
+// Side says what kind of caller a key belongs to.
 type Side string
 
 const (
@@ -11,28 +11,29 @@ const (
 	DeviceSide  Side = "device"
 )
 
-// MaxPartnerKeys is how many keys of its own a partner may have. Replaced keys do not count.
+// MaxPartnerKeys is how many keys of its own a partner may have. A key that was replaced and is still valid does not
+// count.
 const MaxPartnerKeys = 20
 
-// KeyHash is the SHA-256 of an API key; the key itself is never stored.
+// KeyHash is the SHA-256 of an API key. The key itself is never stored.
 type KeyHash [32]byte
 
 // Key is the stored data of an API key.
 type Key struct {
 	ID      KeyID
 	Name    string
-	Prefix  string // its first characters, to recognise it by
+	Prefix  string // first characters of the key, so that people can recognise it
 	Hash    KeyHash
 	Created time.Time
-	Expires time.Time // the end of the grace period after a rotation; zero: none
+	Expires time.Time // when a replaced key stops working; zero: the key was not replaced
 }
 
-// Principal is who a valid key belongs to. With ClientSide and DeviceSide, Client holds the account.
+// Principal is the owner of a valid key.
 type Principal struct {
 	Side    Side
 	Partner PartnerID
-	Client  Client    // with ClientSide and DeviceSide
-	Device  Device    // with DeviceSide
+	Client  Client    // only with ClientSide and DeviceSide
+	Device  Device    // only with DeviceSide
 	Key     KeyID     // 0 with DeviceSide
-	Expires time.Time // when the key ends; zero: never
+	Expires time.Time // when the key stops working; zero: never
 }

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// LinkState is the state of a session's link. The numbers are what stores keep.
+// LinkState is the state of a session's link. Stores keep the numbers.
 type LinkState int8
 
 const (
-	LinkAsCreated LinkState = 0 // it was never linked or unlinked: a sandbox is online, any other session unlinked
+	LinkAsCreated LinkState = 0 // the session was never linked or unlinked; a sandbox then counts as online, any other session as unlinked
 	LinkUnlinked  LinkState = 1
 	LinkPairing   LinkState = 2
 	LinkLinked    LinkState = 3 // linked, but not connected now
-	LinkOnline    LinkState = 4 // it could send
+	LinkOnline    LinkState = 4 // connected: the session could send
 )
 
 var linkNames = [...]string{"as created", "unlinked", "pairing", "linked", "online"}
@@ -26,23 +26,23 @@ func (s LinkState) String() string {
 	return linkNames[s]
 }
 
-// Condition tells more about a [LinkState]. The numbers are what stores keep.
+// Condition adds detail to a [LinkState]. Stores keep the numbers.
 type Condition int8
 
 const (
-	ConditionNone Condition = 0 // there is no further condition
-	Connecting    Condition = 1 // linked: a login is under way, or about to begin
-	Waiting       Condition = 2 // linked: the next login is at Link.Until
-	Banned        Condition = 3 // linked: the network refuses logins before Link.Until
-	Outdated      Condition = 4 // linked: the network wants a later version of the protocol
-	Replaced      Condition = 5 // linked: another connection took the session's place; a person decides
+	ConditionNone Condition = 0 // no detail
+	Connecting    Condition = 1 // linked: a login is running, or about to begin
+	Waiting       Condition = 2 // linked: the next login is at the moment Link.Until
+	Banned        Condition = 3 // linked: the network refuses logins until Link.Until
+	Outdated      Condition = 4 // linked: the network wants a newer version of the protocol
+	Replaced      Condition = 5 // linked: another connection took over the session; a person must decide
 	LoggedOut     Condition = 6 // unlinked: the network, or the phone, ended the link
-	NeedsPasskey  Condition = 7 // pairing: the phone asks for a passkey, which this server cannot give
+	NeedsPasskey  Condition = 7 // pairing: the phone asks for a passkey, and this server cannot give one
 )
 
 var conditionNames = [...]string{"", "connecting", "waiting", "banned", "outdated", "replaced", "logged_out", ""}
 
-// Word names a state to callers.
+// Word returns the name of the state for callers. A condition with a name of its own replaces the state's name.
 func (l Link) Word() string {
 	if l.Condition > ConditionNone && int(l.Condition) < len(conditionNames) && conditionNames[l.Condition] != "" {
 		return conditionNames[l.Condition]
@@ -50,27 +50,28 @@ func (l Link) Word() string {
 	return l.State.String()
 }
 
-// PairMethod is how a person links a phone: the phone scans a QR code, or the person types a code into it.
+// PairMethod is how a person links a phone.
 type PairMethod string
 
 const (
-	PairQR   PairMethod = "qr"   // the phone scans a picture of the code's text
-	PairCode PairMethod = "code" // a person types the code into the phone
+	PairQR   PairMethod = "qr"   // the phone scans a QR code
+	PairCode PairMethod = "code" // the person types a code into the phone
 )
 
-// Link is what a store keeps of a session's link. The node that owns the session writes it; any node shows it.
+// Link is what stores keep about a session's link. The node that owns the session writes it. Any node may show it.
 type Link struct {
 	State  LinkState
-	Since  time.Time // when this state began, or when the pairing last began; zero: as created
-	Number string    // "+…", once it is known; "" while unlinked
-	Detail Reason    // why the link ended, or why it is not connected; zero if the state needs no reason
-	Code   string    // while pairing: a sealed [PairingCode], bytes that are no text
-	Until  time.Time // the end of Code, or of the conditions Waiting and Banned
+	Since  time.Time // when this state, or the last pairing, began; zero: never changed since the session was created
+	Number string    // "+…", or "" while the number is unknown or the session is unlinked
+	Detail Reason    // why the link ended or is not connected; zero if the state needs no reason
+	Code   string    // while pairing: a sealed [PairingCode]; these bytes are not text
+	Until  time.Time // when Code expires, or when the condition Waiting or Banned ends
 	Condition
-	Limited time.Time // until then the session sends nothing to cold contacts; zero: no limit
+	Limited time.Time // until this moment the session sends nothing to cold contacts; zero: no limit
 }
 
-// LinkOf returns the session's link state. For a session that nobody has linked or unlinked, the state depends on the session's kind.
+// LinkOf returns the state of the session's link. For LinkAsCreated, it returns online for a sandbox and unlinked for
+// any other session.
 func (s Session) LinkOf() LinkState {
 	switch {
 	case s.Link.State != LinkAsCreated:
@@ -81,81 +82,84 @@ func (s Session) LinkOf() LinkState {
 	return LinkUnlinked
 }
 
-// PairingCode is what a person scans or types while a session is being linked.
+// PairingCode is what a person scans or types to link a session.
 type PairingCode struct {
 	Method PairMethod `json:"method"`
 	Text   string     `json:"text"`
 }
 
-// Linker is a [Connector] whose sessions people link to a number and unlink. Calls about one session come one at a
-// time. Calls about different sessions may come at once.
+// Linker is a [Connector] whose sessions people link to a number and unlink. For one session, the caller makes one
+// call at a time. Calls for different sessions may run at once.
 //
-// It reports each change of a session as a [LinkReport], to a function that its constructor got. Reports may begin
-// before Open returns, and end when Close returns. The function never blocks, and any goroutine may call it. It stores
-// the report when it can.
+// A Linker reports each change of a session as a [LinkReport]. For this it calls a function that its constructor got.
+// Reports may begin before Open returns, and end when Close returns. The function never blocks, any goroutine may
+// call it, and it stores the report as soon as it can.
 type Linker interface {
-	// Open takes charge of a session that this node owns from now on, and connects it if it is linked. It returns at once, because the
-	// dispatcher waits for it. s.Link is what was stored last; if the connector's own keys say something else, it reports that. A pairing
-	// that another node had begun is over. Before Open, and after Close, the session is not Online.
+	// Open takes charge of a session that this node owns from now on, and connects the session if it is linked. The
+	// dispatcher waits for Open, so it returns at once. s.Link is the stored link. If the connector's own keys show
+	// another state, the Linker reports that state. A pairing that another node began has ended. Before Open, and
+	// after Close, the session is not Online.
 	Open(s Session)
 
-	// Close lets a session go, so that another node may open it: when it returns, nothing is sent or reported for it
-	// any more. It stays linked. Once ctx ends, all remaining work is cut off.
+	// Close stops all work for a session, so that another node may open it. After Close returns, the Linker sends and
+	// reports nothing for the session. The session stays linked. When ctx ends, Close aborts the remaining work.
 	Close(ctx context.Context, session SessionID)
 
-	// Pair begins to link a session with a phone, and begins anew if a pairing is already under way. phone is "+…" with PairCode, else "".
-	// The first code comes as a report, soon after or before Pair returns, and so does each later one. Then comes LinkOnline or LinkLinked
-	// with the number, or LinkUnlinked with a Detail when the pairing failed. An [*Error] that it returns is for the caller.
+	// Pair begins to link a session with a phone. If a pairing is running, Pair starts it anew. phone is "+…" with
+	// PairCode, and "" otherwise. Each code comes as a report; the first may come before Pair returns or soon after.
+	// The last report is LinkOnline or LinkLinked with the number, or LinkUnlinked with a Detail if the pairing
+	// failed. If Pair returns an [*Error], show it to the caller.
 	Pair(ctx context.Context, session SessionID, method PairMethod, phone string) error
 
-	// Unlink ends a link, or a pairing, and removes its data. It tells the network if that is possible before ctx ends.
-	// Once Unlink returned nil, the link is over in any case. It may be repeated, and reports nothing itself.
+	// Unlink ends a link or a pairing, and deletes its data. It tells the network, if that is possible before ctx
+	// ends. If Unlink returns nil, the link has ended, even if the network was not told. The caller may repeat
+	// Unlink. Unlink itself reports nothing.
 	Unlink(ctx context.Context, session SessionID) error
 }
 
-// Tester is a [Linker] that can find out what keeps a session from sending.
+// Tester is a [Linker] that can find out why a session does not send.
 type Tester interface {
-	// Test reads the session's keys again, asks the network, and reports the result before it returns. It reports
-	// LinkOnline, or a lesser state with a Detail that says why. If the test finds no problem, a session that had
-	// stopped sends again. An error means that the test itself failed.
+	// Test reads the session's keys again, asks the network, and reports the result before it returns. The report
+	// says LinkOnline, or another state with a Detail that explains it. If the test finds no problem, a session that
+	// had stopped sends again. An error means that the test itself failed.
 	Test(ctx context.Context, session SessionID) error
 }
 
-// LinkReport is what a connector tells of a session.
+// LinkReport is a connector's report about the link of a session.
 type LinkReport struct {
 	Session SessionID
 	State   LinkState // never LinkAsCreated
 	Number  string
 	Detail  Reason
-	Code    PairingCode // with LinkPairing; without text: none can be shown now
-	Until   time.Time   // of Code, or of Condition
+	Code    PairingCode // only with LinkPairing; without a text, there is no code to show now
+	Until   time.Time   // when Code expires, or when Condition ends
 	Condition
-	Limited time.Time // as Link.Limited
+	Limited time.Time // see [Link.Limited]
 }
 
-// Equal reports whether two reports say the same.
+// Equal reports whether two reports have the same content.
 func (r LinkReport) Equal(o LinkReport) bool {
 	return r.Session == o.Session && r.State == o.State && r.Number == o.Number && r.Detail.Equal(o.Detail) && r.Code == o.Code &&
 		r.Until.Equal(o.Until) && r.Condition == o.Condition && r.Limited.Equal(o.Limited)
 }
 
-// Reconnector is a [Linker] that makes some connections again only when a person asks.
+// Reconnector is a [Linker] that, in some conditions, connects a session again only when a person asks.
 type Reconnector interface {
-	// Reconnect connects a linked session at once, also one that waits, or was replaced. Codes: conflict (it is not linked;
-	// the network does not let it in before some moment).
+	// Reconnect connects a linked session at once, even if its condition is Waiting or Replaced. Codes: conflict (the
+	// session is not linked, or the network refuses logins until a later moment).
 	Reconnect(ctx context.Context, session SessionID) error
 }
 
-// Pacer is a [Linker] that applies a part of a session's pace itself.
+// Pacer is a [Linker] that enforces a part of a session's pace itself.
 type Pacer interface {
-	// SetPace tells the connector that the pace of an open session changed. It never blocks.
+	// SetPace tells the connector the new pace of an open session. It never blocks.
 	SetPace(session SessionID, p Pace)
 }
 
-// NoLinker refuses to link a session for which there is no connector in this build.
+// NoLinker returns the error for a session that this build has no Linker for.
 func NoLinker() *Error {
 	return Conflict(FaultSessionNoLinker)
 }
 
-// AlreadyLinked refuses to link a session twice.
+// AlreadyLinked returns the error for a session that is already linked.
 func AlreadyLinked() *Error { return Conflict(FaultSessionLinkedAlready) }

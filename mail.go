@@ -8,44 +8,44 @@ import (
 // MailID names an e-mail in the queue.
 type MailID int64
 
-// MailKind says what an e-mail is about. The numbers are what stores keep.
+// MailKind says what an e-mail is about. Stores keep the numbers.
 type MailKind int8
 
 const (
-	MailResetAsked MailKind = 1 + iota // somebody asked for a new password; whether a user has the address is found out later
-	MailReset                          // the link with which a user sets a new password
-	MailInvitation                     // the link of a user's [Invitation]
-	MailNotices                        // [Notice]s; one e-mail that was never tried waits for each user
+	MailResetAsked MailKind = 1 + iota // somebody asked for a new password; the sender later looks for users with this address
+	MailReset                          // has the link with which a user sets a new password
+	MailInvitation                     // has the link of a user's [Invitation]
+	MailNotices                        // tells of [Notice]s; a user has one that was never tried
 )
 
 const (
-	// MailPatience is how long an e-mail is tried.
+	// MailPatience is how long the server tries to send an e-mail.
 	MailPatience = 24 * time.Hour
-	// MailHold is how long a claimed e-mail is left to its node. An attempt takes less.
+	// MailHold is how long a claimed e-mail belongs to the node that claimed it. One attempt takes less time.
 	MailHold = 5 * time.Minute
-	// MaxResets is about how many requests for a new password may wait for one partner.
+	// MaxResets is the approximate number of requests for a new password that may wait for one partner.
 	MaxResets = 1000
 )
 
-// Mail is an e-mail that waits to be sent. It has neither address nor text: both are made for the attempt, so a user who is removed gets
-// none.
+// Mail is an e-mail that waits to be sent. It contains no address and no text, because both are made at the attempt.
+// So a user who was removed gets no e-mail.
 type Mail struct {
 	ID       MailID
-	Partner  PartnerID // 0: not known
+	Partner  PartnerID // 0: unknown
 	User     LoginID   // 0: not known yet
 	Kind     MailKind
-	Sealed   []byte // what the kind needs besides; sealed, except what a store writes there by itself
+	Sealed   []byte // data that the kind needs; sealed if it has a secret
 	Queued   time.Time
-	Attempts int // this one included, once it is claimed
+	Attempts int // number of attempts, including the present one after a claim
 }
 
 // Letter is the content of an e-mail for one user.
 type Letter struct {
 	Kind     MailKind
-	To       string // the address
+	To       string // the e-mail address
 	Language string // "it", "en"
-	Host     Host   // whose brand it has
-	Link     string // what its button opens
+	Host     Host   // the partner whose brand the letter shows
+	Link     string // address that the letter's button opens
 	Until    time.Time
 
 	// Of MailNotices. Link then opens the user's choices.
@@ -62,15 +62,16 @@ type LetterNotice struct {
 
 // MailStore is the queue of e-mails.
 type MailStore interface {
-	// QueueMails puts e-mails into the queue, and takes the one out that they replace (0: none), all or nothing. Each replaces another of
-	// its kind for the same user. Codes: rate_limited (MaxResets requests wait).
+	// QueueMails adds e-mails to the queue and removes the e-mail instead (0: none), in one transaction. A new e-mail
+	// also replaces a waiting one of the same kind for the same user. Codes: rate_limited ([MaxResets] requests
+	// wait).
 	QueueMails(ctx context.Context, all []Mail, instead MailID) error
 
-	// ClaimMails returns e-mails that are due, at most so many, in turn between the partners. For MailHold only the caller gets them. What is
-	// not ended within it, because its node died, is due again.
+	// ClaimMails returns at most most due e-mails, in turn between the partners. For [MailHold] no other caller gets
+	// them. If the caller dies before EndMail, the e-mail is due again after that time.
 	ClaimMails(ctx context.Context, now time.Time, most int) ([]Mail, error)
 
-	// EndMail ends a claimed attempt. The e-mail is due again at the moment; zero: it is done. An e-mail that is gone, or claimed again, is
-	// left alone.
+	// EndMail ends a claimed attempt. The e-mail is due again at the moment again; zero: it is done and is removed.
+	// An e-mail that is gone, or that was claimed again, does not change.
 	EndMail(ctx context.Context, m Mail, again time.Time) error
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// State is a message's state as the contract knows it. The numbers are what stores keep.
+// State is a message's state in the words of the contract. Stores keep the numbers.
 type State int8
 
 const (
@@ -41,7 +41,7 @@ func ParseState(word string) (State, error) {
 	return 0, fmt.Errorf("%q is not a message state", word)
 }
 
-// Origin says what created a message (tipologia).
+// Origin says what kind of call created a message (tipologia).
 type Origin string
 
 const (
@@ -51,36 +51,36 @@ const (
 	OriginAutomation Origin = "AUTOMATION"
 )
 
-// Content is what a message shows, rendered and frozen when its run starts. At least one of Text, MediaURL, a location
-// or Template is set. The JSON form is what stores keep.
+// Content is what a message shows. It is rendered and frozen when its run starts. It has at least one of Text,
+// MediaURL, a location or Template. The JSON form is what stores keep.
 type Content struct {
 	Text      string   `json:"text,omitempty"`
 	MediaURL  string   `json:"media_url,omitempty"`
 	MediaName string   `json:"media_name,omitempty"`
-	Latitude  *float64 `json:"latitude,omitempty"`  // degrees, -90 to 90; set together with Longitude
+	Latitude  *float64 `json:"latitude,omitempty"`  // degrees, -90 to 90; always set together with Longitude
 	Longitude *float64 `json:"longitude,omitempty"` // degrees, -180 to 180
 	Template  string   `json:"template,omitempty"`  // the template's name
 
-	Official *Approved `json:"official,omitempty"` // what an Official session sends of the template instead
+	Official *Approved `json:"official,omitempty"` // what an Official session sends instead of the other fields
 	Resend   bool      `json:"resend,omitempty"`   // see [UncertainResend]
 }
 
-// PlannedMessage is one message as the planner made it.
+// PlannedMessage is one message that the planner made.
 type PlannedMessage struct {
 	Step    int     // position in the sequence, from 0
 	Content Content // rendered
-	Window  *Window // checked again at claim; nil: any moment
+	Window  *Window // when the message may leave, which the claim checks again; nil: at any moment
 
-	Desired    time.Time // anchor, offset and "at", before window and jitter; zero when the caller wished no moment
+	Desired    time.Time // anchor, offset and At together, before window and jitter; zero: the caller asked for no moment
 	Due        time.Time // the promised moment, after window and jitter
-	DueMax     time.Time // dry run only: the latest moment jitter may give; otherwise equal to Due
+	DueMax     time.Time // only in a dry run: the latest moment that jitter may give; otherwise equal to Due
 	ValidUntil time.Time // after this moment the message is never sent
-	Dated      bool      // its moment comes from a date field, so a pause does not move it
-	Limit      time.Time // ValidUntil is never later than this, also after a move; zero: no limit
+	Dated      bool      // the moment comes from a date field, so a pause of the campaign does not move it
+	Limit      time.Time // latest value that ValidUntil may get when the message moves; zero: no limit
 	Purpose    Purpose
 }
 
-// SkippedStep is a step that was left out of a run, and why.
+// SkippedStep is a step that the planner left out of a run, with the reason.
 type SkippedStep struct {
 	Step   int       `json:"step"`
 	Moment time.Time `json:"moment"`
@@ -97,25 +97,25 @@ type Message struct {
 	Origin  Origin
 	Phone   string
 
-	Desired    time.Time // zero: none
-	Due        time.Time // the promised moment, never changed
-	Next       time.Time // the moment in the queue; retries, windows and deadlines change it
+	Desired    time.Time // see [PlannedMessage.Desired]; zero: none
+	Due        time.Time // the promised moment; never changes
+	Next       time.Time // when the dispatcher looks at the message next; retries, windows and deadlines change it
 	ValidUntil time.Time
 
-	Intent     int64     // 0 open, > 0 the attempt's token, -1 closed
-	IntentAt   time.Time // of the last attempt; zero: none yet
-	Attempt    int       // attempts begun, 0 at first
-	Repeats    int       // attempts repeated because their answer was lost
-	Generation int       // part of the connector's message id
+	Intent     int64     // 0: no attempt is open; > 0: token of the open attempt; -1: the message is closed
+	IntentAt   time.Time // when the last attempt began; zero: no attempt yet
+	Attempt    int       // number of attempts that began
+	Repeats    int       // number of attempts that repeated one with a lost answer
+	Generation int       // how often the message was sent again; part of the connector id
 	State      State
 	Done       time.Time // when the outcome was recorded; zero while PENDING
-	Reason     Reason    // zero where there is no further condition
-	Detail     Reason    // the connector's words and ids
-	ResentFrom MessageID // 0: the run planned it
+	Reason     Reason    // why the message is in its state; zero if the state says everything
+	Detail     Reason    // what the connector reported, with ids
+	ResentFrom MessageID // the message that this one replaces; 0: none
 }
 
-// Planned is the moment at which the message is or was expected to leave (invio_previsto). It is Next. But while an attempt is open or
-// uncertain, Next is only the next look, and Planned is the moment of the attempt.
+// Planned returns when the message is, or was, expected to leave (invio_previsto). This is Next. If an attempt is
+// open or uncertain, Next is only the dispatcher's next look, so Planned returns the moment of the attempt.
 func (m *Message) Planned() time.Time {
 	if m.Intent > 0 && m.Next.After(m.IntentAt) {
 		return m.IntentAt
@@ -123,18 +123,18 @@ func (m *Message) Planned() time.Time {
 	return m.Next
 }
 
-// Uncertain reports whether it is unknown if the last attempt reached the network. At Next the dispatcher looks at the
-// message again, but does not send it.
+// Uncertain reports whether nobody knows if the last attempt reached the network. At Next the dispatcher looks at the
+// message again, but does not send it as a new message.
 func (m *Message) Uncertain() bool {
 	return m.State == Pending && m.Intent > 0 && m.Next.After(m.IntentAt) && !m.Held()
 }
 
-// Held reports whether a device took the message and has not reported its outcome. Next is the end of the hold.
+// Held reports whether a device took the message and has not reported its outcome. Then Next is the end of the hold.
 func (m *Message) Held() bool {
 	return m.State == Pending && m.Intent >= DeviceToken && m.Detail.IsZero()
 }
 
-// Left is the moment the message left (invio_effettivo); zero unless it is known to have left.
+// Left returns when the message left (invio_effettivo). It is zero if the message is not known to have left.
 func (m *Message) Left() time.Time {
 	if m.State == Completed {
 		return m.IntentAt
@@ -142,7 +142,7 @@ func (m *Message) Left() time.Time {
 	return time.Time{}
 }
 
-// Response is the result of the message (risposta). It is never zero.
+// Response returns the result of the message (risposta). It is never zero.
 func (m *Message) Response() Reason {
 	if !m.Reason.IsZero() {
 		return m.Reason
@@ -163,38 +163,38 @@ func (m *Message) Response() Reason {
 	}
 }
 
-// MessageDetail is a message with its data from the run.
+// MessageDetail is a message together with data from its run.
 type MessageDetail struct {
 	Message
 	Purpose      Purpose
-	Received     time.Time  // when the call was accepted
-	RunName      string     // nome_invio
+	Received     time.Time  // when the server accepted the call
+	RunName      string     // name of a single or mass send (nome_invio)
 	Sequence     SequenceID // 0: none
 	Campaign     CampaignID // 0: none
-	Reference    string     // the caller's own; "": none
-	ClientName   string     // at start
-	SequenceName string     // at start; "" without a sequence
-	Zone         string     // IANA name the run was planned in
+	Reference    string     // the caller's own name of what the message is about; "": none
+	ClientName   string     // the client's name when the run started
+	SequenceName string     // the sequence's name when the run started; "": no sequence
+	Zone         string     // IANA name of the zone in which the run was planned
 	Content      Content
-	Window       *Window   // nil: any moment
+	Window       *Window   // when the message may leave; nil: at any moment
 	Request      []byte    // the call's body, byte for byte
-	Departed     time.Time // when it left the network's servers, by a receipt; zero: no receipt says so
-	GivenUp      time.Time // when the network gave it up, by a receipt; zero: no receipt says so
-	Delivered    time.Time // likewise
-	Read         time.Time // likewise
-	Ended        bool      // it was sent, or failed; stays true after a resend
-	Blanked      bool      // Content and Request were removed; for an erased person also Phone, RunName and Detail
+	Departed     time.Time // when the message left the network's servers, as a receipt says; zero: no receipt says so
+	GivenUp      time.Time // when the network gave the message up, as a receipt says; zero: no receipt says so
+	Delivered    time.Time // when the message was delivered, as a receipt says; zero: no receipt says so
+	Read         time.Time // when the recipient read the message, as a receipt says; zero: no receipt says so
+	Ended        bool      // the message was sent or failed; stays true after somebody sent it again
+	Blanked      bool      // Content and Request were removed, and Phone, RunName and Detail too if the person was erased
 }
 
-// longestCall bounds how much of a call is read for a name, in bytes.
+// longestCall is the longest body in which RecipientName looks for a name, in bytes.
 const longestCall = 16 << 10
 
-// RecipientName returns the recipient's name from a call's body: from the member nome, or else from name. In a single
-// send, name is the name of the send, so it is not used. The result is "" if the body has no name, or is longer than 16
-// KiB.
+// RecipientName returns the recipient's name from a call's body: the member nome, or else the member name. In a
+// single send, name is the name of the send, so only nome counts. RecipientName returns "" if the body has no name,
+// or is longer than 16 KiB.
 func RecipientName(origin Origin, request []byte) string {
 	var call map[string]json.RawMessage
-	if len(request) == 0 || len(request) > longestCall || json.Unmarshal(request, &call) != nil { // a removed or too long body gives no name
+	if len(request) == 0 || len(request) > longestCall || json.Unmarshal(request, &call) != nil { // the body was removed, is too long, or is not JSON
 		return ""
 	}
 	for _, field := range []string{"nome", "name"} {
@@ -212,69 +212,70 @@ func RecipientName(origin Origin, request []byte) string {
 	return ""
 }
 
-// Moved reports whether another message replaced this one before it was sent or failed: a person moved it or restored it.
+// Moved reports whether another message replaced this one before it was sent or failed. This happens when a person
+// moves the message or restores it.
 func (m *MessageDetail) Moved() bool { return m.State == Rescheduled && !m.Ended }
 
-// MessageOutcome is the outcome of a message in the list of a period. It does not depend on the state: a message with
-// an outcome stays in the list after a resend.
+// MessageOutcome is the outcome of a message in a list of outcomes. It stays in the list after somebody sent the
+// message again, because it does not depend on the message's state.
 type MessageOutcome struct {
 	ID     MessageID
 	Sent   bool
-	Reason Reason    // why it failed, as in risposta; zero if it was sent
-	Done   time.Time // when the outcome was recorded, or last corrected
+	Reason Reason    // why the message failed, as in risposta; zero if it was sent
+	Done   time.Time // when the outcome was recorded or last corrected
 }
 
-// MessageFilter narrows a list of messages; zero values do not narrow.
+// MessageFilter chooses the messages that match all its set members. A zero member chooses all.
 type MessageFilter struct {
 	State     *State
 	Sequence  SequenceID
 	Campaign  CampaignID
 	Phone     string
-	Reference string // of the caller
+	Reference string // the reference that the caller gave
 	Origin    Origin
-	From, To  time.Time // of the planned moment: from inclusive, to exclusive
-	Standing  bool      // leaves out RESCHEDULED ones: another message stands in their place
+	From, To  time.Time // range of the planned moment: From inclusive, To exclusive
+	Standing  bool      // leaves out RESCHEDULED messages, because other messages replaced them
 
-	// Text has words to search in the message's text and its recipient's name ([RecipientName]). Each word must be in
-	// one of them, in any order, also as a part of a longer word. Case and accents are ignored. A page with a text
-	// looks through 10,000 messages at most; it may hold less than its limit, or nothing, and name a next one.
+	// Text has words to find in the message's text or in the recipient's name ([RecipientName]). Each word must be in
+	// one of the two, in any order, perhaps inside a longer word. Case and accents are ignored. For one page, the
+	// store searches at most 10,000 messages. So a page may be short or empty although a next page exists.
 	Text string
 
-	// Look bounds how many calls one page reads, from the newest that may have messages before To; 0: no bound. With a
-	// bound, a page may have fewer rows than its limit, or none, although a next page exists. It does not apply if
-	// Phone is set.
+	// Look is the largest number of calls that the store searches for one page. The search begins with the newest
+	// call that may have messages before To. With Look, a page may be short or empty although a next page exists. 0:
+	// no limit. The store ignores Look if Phone is set.
 	Look int
 }
 
-// MediaSource fetches the files at messages' media addresses. Connectors use it in Prepare. Many goroutines may call
-// its methods at once.
+// MediaSource fetches files from the media addresses of messages. Connectors use it in Prepare. Many goroutines may
+// call its methods at once.
 type MediaSource interface {
-	// Fetch returns the file. The steps of a run, and their retries, share one fetch of an address, for as long as the
-	// source keeps files. It returns when the context ends; the fetch goes on while others wait for it.
+	// Fetch returns the file. All steps and retries of a run share one fetch of an address, while the source keeps
+	// the file. Fetch returns when ctx ends. The download then continues if other callers wait for it.
 	//
-	// Every error is a [*SendError]. It is Final when trying again would not help: a forbidden address, a refusal, a
-	// file too large or of the wrong kind. Else it is Transient. Its text is safe to show to the caller: it reveals
-	// nothing about our own network.
+	// Every error is a [*SendError]. It is Transient if another attempt may help. It is Final if the address is
+	// forbidden, the server refuses, or the file is too large or has the wrong kind. Its text may be shown to the
+	// caller, because it reveals nothing about the server's own network.
 	Fetch(ctx context.Context, r MediaRequest) (*Media, error)
 }
 
-// MediaRequest names one file of one run.
+// MediaRequest names a file that one run needs.
 type MediaRequest struct {
 	Client   ClientID
 	Run      RunID
 	URL      string
-	MaxBytes int64 // the most that the connector can carry of this kind; 0: the source's own limit
+	MaxBytes int64 // most bytes of this kind that the connector can carry; 0: the limit of the MediaSource
 }
 
-// Media is one fetched file. Each Fetch returns a reader of its own, which must be closed.
+// Media is one fetched file. Each call of Fetch returns its own reader, and the caller must close it.
 type Media struct {
 	io.ReadSeekCloser
 	Size        int64  // bytes, at least 1
-	ContentType string // a media type without parameters, "image/jpeg"; "application/octet-stream" if it is unknown
+	ContentType string // a media type without parameters, such as "image/jpeg"; "application/octet-stream": unknown
 }
 
-// MediaKind is the kind as which WhatsApp shows a file, by the extension of its name or address: image, video, audio or
-// document.
+// MediaKind returns the kind under which WhatsApp shows a file: image, video, audio or document. The extension of the
+// name or address decides.
 func MediaKind(name string) string {
 	name, _, _ = strings.Cut(name, "?")
 	switch strings.ToLower(path.Ext(name)) {

@@ -2,30 +2,30 @@ package puntuale
 
 import "time"
 
-// Meter takes the figures that operators see. Its methods are quick and may be called by many goroutines at once.
+// Meter collects the figures that operators see. Its methods are quick. Many goroutines may call them at once.
 type Meter interface {
 	DispatchMeter
 	StoreMeter
 }
 
-// DispatchMeter takes the dispatcher's figures.
+// DispatchMeter collects the dispatcher's figures.
 type DispatchMeter interface {
-	Late(d time.Duration)                            // how long after the message's due moment its intent was committed
-	Outcome(connector string, verdict string, n int) // "sent", "refused", "retry", "uncertain", "expired", "blacklisted" …
-	Queue(messages, sessions int)                    // what the dispatcher holds in memory, and for how many sessions
+	Late(d time.Duration)                            // time from the message's due moment until its intent was committed
+	Outcome(connector string, verdict string, n int) // verdict is "sent", "refused", "retry", "uncertain", "expired", "blacklisted" or a similar word
+	Queue(messages, sessions int)                    // number of messages in the dispatcher's memory, and of the sessions that they belong to
 	Batch(operation string, size int, took time.Duration)
-	Fenced(n int) // claims and outcomes that were refused because another node owns the session
+	Fenced(n int) // number of claims and outcomes that were refused because another node owns the session
 }
 
-// StoreMeter takes the store's figures.
+// StoreMeter collects the store's figures.
 type StoreMeter interface {
 	CapRefused(n int)
 	Batch(operation string, size int, took time.Duration)
 	Deadlock()
-	Quarantined(n int) // messages that a failover of the database made uncertain
+	Quarantined(n int) // number of messages that a failover of the database made uncertain
 }
 
-// NoMeter measures nothing.
+// NoMeter ignores all figures.
 type NoMeter struct{}
 
 func (NoMeter) Late(time.Duration)               {}

@@ -7,26 +7,27 @@ import (
 	"time"
 )
 
-// NetworkTemplate is a template as the network has it. Only templates may be sent to a person who did not write lately.
+// NetworkTemplate is a template as Meta lists it. A person who did not write in the last 24 hours may only get
+// templates.
 type NetworkTemplate struct {
-	Account  string // the business that owns it, by the network's id
+	Account  string // Meta's id of the business that owns the template
 	Name     string
-	Language string // as in [Approved]
-	ID       string // the network's
+	Language string // see [Approved.Language]
+	ID       string // Meta's id of the template
 	Status   TemplateStatus
-	Category string // MARKETING, UTILITY, AUTHENTICATION
+	Category string // MARKETING, UTILITY or AUTHENTICATION
 	Quality  string // GREEN, YELLOW, RED, UNKNOWN; "": unknown
-	Reason   string // the network's code of why it is in this state; often ""
-	Named    bool   // its placeholders have names; otherwise numbers
+	Reason   string // Meta's code that explains the status; often ""
+	Named    bool   // the placeholders have names; false: they have numbers
 	Parts    []TemplatePart
-	Changed  time.Time // when the network last reported the state
+	Changed  time.Time // when Meta last reported the status
 }
 
 // TemplatePart is one part of a template: HEADER, BODY, FOOTER or BUTTONS. The JSON form is what stores keep.
 type TemplatePart struct {
 	Kind    string           `json:"type"`
-	Format  string           `json:"format,omitempty"` // of a header: TEXT, IMAGE, VIDEO, DOCUMENT, LOCATION
-	Text    string           `json:"text,omitempty"`   // with its placeholders as {{1}} or {{name}}
+	Format  string           `json:"format,omitempty"` // only in a header: TEXT, IMAGE, VIDEO, DOCUMENT or LOCATION
+	Text    string           `json:"text,omitempty"`   // with placeholders as {{1}} or {{name}}
 	Buttons []TemplateButton `json:"buttons,omitempty"`
 }
 
@@ -34,10 +35,10 @@ type TemplatePart struct {
 type TemplateButton struct {
 	Kind string `json:"type"` // QUICK_REPLY, URL, PHONE_NUMBER, COPY_CODE and others
 	Text string `json:"text,omitempty"`
-	URL  string `json:"url,omitempty"` // with {{1}} at its variable end
+	URL  string `json:"url,omitempty"` // ends with {{1}} if the sender must fill in the end
 }
 
-// TemplateStatus is the network's status of a template, in the network's words.
+// TemplateStatus is Meta's status of a template, in Meta's words.
 type TemplateStatus string
 
 const (
@@ -50,19 +51,19 @@ const (
 	TemplateDeleted  TemplateStatus = "DELETED"
 	TemplateDeleting TemplateStatus = "PENDING_DELETION"
 	TemplateOverMost TemplateStatus = "LIMIT_EXCEEDED"
-	TemplateUnknown  TemplateStatus = "UNKNOWN" // our own word: the network reported the template, but not its status
+	TemplateUnknown  TemplateStatus = "UNKNOWN" // not a word of Meta: Meta reported the template without a status
 )
 
-// TemplateUse is what a template's status allows.
+// TemplateUse says whether a template can be used.
 type TemplateUse int8
 
 const (
-	TemplateUsable   TemplateUse = iota // also for unknown states: the network decides
-	TemplateWaits                       // it may become usable again without a change: messages wait
-	TemplateUnusable                    // it stays unusable: messages fail
+	TemplateUsable   TemplateUse = iota // also for statuses that this program does not know: then Meta decides
+	TemplateWaits                       // may become usable again by itself: messages wait
+	TemplateUnusable                    // stays unusable: messages fail
 )
 
-// Use says what a status allows, and why the template cannot be used.
+// Use returns what the status allows. The Reason says why the template cannot be used.
 func (s TemplateStatus) Use() (TemplateUse, Reason) {
 	switch s {
 	case TemplatePaused:
@@ -83,7 +84,7 @@ func (s TemplateStatus) Use() (TemplateUse, Reason) {
 	return TemplateUsable, Reason{}
 }
 
-// Why a template cannot be used.
+// Codes of why a template cannot be used.
 const (
 	ReasonTemplatePaused    ReasonCode = "template.paused"
 	ReasonTemplateDisabled  ReasonCode = "template.disabled"
@@ -91,14 +92,14 @@ const (
 	ReasonTemplateAppealed  ReasonCode = "template.appealed"
 	ReasonTemplateRejected  ReasonCode = "template.rejected"
 	ReasonTemplateDeleted   ReasonCode = "template.deleted"
-	ReasonTemplatesOverMost ReasonCode = "template.over_most" // the account has too many
-	ReasonNoTemplate        ReasonCode = "template.none"      // in this language, or not approved
-	ReasonTemplateValues    ReasonCode = "template.values"    // they do not fit
+	ReasonTemplatesOverMost ReasonCode = "template.over_most" // the business has too many templates
+	ReasonNoTemplate        ReasonCode = "template.none"      // the business has no approved template of this name and language
+	ReasonTemplateValues    ReasonCode = "template.values"    // the values do not fit the placeholders
 )
 
 var templatePlaceholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
 
-// Part returns a part by its kind; the zero one where there is none.
+// Part returns the part of the given kind, or the zero value if there is none.
 func (t NetworkTemplate) Part(kind string) TemplatePart {
 	for _, p := range t.Parts {
 		if p.Kind == kind {
@@ -108,10 +109,10 @@ func (t NetworkTemplate) Part(kind string) TemplatePart {
 	return TemplatePart{}
 }
 
-// Placeholders returns what the sender must fill in, in order and each once: "1", "2" or names.
+// Placeholders returns the placeholders that the sender must fill in, in order, each once: "1", "2" or names.
 func (p TemplatePart) Placeholders() (all []string) { return placeholdersOf(p.Text) }
 
-// Open reports whether the sender fills in the end of the button's address, its code or its payload.
+// Open reports whether the sender must fill in the button: the end of its address, or its code.
 func (b TemplateButton) Open() bool { return b.Kind == "COPY_CODE" || len(placeholdersOf(b.URL)) > 0 }
 
 func placeholdersOf(text string) (all []string) {
@@ -123,50 +124,54 @@ func placeholdersOf(text string) (all []string) {
 	return all
 }
 
-// TemplateEvent is one thing that the network tells of a template, outside of the list.
+// TemplateEvent is a change of one template that Meta reported by webhook.
 type TemplateEvent struct {
-	Client   ClientID // who has a session of the business
+	Client   ClientID // a client with a session of the business Account
 	Account  string
 	Name     string
 	Language string
 	ID       string
-	Status   TemplateStatus // "": as before
-	Quality  string         // likewise
-	Category string         // likewise
-	Reason   string         // with Status
+	Status   TemplateStatus // "": did not change
+	Quality  string         // "": did not change
+	Category string         // "": did not change
+	Reason   string         // only with Status: Meta's code that explains it
 	At       time.Time
 }
 
-// NetworkTemplates has the known templates of a session's business.
+// NetworkTemplates says which business a session belongs to, and how current the list of the business's templates is.
 type NetworkTemplates struct {
-	Number  string    // the network's id of the session's number; "" while it has no keys, or its node has not seen them
-	Account string    // "": unknown which business it is
-	Synced  time.Time // when the list was last read; zero: never
+	Number  string    // Meta's id of the session's number; "": the session has no keys, or its node has not read them
+	Account string    // Meta's id of the business; "": unknown
+	Synced  time.Time // when the list was last read from Meta; zero: never
 	Problem Reason    // why the last reading failed; zero if it succeeded
 }
 
-// NetworkTemplateStore keeps what the network tells of templates. The connector notes a session's business. The store keeps a business's
-// templates for each client that has a session there.
+// NetworkTemplateStore keeps what Meta reports about templates. The connector first notes the business of each
+// session. The store then keeps the templates of that business for each client with a session there.
 type NetworkTemplateStore interface {
-	// NoteOfficial keeps by which number and business, "" for unknown, a session is known to the network.
+	// NoteOfficial stores Meta's ids of the session's number and business. "" means unknown.
 	NoteOfficial(ctx context.Context, session SessionID, number, account string) error
 
-	// NoteLimit keeps how many people the session's business may write to first in 24 hours; 0: any number, or the network did not say. If
-	// the number or the business changes, there is no limit until the next note.
+	// NoteLimit stores how many new people the session's business may write to in 24 hours. 0: any number, or Meta
+	// did not say. When the number or the business changes, the store deletes the limit until the next NoteLimit.
 	NoteLimit(ctx context.Context, session SessionID, limit int) error
 
-	// OfficialSessions returns the sessions that are known by a number, or, with number "", that belong to a business.
+	// OfficialSessions returns the sessions with Meta's id of a number. With number "", it returns the sessions of a
+	// business.
 	OfficialSessions(ctx context.Context, number, account string) ([]SessionID, error)
 
-	// KeepNetworkTemplates stores a list, read at a moment, as the list of the client's business. Templates that are not in it become
-	// DELETED. Events after the moment stay. If problem is not zero, it is stored instead of a list. A list of another business than the
-	// session's is ignored.
+	// KeepNetworkTemplates stores a list that was read at the moment at. The list replaces the templates of the
+	// client's business. Templates that are not in the list become DELETED. Events after at keep their effect. If
+	// problem is not zero, the store keeps problem instead of the list. If account is not the business of the
+	// session, nothing is stored.
 	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem Reason) error
 
-	// TellNetworkTemplate stores an event of a template, unless the store has a later one or the client has no session of the business.
+	// TellNetworkTemplate stores an event of a template. It does nothing if the store has a later event, or if the
+	// client has no session of the business.
 	TellNetworkTemplate(ctx context.Context, n TemplateEvent) error
 
-	// NetworkTemplate returns what is known of a template of the client's; false when the store does not know it.
+	// NetworkTemplate returns what the store knows about a template of the client. It returns false if the store does
+	// not know the template.
 	NetworkTemplate(ctx context.Context, client ClientID, account, name, language string) (NetworkTemplate, bool, error)
 }
 
@@ -175,6 +180,6 @@ type NetworkTemplateTenant interface {
 	// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid (the cursor).
 	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
 
-	// NetworkTemplatesNamed returns the templates of a session's business that have one of the names.
+	// NetworkTemplatesNamed returns the templates of the session's business that have one of the names.
 	NetworkTemplatesNamed(ctx context.Context, session SessionID, names []string) ([]NetworkTemplate, error)
 }

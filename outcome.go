@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Verdict says what is known of a message after an attempt.
+// Verdict says what is known about a message after an attempt.
 type Verdict int8
 
 const (
-	Sent      Verdict = iota + 1 // the network has it: COMPLETED
-	Refused                      // the network never will have it: FAILED
-	Retry                        // the network does not have it: open again, at Outcome.Next
-	Uncertain                    // the network may have it: the intent stays, and the next look is at Outcome.Next
+	Sent      Verdict = iota + 1 // the network has the message: it becomes COMPLETED
+	Refused                      // the network will never have the message: it becomes FAILED
+	Retry                        // the network does not have the message: it is open again, and due at Outcome.Next
+	Uncertain                    // the network may have the message: the intent stays, and the dispatcher looks again at Outcome.Next
 )
 
 func (v Verdict) String() string {
@@ -29,32 +29,32 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("Verdict(%d)", int8(v))
 }
 
-// Outcome is what an attempt led to.
+// Outcome is the result of an attempt.
 type Outcome struct {
 	Verdict Verdict
-	Next    time.Time // with Retry and Uncertain
-	Reason  Reason    // for people
-	Detail  Reason    // the connector's words
-	Failed  bool      // with Retry: the attempt counts against the message's backoff
+	Next    time.Time // only with Retry and Uncertain
+	Reason  Reason    // text for people
+	Detail  Reason    // what the connector reported
+	Failed  bool      // only with Retry: the attempt makes the message's next backoff longer
 }
 
-// Attempt is what [Decide] needs to know of the attempt that just ended.
+// Attempt has what [Decide] needs to know about the attempt that just ended.
 type Attempt struct {
 	Message  MessageID
-	Number   int       // attempts begun, this one included
-	Repeats  int       // how many of them repeated an unanswered one
-	Now      time.Time // when the answer came, or the wait for it ended
-	Begun    time.Time // when the first unanswered attempt's intent was written
+	Number   int       // number of attempts that began, including this one
+	Repeats  int       // number of attempts that repeated an unanswered one
+	Now      time.Time // when the answer came, or when waiting for it ended
+	Begun    time.Time // when the intent of the first unanswered attempt was written
 	Recovery Recovery
-	Resend   bool          // with RecoverNone: the message may still be sent once more
-	GiveUp   time.Duration // so long after Begun, an uncertain message becomes FAILED
+	Resend   bool          // only with RecoverNone: the message may be sent one more time
+	GiveUp   time.Duration // time after Begun at which an uncertain message becomes FAILED
 }
 
-// Times of the retry rule.
+// Limits and waits of repeats and retries.
 const (
 	MaxRepeats  = 3
-	MaxResends  = 1                // of [UncertainResend]
-	ResendAfter = 10 * time.Minute // the time without a receipt since the lost answer
+	MaxResends  = 1                // how often [UncertainResend] sends a message again
+	ResendAfter = 10 * time.Minute // wait for a receipt after a lost answer, before [UncertainResend] sends the message again
 	retryFirst  = 5 * time.Second
 	retryLast   = 10 * time.Minute
 	repeatFirst = 3 * time.Second
@@ -62,8 +62,8 @@ const (
 
 // Decide turns a connector's answer into an outcome. It is pure.
 //
-// A proof that a repeat did not reach the network says nothing about the attempt before it. The message stays uncertain, keeps its credit,
-// and cannot be cancelled. Only [Final] is about the message as a whole.
+// If a repeat certainly did not reach the network, the attempt before it may still have arrived. So the message stays
+// uncertain, keeps its credit, and cannot be cancelled. Only an error of the kind [Final] decides about all attempts.
 func Decide(a Attempt, r Acceptance, err error) Outcome {
 	if err == nil {
 		return Outcome{Verdict: Sent, Detail: r.Detail}
@@ -84,9 +84,9 @@ func Decide(a Attempt, r Acceptance, err error) Outcome {
 	return o
 }
 
-// uncertain plans the next look at a message whose answer was lost. Where the network shows one copy, the next look is
-// a repeat under the same id. If the step asks for a resend, it is one more message. Otherwise it is the deadline at
-// which the message is given up.
+// uncertain plans the next look at a message whose answer was lost. With RecoverSameID, the next look is a repeat
+// under the same connector id. If the step asks for a resend, the next look sends the message one more time.
+// Otherwise the next look is the moment at which the message is given up.
 func uncertain(a Attempt, err error) Outcome {
 	o := Outcome{Verdict: Uncertain, Next: a.Begun.Add(a.GiveUp),
 		Detail: Because(ReasonMaybeBecause, ReasonOf(err).Stored())}
@@ -105,14 +105,14 @@ func uncertain(a Attempt, err error) Outcome {
 	return o
 }
 
-// Backoff is the wait after the nth failed attempt (n from 1): 5 s, then doubling up to ten minutes. It is spread by up
-// to a quarter, so that messages that failed together do not come back together. The same message and n give the same
-// wait.
+// Backoff returns the wait after the nth failed attempt, n from 1. It begins at 5 s and doubles up to ten minutes. A
+// part of up to a quarter is added, so that messages that failed together are not all tried again together. The same
+// id and n give the same wait.
 func Backoff(id MessageID, n int) time.Duration {
 	wait := retryLast
 	if shift := max(n, 1) - 1; shift < 8 {
 		wait = min(retryFirst<<shift, retryLast)
 	}
-	spread := (uint64(id)*0x9E3779B97F4A7C15 + uint64(n)*0xBF58476D1CE4E5B9) >> 40 // 24 bits
+	spread := (uint64(id)*0x9E3779B97F4A7C15 + uint64(n)*0xBF58476D1CE4E5B9) >> 40 // 24 bits that look random
 	return wait + (wait/4)*time.Duration(spread)>>24
 }

@@ -6,41 +6,42 @@ import (
 	"time"
 )
 
-// personID is what WhatsApp calls a business-scoped user id: a country, perhaps ENT, and letters and digits.
+// personID matches WhatsApp's business-scoped user id: a country, perhaps ENT, then letters and digits, joined by
+// dots.
 var personID = regexp.MustCompile(`^[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}$`)
 
-// networkGroup begins as "capi_group:" does in base64.
+// networkGroup matches the id of a group. Its beginning is "capi_group:" in base64.
 var networkGroup = regexp.MustCompile(`^Y2FwaV9ncm91cD[A-Za-z0-9+/=_-]{8,120}$`)
 
-// IsNetworkGroup reports whether a recipient is a group by the id that Meta's Groups API gives it. Official sessions whose
-// account has that API can write to it.
+// IsNetworkGroup reports whether a recipient is the id of a group in Meta's Groups API. Official sessions whose
+// account has that API can write to the group.
 func IsNetworkGroup(recipient string) bool {
 	return len(recipient) <= MaxPersonID && networkGroup.MatchString(recipient)
 }
 
-// MaxPersonID is the length of the longest id, in bytes.
+// MaxPersonID is the length of the longest id of a person or group, in bytes.
 const MaxPersonID = 135
 
-// IsPersonID reports whether a recipient is a person by an id that hides the number, as Official sessions can write to. Each business gets
-// a different id for a person, and a new one when the person's number changes.
+// IsPersonID reports whether a recipient is an id of a person that hides the number. Only Official sessions can write
+// to it. Each business gets another id for the same person. The id changes when the person's number changes.
 func IsPersonID(recipient string) bool {
 	return len(recipient) <= MaxPersonID && personID.MatchString(recipient)
 }
 
-// KnownPersons are the people that sessions of type Socket know: who wrote to them, and who got something from them. WhatsApp may ban a
-// number that writes to others.
+// KnownPersons remembers the people that sessions of type Socket know. A session knows a person who wrote to it or
+// got a message from it. WhatsApp may ban a number that writes to people it does not know.
 type KnownPersons interface {
-	// Knows reports whether the person (or group) wrote to the session, or got anything from it.
+	// Knows reports whether the person or group wrote to the session, or got a message from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)
 
-	// Met notes since when the session knows a person: since the network accepted a message to them, or since they
-	// wrote. Only the first note counts.
+	// Met notes since when the session knows a person. This is when the network first accepted a message to the
+	// person, or when the person first wrote. Only the first note counts.
 	Met(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
-	// MetSince returns the moments since one at which the session first wrote to a person, latest first, at most so
-	// many.
+	// MetSince returns the moments at which the session wrote to a person for the first time. It returns at most most
+	// moments after since, latest first.
 	MetSince(ctx context.Context, client ClientID, session SessionID, since time.Time, most int) ([]time.Time, error)
 
-	// SessionsThere returns which of the sessions still exist.
+	// SessionsThere returns which of the given sessions still exist.
 	SessionsThere(ctx context.Context, sessions []SessionID) (map[SessionID]bool, error)
 }

@@ -2,22 +2,22 @@ package puntuale
 
 import "strconv"
 
-// Quota names a kind of thing of which a client has a limited number. Its partner sets the limits; a client that already has more than a
-// new limit keeps everything.
+// Quota names a kind of thing that a client may have only a limited number of. Its partner sets the limits. If a
+// client already has more than a new limit, it keeps everything.
 type Quota string
 
 const (
 	QuotaSessions  Quota = "sessions"
 	QuotaSequences Quota = "sequences"
 	QuotaTemplates Quota = "templates"
-	QuotaUsers     Quota = "users" // of its dashboard
-	QuotaKeys      Quota = "keys"  // API keys; a replaced key that is still valid is not counted here
+	QuotaUsers     Quota = "users" // users of the client's dashboard
+	QuotaKeys      Quota = "keys"  // API keys; a replaced key that is still valid does not count
 )
 
-// AllQuotas are the quotas, in the order in which people see them.
+// AllQuotas has all quotas, in the order of the pages.
 var AllQuotas = [...]Quota{QuotaSessions, QuotaSequences, QuotaTemplates, QuotaUsers, QuotaKeys}
 
-// Default is the limit of a client whose partner set none.
+// Default returns the limit for a client whose partner set none.
 func (q Quota) Default() int64 {
 	switch q {
 	case QuotaSessions:
@@ -31,7 +31,8 @@ func (q Quota) Default() int64 {
 	}
 }
 
-// Most is the largest limit that a partner can set. Users and keys are listed on one page.
+// Most returns the largest limit that a partner can set. For users and keys it is small, because one page lists them
+// all.
 func (q Quota) Most() int64 {
 	switch q {
 	case QuotaSessions:
@@ -43,7 +44,7 @@ func (q Quota) Most() int64 {
 	}
 }
 
-// Faults of quotas that are used up.
+// Codes of faults for quotas that are used up.
 const (
 	faultQuotaSessions  ReasonCode = "quota.sessions"
 	faultQuotaSequences ReasonCode = "quota.sequences"
@@ -67,10 +68,10 @@ func (q Quota) reached() ReasonCode {
 	}
 }
 
-// Quotas are the limits that a partner set for a client. The others are the defaults.
+// Quotas has the limits that a partner set for a client. For all other quotas the defaults apply.
 type Quotas map[Quota]int64
 
-// Of returns the limit that applies.
+// Of returns the limit that applies to the client.
 func (q Quotas) Of(which Quota) int64 {
 	if n, ok := q[which]; ok {
 		return n
@@ -78,7 +79,7 @@ func (q Quotas) Of(which Quota) int64 {
 	return which.Default()
 }
 
-// QuotaReached refuses a new thing because a quota is used up.
+// QuotaReached returns the error for a new thing that would exceed a quota.
 func QuotaReached(which Quota, limit int64) *Error {
 	reason := Because(which.reached(), strconv.FormatInt(limit, 10))
 	return &Error{Code: CodeQuotaReached, Reason: reason, Faults: []Fault{reason.At("quotas."+string(which), limit)}}

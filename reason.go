@@ -10,17 +10,18 @@ import (
 // ReasonCode names a sentence of the catalogue, such as "official.token_expired".
 type ReasonCode string
 
-// Reason says why something did not happen, or what is wrong, as a code with arguments. internal/catalogue makes the
-// sentence where a person reads it. The zero value says nothing. An argument may be a reason itself, in its stored form.
+// Reason says why something did not happen, or which fault something has. It is a code with arguments.
+// internal/catalogue makes the sentence when a person reads it. The zero value says nothing. An argument may be
+// another reason, in its stored form.
 //
-// A reason without a code has one argument: words of somebody else, such as a network's, or of a row that an earlier version
-// wrote. They are shown as they are.
+// A reason without a code has one argument: a text from outside, such as a network's words, or a sentence that an
+// earlier version stored. Pages show this text unchanged.
 type Reason struct {
 	Code ReasonCode
 	Args []string
 }
 
-// What became of a message, where no connector says more.
+// Results of messages, for when the connector gives no reason.
 const (
 	ReasonPending     ReasonCode = "pending"
 	ReasonCompleted   ReasonCode = "completed"
@@ -31,64 +32,64 @@ const (
 	ReasonFailed      ReasonCode = "failed"
 
 	ReasonExpired         ReasonCode = "expired"
-	ReasonNotLinked       ReasonCode = "not_linked" // the session
-	ReasonNotTaken        ReasonCode = "not_taken"  // by a device
+	ReasonNotLinked       ReasonCode = "not_linked" // the session is not linked
+	ReasonNotTaken        ReasonCode = "not_taken"  // no device took the message
 	ReasonNoCredit        ReasonCode = "no_credit"
 	ReasonAccountEnded    ReasonCode = "account_ended"
-	ReasonSuspended       ReasonCode = "suspended" // the client
-	ReasonHeld            ReasonCode = "held"      // since a restore
+	ReasonSuspended       ReasonCode = "suspended" // the client is suspended
+	ReasonHeld            ReasonCode = "held"      // a restore holds the client
 	ReasonUncertain       ReasonCode = "uncertain"
 	ReasonUnrecoverable   ReasonCode = "unrecoverable"
 	ReasonRefusedByDevice ReasonCode = "refused_by_device"
-	ReasonInterrupted     ReasonCode = "interrupted" // the attempt was interrupted before anything left
+	ReasonInterrupted     ReasonCode = "interrupted" // the attempt was interrupted before the message left
 	ReasonUnprepared      ReasonCode = "unprepared"
 )
 
-// The reasons of an attempt whose answer was lost.
+// Reasons of attempts whose answer was lost.
 const (
 	ReasonMaybeArrived ReasonCode = "maybe.arrived"
-	ReasonMaybeBecause ReasonCode = "maybe.because"   // {1}: the error of the attempt
-	ReasonMaybeSecond  ReasonCode = "maybe.second"    // another attempt certainly failed; {1}: its reason, {2}: its detail
+	ReasonMaybeBecause ReasonCode = "maybe.because"   // {1}: error of the attempt
+	ReasonMaybeSecond  ReasonCode = "maybe.second"    // a repeat certainly failed; {1}: its reason, {2}: its detail
 	ReasonArrived      ReasonCode = "maybe.confirmed" // the network has the message after all
 )
 
-// What several connectors say.
+// Reasons that several connectors use.
 const (
-	ReasonUnreachable      ReasonCode = "connector.unreachable"   // WhatsApp
-	ReasonNotAccepted      ReasonCode = "connector.not_accepted"  // by WhatsApp
-	ReasonPaused           ReasonCode = "connector.paused"        // or not linked
-	ReasonOnlyOfficial     ReasonCode = "connector.only_official" // a template that Meta approved
-	ReasonFileAddress      ReasonCode = "media.forbidden"         // of a file
-	ReasonNoFiles          ReasonCode = "connector.no_files"      // this server sends none
-	ReasonNoFetcher        ReasonCode = "connector.no_fetcher"    // nothing downloads them
-	ReasonNotUploaded      ReasonCode = "connector.not_uploaded"  // the file, yet
-	ReasonTooLarge         ReasonCode = "connector.too_large"     // the file
-	ReasonBeyondBytes      ReasonCode = "connector.beyond_bytes"  // {1}: the kind of file, {2}: the limit
-	ReasonFileType         ReasonCode = "connector.file_type"     // the network does not take it
-	ReasonOnlyOpus         ReasonCode = "connector.only_opus"     // of ogg audio
-	ReasonNoOpus           ReasonCode = "connector.no_opus"       // in the file
+	ReasonUnreachable      ReasonCode = "connector.unreachable"   // WhatsApp cannot be reached
+	ReasonNotAccepted      ReasonCode = "connector.not_accepted"  // WhatsApp did not accept the message
+	ReasonPaused           ReasonCode = "connector.paused"        // the session is paused, or not linked
+	ReasonOnlyOfficial     ReasonCode = "connector.only_official" // only an Official session can send a template that Meta approved
+	ReasonFileAddress      ReasonCode = "media.forbidden"         // the address of the file is not allowed
+	ReasonNoFiles          ReasonCode = "connector.no_files"      // this server sends no files
+	ReasonNoFetcher        ReasonCode = "connector.no_fetcher"    // this server has no component that downloads files
+	ReasonNotUploaded      ReasonCode = "connector.not_uploaded"  // the file is not uploaded yet
+	ReasonTooLarge         ReasonCode = "connector.too_large"     // the file is too large
+	ReasonBeyondBytes      ReasonCode = "connector.beyond_bytes"  // {1}: kind of the file, {2}: largest size
+	ReasonFileType         ReasonCode = "connector.file_type"     // the network does not take files of this type
+	ReasonOnlyOpus         ReasonCode = "connector.only_opus"     // an ogg file must contain opus audio
+	ReasonNoOpus           ReasonCode = "connector.no_opus"       // the file contains no opus audio
 	ReasonAudioAlone       ReasonCode = "connector.audio_alone"   // audio cannot have a text
 	ReasonAudioUncaptioned ReasonCode = "connector.no_caption"
 	ReasonUnsent           ReasonCode = "connector.unsent" // the request did not leave; {1}: why
 )
 
-// Forms of two reasons together.
+// Codes of texts that combine two reasons.
 const (
 	ReasonColon    ReasonCode = "form.colon"    // {1}: {2}
 	ReasonBrackets ReasonCode = "form.brackets" // {1} ({2})
 )
 
-// An uncertain outcome as stores hold it. Rows that an earlier version wrote hold the sentence. Statements that look for
-// uncertain outcomes must name both.
+// Stored forms of an uncertain outcome. Rows of an earlier version hold the sentence FormerUncertain. A statement
+// that looks for uncertain outcomes must look for both.
 const (
 	StoredUncertain = `["uncertain"]`
 	FormerUncertain = "Esito incerto"
 )
 
-// Because makes a reason.
+// Because makes a reason from a code and its arguments.
 func Because(code ReasonCode, args ...string) Reason { return Reason{Code: code, Args: args} }
 
-// Quoted makes a reason of somebody else's words. "" gives the zero value.
+// Quoted makes a reason from a text that comes from outside. For "" it returns the zero value.
 func Quoted(words string) Reason {
 	if words == "" {
 		return Reason{}
@@ -96,7 +97,7 @@ func Quoted(words string) Reason {
 	return Reason{Args: []string{words}}
 }
 
-// Colon joins two reasons with a colon. One that says nothing is left out.
+// Colon joins two reasons with a colon. It leaves out a reason that is zero.
 func Colon(first, second Reason) Reason {
 	switch {
 	case first.IsZero():
@@ -110,7 +111,7 @@ func Colon(first, second Reason) Reason {
 // IsZero reports whether the reason says nothing.
 func (r Reason) IsZero() bool { return r.Code == "" && len(r.Args) == 0 }
 
-// At makes a fault of the reason.
+// At makes a fault from the reason: value at location is wrong.
 func (r Reason) At(location string, value any) Fault {
 	return Fault{Location: location, Code: r.Code, Args: r.Args, Value: value}
 }
@@ -120,15 +121,15 @@ func (r Reason) Equal(other Reason) bool {
 	return r.Code == other.Code && slices.Equal(r.Args, other.Args)
 }
 
-// storedMark begins the stored form of a reason with a code.
+// storedMark is the beginning of every stored reason that has a code.
 const storedMark = `["`
 
-// Stored returns the form that stores keep: a JSON array of the code and the arguments. Quoted words stay as they are, but
-// for bytes that no database takes.
+// Stored returns the form that stores keep: a JSON array of the code and the arguments. A quoted text stays a plain
+// text; only bytes that no database accepts are replaced or removed.
 func (r Reason) Stored() string {
 	if r.Code == "" {
 		words := strings.ReplaceAll(strings.ToValidUTF8(strings.Join(r.Args, " "), "\uFFFD"), "\x00", "")
-		if !strings.HasPrefix(words, storedMark) { // otherwise they would be read as a code
+		if !strings.HasPrefix(words, storedMark) { // otherwise [ParseReason] would read the text as a code
 			return words
 		}
 		r.Args = []string{words}
@@ -140,7 +141,7 @@ func (r Reason) Stored() string {
 	return string(text)
 }
 
-// String returns the code with its arguments, for logs.
+// String returns the code and its arguments, for logs.
 func (r Reason) String() string {
 	if r.Code == "" {
 		return strings.Join(r.Args, " ")
@@ -157,7 +158,8 @@ func (r *Reason) UnmarshalText(stored []byte) error {
 	return nil
 }
 
-// ParseReason reads the stored form. Any other text is taken as quoted words: rows of earlier versions hold sentences.
+// ParseReason reads the stored form. It takes any other text as quoted, because rows of earlier versions hold
+// sentences.
 func ParseReason(stored string) Reason {
 	if stored == FormerUncertain {
 		return Because(ReasonUncertain)
@@ -175,7 +177,7 @@ func ParseReason(stored string) Reason {
 	return Quoted(stored)
 }
 
-// ReasonError is an error that a person may read.
+// ReasonError is an error with a reason that people may read.
 type ReasonError struct {
 	Reason Reason
 	Err    error // the wrapped error; nil: none
@@ -185,8 +187,8 @@ func (e *ReasonError) Error() string { return e.Reason.String() }
 
 func (e *ReasonError) Unwrap() error { return e.Err }
 
-// ReasonOf returns what an error says to people: a [ReasonError]'s reason, a [SendError]'s reason and detail, or the words of
-// any other error.
+// ReasonOf returns what people may read of an error. For a [ReasonError] this is its reason, and for a [SendError]
+// its reason and detail. For any other error it is the error's text.
 func ReasonOf(err error) Reason {
 	if said, ok := errors.AsType[*ReasonError](err); ok {
 		return said.Reason

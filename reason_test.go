@@ -58,7 +58,7 @@ func TestColon(t *testing.T) {
 	}
 }
 
-// TestReasonOf: the result is an error's own reason, a refusal's text, or the words of any other error.
+// TestReasonOf checks the three cases: an error with a reason, a refusal with its detail, and any other error's text.
 func TestReasonOf(t *testing.T) {
 	t.Parallel()
 	refusal := &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because("one"), Detail: puntuale.Quoted("two")}

@@ -9,39 +9,40 @@ import (
 	"unicode/utf8"
 )
 
-// ReceiptKind is what the network reports about a message that it accepted.
+// ReceiptKind is what the network reports about a message after it accepted the message.
 type ReceiptKind int8
 
 const (
-	ReceiptSent      ReceiptKind = iota + 1 // it left the network's own servers
-	ReceiptDelivered                        // it is on the recipient's device
-	ReceiptRead                             // the recipient has seen it
-	ReceiptFailed                           // it was given up after all
+	ReceiptSent      ReceiptKind = iota + 1 // the message left the network's servers
+	ReceiptDelivered                        // the message is on the recipient's device
+	ReceiptRead                             // the recipient has seen the message
+	ReceiptFailed                           // the network gave the message up
 )
 
-// DeliveryReceipt is one thing that the network tells of one message. It may come in any order, late, and more than once.
+// DeliveryReceipt is one report of the network about one message. Receipts may come late, in any order, and more than
+// once.
 type DeliveryReceipt struct {
 	MessageRef
-	Session SessionID // the session that got the receipt; messages of other sessions do not change
-	Token   int64     // the token of the attempt that the receipt is about
+	Session SessionID // session that got the receipt; a message of another session does not change
+	Token   int64     // token of the attempt that the receipt is about
 	Kind    ReceiptKind
 	At      time.Time
-	Reason  Reason // with EvidenceFailed
-	Detail  Reason // the network's words and ids
-	Charge  Charge // zero: the network did not say what it bills
+	Reason  Reason // only with ReceiptFailed
+	Detail  Reason // what the network reported, with ids
+	Charge  Charge // what the network bills; zero: the network did not say
 }
 
-// Charge is what the network says of a message's price.
+// Charge is what the network reported about the price of a message.
 type Charge struct {
 	MessageKind
-	Billable bool   // otherwise it was free of charge
-	Phone    string // the recipient's number, which gives the country; "": not reported
+	Billable bool   // false: the message was free of charge
+	Phone    string // number of the recipient, which gives the country; "": not reported
 }
 
-// DeliveryStatus is what all receipts of a message say together. Each moment is when the first receipt of its kind came.
+// DeliveryStatus has what all receipts of one message say together: when the first receipt of each kind came.
 type DeliveryStatus struct{ Sent, Delivered, Read, Failed time.Time }
 
-// With adds a receipt. Neither the order of receipts nor a repeated receipt matters.
+// With returns the status after one more receipt. The order of receipts and repeated receipts make no difference.
 func (r DeliveryStatus) With(k ReceiptKind, at time.Time) DeliveryStatus {
 	moment := map[ReceiptKind]*time.Time{ReceiptSent: &r.Sent, ReceiptDelivered: &r.Delivered, ReceiptRead: &r.Read, ReceiptFailed: &r.Failed}[k]
 	if moment != nil && (moment.IsZero() || at.Before(*moment)) {
@@ -50,8 +51,8 @@ func (r DeliveryStatus) With(k ReceiptKind, at time.Time) DeliveryStatus {
 	return r
 }
 
-// Verdict is what the receipts prove, 0 for nothing. Delivery always wins, then failure. A receipt that says only "sent" counts only where
-// the outcome was uncertain.
+// Verdict returns what the receipts prove, or 0 if they prove nothing. A delivery wins over a failure, and a failure
+// over "sent". A receipt that says only "sent" decides only about a message whose outcome was uncertain.
 func (r DeliveryStatus) Verdict() Verdict {
 	switch {
 	case !r.Delivered.IsZero() || !r.Read.IsZero():
@@ -64,23 +65,24 @@ func (r DeliveryStatus) Verdict() Verdict {
 	return 0
 }
 
-// InboundMessage is one message that a person wrote to a session, or that the client's people wrote to them on the
-// linked phone itself. Messages in groups, and the history that a network sends to a new device, do not count.
+// InboundMessage is one message that a person wrote to a session, or that the client's people wrote to a person on
+// the linked phone itself. Connectors do not pass on messages in groups, nor the history that a network sends to a
+// new device.
 type InboundMessage struct {
 	Client  ClientID
 	Session SessionID
-	Phone   string // of the person: "+…", or any other name that the network has for them
-	Chat    string // the network's own name of the chat, which stays the same when the number becomes known; "": Phone
+	Phone   string // the person's number "+…", or another name that the network has for the person
+	Chat    string // the network's own name of the chat, which stays the same if the number becomes known later; "": use Phone
 	At      time.Time
-	ID      string      // the network's; "": the message opens a window and stops sequences, and is not kept
-	Own     bool        // the client's people wrote it: it opens no window and stops nothing
-	Group   bool        // Phone is a group that the session writes to: the message opens its window, and is not kept
-	Kind    ReplyKind   // a reaction opens a window and stops nothing
-	Text    string      // a caption, too; at most [MaxReply] characters are kept
-	Media   *ReplyMedia // nil: none
+	ID      string      // the network's id; "": the message opens a window and stops sequences, but is not kept
+	Own     bool        // the client's people wrote the message: it opens no window and stops no sequence
+	Group   bool        // Phone is a group that the session writes to: the message opens the group's window, but is not kept
+	Kind    ReplyKind   // a reaction opens a window but stops no sequence
+	Text    string      // text or caption; the store keeps at most [MaxReply] characters
+	Media   *ReplyMedia // nil: no file
 }
 
-// These bound what a connector passes on of one message, in bytes.
+// Limits of what a connector passes on from one message, in bytes.
 const (
 	maxReplyID    = 300
 	maxReplyName  = 255
@@ -89,7 +91,7 @@ const (
 	maxReplyBytes = 4 * MaxReply
 )
 
-// Storable returns the message with texts that every database can store, cut to the length that is kept.
+// Storable returns the message with texts that every database accepts, cut to the length that stores keep.
 func (m InboundMessage) Storable() InboundMessage {
 	m.ID, m.Text = storable(m.ID, maxReplyID), storable(m.Text, maxReplyBytes)
 	n := 0
@@ -102,16 +104,16 @@ func (m InboundMessage) Storable() InboundMessage {
 	if m.Media != nil {
 		media := *m.Media
 		media.Type, media.Name, media.Size = storable(media.Type, maxReplyType), storable(media.Name, maxReplyName), max(0, media.Size)
-		media.Name = strings.Trim(media.Name[strings.LastIndexAny(media.Name, `/\`)+1:], ". ") // it may become the name of a download
+		media.Name = strings.Trim(media.Name[strings.LastIndexAny(media.Name, `/\`)+1:], ". ") // Name may become the name of a download, so this removes folders, dots and spaces
 		if len(media.Ref) > maxReplyRef {
-			media.Ref = nil // a real reference is never so long
+			media.Ref = nil // no real reference is this long
 		}
 		m.Media = &media
 	}
 	return m
 }
 
-// storable is a text without NUL, of whole characters, in at most so many bytes.
+// storable returns the beginning of text in at most most bytes: only whole characters, and no NUL.
 func storable(text string, most int) string {
 	if len(text) > most {
 		for most > 0 && !utf8.RuneStart(text[most]) {
@@ -126,47 +128,47 @@ func storable(text string, most int) string {
 type Preference struct {
 	Client  ClientID
 	Session SessionID
-	Phone   string // as in [InboundMessage]
+	Phone   string // see [InboundMessage.Phone]
 	Stop    bool   // true: no more marketing; false: marketing is allowed again
 	At      time.Time
-	Reason  string // the network's words, as proof
+	Reason  string // the network's words, kept as proof
 }
 
-// PreferenceReason begins the reason of what a preference put on the blacklist in earlier versions.
+// PreferenceReason is how a blacklist entry's reason begins if an earlier version added the entry for a preference.
 const PreferenceReason = "Preferenza: "
 
-// Alias is another name by which a session's network knows a person.
+// Alias is another name by which the network of a session knows a person.
 type Alias struct {
 	Client  ClientID
 	Session SessionID
-	Name    string // "+…", another form of the number at the network, or an id that is no number
-	Phone   string // the recipient as messages have it
+	Name    string // another form of the number "+…", or an id that is not a number
+	Phone   string // the person's name as the recipient of messages
 }
 
-// InboundBatch has the events that the network reported of one session together.
+// InboundBatch has the events of one session that the network reported in one call.
 type InboundBatch struct {
 	Aliases     []Alias
 	Receipts    []DeliveryReceipt
 	Messages    []InboundMessage
 	Preferences []Preference
-	Templates   []TemplateEvent // of the business of the session
+	Templates   []TemplateEvent // events about templates of the session's business
 }
 
-// TakenMessage is an inbound message on its way into the store. Phone is the name under which it is kept. Without Names, the
-// store finds Names, Phone and Keep in the transaction that keeps the message.
+// TakenMessage is an inbound message on its way into the store. Phone is the name under which the store keeps it. If
+// Names is empty, the store itself finds Names, Phone and Keep, in the transaction that keeps the message.
 type TakenMessage struct {
 	InboundMessage
-	Names  []string // every recipient that the person's name stands for
-	Mark   string   // keyed hash of session, chat and ID, by which it is recognized; "": it is not kept
+	Names  []string // all names under which the person may be a recipient
+	Mark   string   // keyed hash of session, chat and ID, to recognise a repeat; "": the message is not kept
 	Effect ReplyEffect
 	Keep   KeepReplies
-	Asks   func(ClientSettings) bool // reports whether the message may change consent, which comes first; nil: it does not
+	Asks   func(ClientSettings) bool // reports whether the message may change consent, which must be done first; nil: it never does
 }
 
-// ErrConsentFirst is the error about a message that may change consent. It is not kept.
+// ErrConsentFirst refuses to keep a message that may change consent. The caller must enter the consent first.
 var ErrConsentFirst = errors.New("the message may change consent, which comes first")
 
-// ShownName is the name under which a person's messages are kept: a number, where one is known.
+// ShownName returns the name under which a person's messages are kept. It is a number, if one is known.
 func ShownName(names []string) string {
 	if i := slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "+") }); i >= 0 {
 		return names[i]
@@ -174,52 +176,58 @@ func ShownName(names []string) string {
 	return names[0]
 }
 
-// OptOutStore is the part of the store that an intake needs for opt-outs.
+// OptOutStore has the methods that an intake needs for opt-outs.
 type OptOutStore interface {
-	// Seen reports whether a message with this mark was completely processed.
+	// Seen reports whether the message with this mark was processed completely before.
 	Seen(ctx context.Context, client ClientID, mark string) (bool, error)
 
 	// SettingsOf reads a client's settings.
 	SettingsOf(ctx context.Context, client ClientID) (ClientSettings, error)
 
-	// EnterConsent enters a change in the ledger, and changes the blacklist with it, in one transaction. A repeat with
-	// the same ReplyMark returns the same answer and changes nothing.
+	// EnterConsent adds a change to the ledger and changes the blacklist with it, in one transaction. A repeat with
+	// the same ReplyMark returns the same result and changes nothing.
 	EnterConsent(ctx context.Context, e ConsentEntry) (ConsentResult, error)
 
-	// CancelMarketing cancels pending marketing to the phone, in chunks, and returns how many messages.
+	// CancelMarketing cancels the pending marketing messages to the phone, in several transactions. It returns how
+	// many messages it cancelled.
 	CancelMarketing(ctx context.Context, client ClientID, phone string, now time.Time) (int, error)
 
-	// OpenWindows opens the windows of a message's names, so that the person may be answered before KeepInbound.
+	// OpenWindows opens the 24-hour windows for all names of a message. It is called before KeepInbound, so that the
+	// confirmation of an opt-out can leave.
 	OpenWindows(ctx context.Context, now time.Time, m TakenMessage) error
 }
 
-// OptOutReason begins the reason of what an opt-out puts on the blacklist; the person's words follow.
+// OptOutReason is how the reason of a blacklist entry begins if an opt-out added the entry. The person's words
+// follow.
 const OptOutReason = "Disiscrizione: "
 
-// IntakeStore keeps what comes back from networks. A repeat of any of its calls has no effect.
+// IntakeStore keeps what networks report. A repeat of any call has no further effect.
 type IntakeStore interface {
 	OptOutStore
 
-	// KeepReceipts notes receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It changes
-	// messages that are open or uncertain; a failure only by the token of the present attempt. It also changes
-	// COMPLETED ones that the network gave up, and FAILED ones that it delivered. Cancelled messages stay as they are.
-	// The charge that comes with a delivery is counted for the message's campaign, once a message. A credit is given
-	// back with a failure, and taken again with a delivery. It skips messages that do not exist or belong to another
-	// session, and returns how many it skipped.
+	// KeepReceipts notes receipts, and makes messages COMPLETED or FAILED as [DeliveryStatus.Verdict] says. It
+	// changes messages that are open or uncertain. A failure must carry the token of the present attempt. It also
+	// changes COMPLETED messages that the network gave up, and FAILED messages that the network delivered. Cancelled
+	// messages stay as they are.
+	//
+	// KeepReceipts counts the charge of a delivery for the message's campaign, once for each message. A failure gives
+	// the credit back, and a later delivery takes it again. Receipts for messages that do not exist, or that belong
+	// to another session, are skipped; unknown is their number.
 	KeepReceipts(ctx context.Context, now time.Time, e []DeliveryReceipt) (unknown int, err error)
 
-	// KeepInbound opens windows for free text, and stops what was started before the person wrote by sequences that stop
-	// on a reply. It keeps the message once for its mark, as the client's settings say. It returns how many messages were
-	// cancelled. After an error some effects may be on disk. The same messages told again bring the others. Error:
-	// ErrConsentFirst, of a message with Asks that was not taken before.
+	// KeepInbound opens windows for free text. It also cancels the messages of sequences that stop on a reply, if
+	// they started before the person wrote. It keeps each message once for its mark, as the client's settings say. It
+	// returns how many messages it cancelled. After an error, some effects may be on disk; a repeat with the same
+	// messages adds the missing ones. Error: [ErrConsentFirst], if a message with Asks was not taken before.
 	KeepInbound(ctx context.Context, now time.Time, all []TakenMessage) (cancelled int, err error)
 
-	// KeepAliases notes by which other names the network knows people.
+	// KeepAliases stores other names by which the network knows people.
 	KeepAliases(ctx context.Context, all []Alias) error
 
-	// Recipients returns all names of a person, found by one of them. That name comes first, then its aliases.
+	// Recipients returns all names of the person who has the given name. The given name comes first, then its
+	// aliases.
 	Recipients(ctx context.Context, client ClientID, session SessionID, name string) ([]string, error)
 
-	// TellNetworkTemplate is the method of [NetworkTemplateStore].
+	// TellNetworkTemplate is [NetworkTemplateStore.TellNetworkTemplate].
 	TellNetworkTemplate(ctx context.Context, n TemplateEvent) error
 }

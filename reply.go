@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// ReplyID names a reply. It grows with time and comes from the counter of messages.
+// ReplyID names a reply. It comes from the same counter as messages' ids, and grows with time.
 type ReplyID int64
 
 func (id ReplyID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// ReplyKind is what a reply is.
+// ReplyKind says what a reply contains.
 type ReplyKind string
 
 const (
@@ -24,37 +24,38 @@ const (
 	ReplyAudio    ReplyKind = "audio"
 	ReplyDocument ReplyKind = "document"
 	ReplySticker  ReplyKind = "sticker"
-	ReplyLocation ReplyKind = "location" // the text holds the place
-	ReplyContact  ReplyKind = "contact"  // the text holds the names
-	ReplyReaction ReplyKind = "reaction" // the text is the sign
-	ReplyButton   ReplyKind = "button"   // the text is the button's or the list row's
+	ReplyLocation ReplyKind = "location" // Text has the place; see [LocationText]
+	ReplyContact  ReplyKind = "contact"  // Text has the names
+	ReplyReaction ReplyKind = "reaction" // Text is the emoji of the reaction
+	ReplyButton   ReplyKind = "button"   // Text is the words of the button or list row that the person chose
 	ReplyCall     ReplyKind = "call"
 	ReplyOther    ReplyKind = "other"
 )
 
-// MaxReply is the longest text of a reply that is kept, in characters. A longer one is cut.
+// MaxReply is the longest text of a reply that stores keep, in characters. A longer text is cut.
 const MaxReply = 4096
 
-// LocationText is the text of a location: its name, its address and its degrees, each on a line of its own.
+// LocationText returns the text of a location: its name, its address and its coordinates in degrees, each on its own
+// line.
 func LocationText(name, address string, latitude, longitude float64) string {
 	degrees := strconv.FormatFloat(latitude, 'f', -1, 64) + "," + strconv.FormatFloat(longitude, 'f', -1, 64)
 	return strings.Join(slices.DeleteFunc([]string{name, address, degrees}, func(line string) bool { return line == "" }), "\n")
 }
 
-// ReplyWindow is how long after a run a reply counts as an answer to it, and the person counts as a recipient.
+// ReplyWindow is how long a reply after a run counts as an answer to the run, and the person as the run's recipient.
 const ReplyWindow = 30 * 24 * time.Hour
 
-// ReplyMedia is a file that came with a reply. The file stays with its network until somebody opens it. The JSON form is
-// what stores keep.
+// ReplyMedia is a file that came with a reply. The network keeps the file, and this server fetches it when somebody
+// opens it. The JSON form is what stores keep.
 type ReplyMedia struct {
-	Type  string    `json:"type,omitempty"` // its media type, as the network says
-	Name  string    `json:"name,omitempty"` // of the file
-	Size  int64     `json:"size,omitempty"` // in bytes; 0: not told
-	Until time.Time `json:"until,omitzero"` // the network keeps it until then; zero: not told
-	Ref   []byte    `json:"ref,omitempty"`  // what the session's connector needs to fetch it
+	Type  string    `json:"type,omitempty"` // media type, as the network reported it
+	Name  string    `json:"name,omitempty"` // file name
+	Size  int64     `json:"size,omitempty"` // in bytes; 0: unknown
+	Until time.Time `json:"until,omitzero"` // when the network deletes the file; zero: unknown
+	Ref   []byte    `json:"ref,omitempty"`  // what the session's connector needs to fetch the file
 }
 
-// ReplyFile is an opened file of a reply. It is whole, and must be closed.
+// ReplyFile is a fetched file of a reply. The file is complete. The caller must close it.
 type ReplyFile struct {
 	io.ReadCloser
 	Size int64 // in bytes
@@ -62,65 +63,69 @@ type ReplyFile struct {
 
 // MediaOpener opens the files that came with replies.
 type MediaOpener interface {
-	// OpenMedia fetches the file from the network of the session. Codes: gone (the network no longer has it, or never
-	// said how to fetch it), unavailable (for now), too_large, overloaded.
+	// OpenMedia fetches the file from the session's network. Codes: gone (the network no longer has the file, or
+	// never said how to fetch it), unavailable (try again later), too_large, overloaded.
 	OpenMedia(ctx context.Context, s Session, m ReplyMedia) (*ReplyFile, error)
 }
 
-// ReplyEffect is what a reply did.
+// ReplyEffect says what a reply changed.
 type ReplyEffect int8
 
 const (
 	ReplyNoEffect ReplyEffect = iota
-	ReplyStopped              // it stopped messages of sequences that stop on a reply
-	ReplyOptOut               // it withdrew consent
-	ReplyOptIn                // it took a withdrawal back
+	ReplyStopped              // the reply cancelled messages of sequences that stop on a reply
+	ReplyOptOut               // the reply withdrew consent
+	ReplyOptIn                // the reply took a withdrawal of consent back
 )
 
-// Reply is what a person wrote to a session, or what the client's people wrote to them on the linked phone itself.
+// Reply is a message that a person wrote to a session, or that the client's people wrote to a person on the linked
+// phone.
 type Reply struct {
 	ID        ReplyID
 	Session   SessionID
-	Phone     string // "" of an erased person
+	Phone     string // "" if the person was erased
 	At        time.Time
 	Own       bool // the client's people wrote it on the linked phone
 	Kind      ReplyKind
 	Text      string
-	Media     *ReplyMedia // nil: none
+	Media     *ReplyMedia // nil: no file
 	NetworkID string
-	Run       RunID // the latest run that wrote to the person within [ReplyWindow]; 0: none
+	Run       RunID // latest run that wrote to the person within [ReplyWindow]; 0: none
 	Effect    ReplyEffect
-	Read      time.Time // zero: nobody read it yet
+	Read      time.Time // zero: nobody has read it yet
 	Blanked   bool      // the text was removed
 }
 
-// ReplyFilter chooses replies. Zero members choose all.
+// ReplyFilter chooses the replies that match all its set members. A zero member chooses all, except Own.
 type ReplyFilter struct {
 	Phone  string
 	Unread bool
-	Own    bool // also what the client's people wrote on the linked phone
+	Own    bool // false: leave out what the client's people wrote on the linked phone
 }
 
-// Conversation is what a client and a person wrote to each other, as a list shows it.
+// Conversation is what a client and a person wrote to each other, as one row of a list.
 type Conversation struct {
 	Phone    string
-	Last     Reply     // the latest
-	Unread   int       // replies
-	Answered time.Time // when the client's people wrote last, by phone or dashboard; zero: never
+	Last     Reply     // the latest reply
+	Unread   int       // number of unread replies
+	Answered time.Time // when the client's people last wrote, on the phone or in the dashboard; zero: never
 }
 
-// ReplyStore reads replies. Lists are newest first.
+// ReplyStore reads replies. All its lists are newest first.
 type ReplyStore interface {
-	Replies(ctx context.Context, f ReplyFilter, p Page) ([]Reply, string, error) // invalid: the cursor
-	Reply(ctx context.Context, id ReplyID) (Reply, error)                        // not_found
-	// Conversations lists one row a person, by the latest reply; with unread only those with unread replies.
-	Conversations(ctx context.Context, unread bool, p Page) ([]Conversation, string, error) // invalid: the cursor
-	// Conversation returns one, zero where nobody wrote.
+	Replies(ctx context.Context, f ReplyFilter, p Page) ([]Reply, string, error) // code invalid: the cursor is wrong
+	Reply(ctx context.Context, id ReplyID) (Reply, error)                        // code not_found
+	// Conversations lists one row for each person, sorted by the latest reply. With unread, it lists only
+	// conversations with unread replies.
+	Conversations(ctx context.Context, unread bool, p Page) ([]Conversation, string, error) // code invalid: the cursor is wrong
+	// Conversation returns the conversation with the phone, or the zero value if the person never wrote.
 	Conversation(ctx context.Context, phone string) (Conversation, error)
-	// Unread counts people with unread replies, at most so many.
+	// Unread counts the people with unread replies. It stops counting at most.
 	Unread(ctx context.Context, most int) (int, error)
-	// MarkRead marks the phone's replies up to one as read; 0: all. It returns how many were unread.
+	// MarkRead marks the phone's replies as read, up to and including last; 0: all. It returns how many of them were
+	// unread.
 	MarkRead(ctx context.Context, phone string, last ReplyID, now time.Time) (int, error)
-	// Answered notes that the client's people wrote to the phone: automations leave the person alone for a while.
+	// Answered notes that the client's people wrote to the phone at the moment at. Automations then leave the person
+	// alone for [ClientSettings].TakeoverHours.
 	Answered(ctx context.Context, phone string, at time.Time) error
 }

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// RestoreResult is what one client must decide after a restore. The zero value: nothing.
+// RestoreResult says what one client must decide after a restore. The zero value means that there is nothing to
+// decide.
 type RestoreResult struct {
-	Since   time.Time // the copy's moment: what happened later is not in it
-	At      time.Time // when it was restored
-	Unknown int       // messages that may have left already, about which nobody has decided yet
-	Held    time.Time // since this moment no message of the client leaves, until a person releases it; zero: it is not held
+	Since   time.Time // moment of the backup: the store has nothing that happened later
+	At      time.Time // when the backup was restored
+	Unknown int       // messages that may have left already, and that nobody has decided about yet
+	Held    time.Time // since when the client is held: its messages leave only after a person releases it; zero: not held
 }
 
-// RestoredClient is Restored of one client, for the operator.
+// RestoredClient is the RestoreResult of one client, for the operator.
 type RestoredClient struct {
 	Client  ClientID
 	Partner PartnerID
@@ -21,18 +22,20 @@ type RestoredClient struct {
 	RestoreResult
 }
 
-// RestoreStore keeps what a restore left to decide.
+// RestoreStore keeps what people must decide after a restore.
 type RestoreStore interface {
 	Restored(ctx context.Context) (RestoreResult, error)
 
-	// UnknownMessages lists the messages that may have left before the restore, by rising id: PENDING ones, and those that
-	// were FAILED meanwhile because nobody decided. Codes: invalid (the cursor).
+	// UnknownMessages lists the messages that may have left before the restore, sorted by id. They are PENDING, or
+	// FAILED because nobody decided in time. Codes: invalid (the cursor).
 	UnknownMessages(ctx context.Context, p Page) ([]MessageDetail, string, error)
 
-	// CloseUnknown takes messages out of that list, at most 1,000: they stay FAILED with an uncertain outcome, or become
-	// so. It counts one call, never refused. The answer names those that were in the list.
+	// CloseUnknown removes at most 1,000 messages from the list of UnknownMessages. They become or stay FAILED with
+	// an uncertain outcome. The call counts once, and the cap never refuses it. The result has the ids that were in
+	// the list.
 	CloseUnknown(ctx context.Context, ids []MessageID, day Date, now time.Time) ([]MessageID, error)
 
-	// Release lets the client's messages leave again. It counts one call, never refused.
+	// Release ends the hold, so that the client's messages leave again. The call counts once, and the cap never
+	// refuses it.
 	Release(ctx context.Context, day Date) error
 }

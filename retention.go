@@ -7,19 +7,21 @@ import (
 	"time"
 )
 
-// Retention is how long what messages said is kept after they ended. The zero value is for ever.
+// Retention is how long a store keeps the texts of messages after the messages ended. The zero value means for ever.
+// At most one field is set.
 type Retention struct {
 	Months int // calendar months
-	Days   int // of 24 hours
+	Days   int // days of 24 hours
 }
 
-// keepNever is the word for no end.
+// keepNever is the word for keeping texts for ever.
 const keepNever = "never"
 
-// maxKeep is the most of one unit: far beyond any horizon, and far from where the arithmetic overflows.
+// maxKeep is the largest number of any unit. It is longer than any useful time, and small enough that no sum
+// overflows.
 const maxKeep = 36_500
 
-// ParseKeep reads a whole number with its unit, d, w, mo or y (90d, 12w, 24mo, 2y), or the word never.
+// ParseKeep reads a whole number with a unit, or the word never. The units are d, w, mo and y: 90d, 12w, 24mo, 2y.
 func ParseKeep(text string) (Retention, error) {
 	if text == keepNever {
 		return Retention{}, nil
@@ -41,14 +43,14 @@ func ParseKeep(text string) (Retention, error) {
 	return Retention{}, fmt.Errorf("%q is not a time such as 24mo, 90d, 12w or 2y, nor never", text)
 }
 
-// Before returns the moment of the limit: texts of messages that ended before it are removed. It is zero when
-// everything is kept.
+// Before returns the limit at the moment now: texts of messages that ended before the limit are removed. It returns
+// zero if texts are kept for ever.
 func (k Retention) Before(now time.Time) time.Time {
 	if k == (Retention{}) {
 		return time.Time{}
 	}
 	now = now.UTC()
-	day := DateOf(now).AddMonths(-k.Months) // in a shorter month the last day, so the time is never shorter than the months
+	day := DateOf(now).AddMonths(-k.Months) // a shorter month gives its last day, so texts are never kept for less than the months
 	at := now.Sub(time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC))
 	return time.Date(day.Year, day.Month, day.Day-k.Days, 0, 0, 0, 0, time.UTC).Add(at)
 }
@@ -64,28 +66,29 @@ func (k Retention) String() string {
 	return keepNever
 }
 
-// UnmarshalText is ParseKeep, for settings.
+// UnmarshalText does the same as ParseKeep. The reader of settings calls it.
 func (k *Retention) UnmarshalText(text []byte) (err error) {
 	*k, err = ParseKeep(string(text))
 	return err
 }
 
-// Erasure asks to forget the person behind a phone number, or a group.
+// Erasure asks a store to forget the person, or the group, that has a phone number.
 type Erasure struct {
 	Phone string
-	Mark  string // what stands for the phone in the blacklist from now on: [MarkPrefix] and a keyed hash
-	Day   Date   // the client's present day, in which one call is counted
+	Mark  string // replaces the phone in the blacklist: [MarkPrefix] and a keyed hash
+	Day   Date   // the client's present day, on which one call is counted
 	Now   time.Time
 }
 
-// ErasureResult counts what an erasure removed. It does not count what an earlier erasure had removed.
+// ErasureResult counts what one erasure removed. It does not count what an earlier erasure had removed.
 type ErasureResult struct {
 	Cancelled   int  // pending messages that will never be sent
-	Messages    int  // messages whose number and texts were removed, including the cancelled ones
-	Sandbox     int  // ledger entries of the sandbox whose number and text were removed
-	Answers     int  // stored answers for repeats whose numbers were removed
-	Blacklisted bool // the number was in the blacklist, and is now there as a keyed hash
+	Messages    int  // messages whose number and texts were removed, including cancelled ones
+	Sandbox     int  // entries of the sandbox's ledger whose number and text were removed
+	Answers     int  // stored answers for repeated calls whose numbers were removed
+	Blacklisted bool // the blacklist had the number, and now has a keyed hash of it
 }
 
-// MarkPrefix begins the mark that replaces the number of an erased person in the blacklist. No recipient begins with it.
+// MarkPrefix is the beginning of every mark. A mark replaces the number of an erased person in the blacklist. No
+// recipient begins with MarkPrefix.
 const MarkPrefix = "~"

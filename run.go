@@ -5,51 +5,51 @@ import (
 	"time"
 )
 
-// Run is one start of a sequence for one recipient: all its messages, scheduled in one transaction. Single and mass
-// sends are runs of one step without a sequence. The texts are here and not in the messages, because message rows are
-// written several times.
+// Run is one start of a sequence for one recipient. The store writes all its messages in one transaction. A single or
+// mass send is a run of one step without a sequence. The texts are in the run, because message rows are written
+// several times and should stay small.
 type Run struct {
-	ID        RunID // given by the store
+	ID        RunID // the store sets it
 	Client    ClientID
 	Sequence  SequenceID // 0: none
 	Session   SessionID
-	Phone     string // "+…", or a group id as given
+	Phone     string // "+…", or the id of a group
 	Origin    Origin
-	Campaign  CampaignID // that fed it; 0: none
-	Name      string     // of a single or mass send; "" for a sequence
-	Reference string     // the caller's own name of what the run is about; "": none. At most [MaxReference] characters
-	Zone      string     // IANA name the run was planned in
+	Campaign  CampaignID // campaign that started the run; 0: none
+	Name      string     // name of a single or mass send; "" for a sequence
+	Reference string     // the caller's own name of what the run is about, at most [MaxReference] characters; "": none
+	Zone      string     // IANA name of the zone in which the run was planned
 	Received  time.Time
 	Request   []byte // the call's body, byte for byte
 
-	ClientName   string // frozen at start
+	ClientName   string // the client's name when the run started
 	SequenceName string
 
-	Steps []FrozenStep // one for each message, in order
+	Steps []FrozenStep // one step for each message, in order
 }
 
-// FrozenStep is what a run keeps of one planned message. The JSON form is what stores keep.
+// FrozenStep is what a run keeps about one planned message. The JSON form is what stores keep.
 type FrozenStep struct {
 	Step    int     `json:"step"`
 	Content Content `json:"content"`
 	Window  *Window `json:"window,omitempty"`
 
-	// Only for messages of a campaign, as in [PlannedMessage].
+	// Dated and Limit are set only for messages of a campaign; see [PlannedMessage].
 	Dated bool      `json:"dated,omitempty"`
 	Limit time.Time `json:"limit,omitzero"`
 }
 
-// IfRunning says what a start does when the same sequence still has pending messages for the same recipient.
+// IfRunning says what a start does if the same sequence still has pending messages to the same recipient.
 type IfRunning string
 
 const (
-	IfRunningAllow   IfRunning = "allow"   // a second run beside the first
-	IfRunningSkip    IfRunning = "skip"    // answer the running ids, schedule nothing
-	IfRunningRestart IfRunning = "restart" // stop and start in one transaction
-	IfRunningReject  IfRunning = "reject"  // CodeConflict
+	IfRunningAllow   IfRunning = "allow"   // start another run
+	IfRunningSkip    IfRunning = "skip"    // return the ids of the running messages, and start nothing
+	IfRunningRestart IfRunning = "restart" // stop the earlier runs and start the new run, in one transaction
+	IfRunningReject  IfRunning = "reject"  // refuse the start with CodeConflict
 )
 
-// ParseIfRunning reads one of the four words; "" is allow.
+// ParseIfRunning reads one of the four words. "" means allow.
 func ParseIfRunning(word string) (IfRunning, error) {
 	switch w := IfRunning(word); w {
 	case "":
@@ -60,70 +60,71 @@ func ParseIfRunning(word string) (IfRunning, error) {
 	return "", fmt.Errorf("%q is not one of allow, skip, restart, reject", word)
 }
 
-// Usage is a client's position against its daily cap after a call.
+// Usage is how many calls a client has made today, and its daily cap.
 type Usage struct {
 	Cap  int64 `json:"cap"`
 	Used int64 `json:"used"`
 }
 
-// Remaining returns the calls that are left, never less than zero.
+// Remaining returns how many more calls the cap allows, at least 0.
 func (u Usage) Remaining() int64 { return max(0, u.Cap-u.Used) }
 
-// UncountedCap is what a client without a cap reports as its cap; it is never refused.
+// UncountedCap is the cap that the API shows for a client without a cap. Calls of this client are never refused.
 const UncountedCap = 1_000_000
 
-// StartRun is a request to store a run and its messages in one transaction with the client's usage and the call's
-// idempotency record.
+// StartRun asks the store to keep a run and its messages. One transaction also changes the client's usage and the
+// call's idempotency record.
 type StartRun struct {
 	Run      Run
-	Messages []PlannedMessage // in step order; without messages nothing is stored, but the call counts
-	Skipped  []SkippedStep    // kept with the answer, so that a repeat of the call gives it again
+	Messages []PlannedMessage // in the order of the steps; if empty, the store keeps nothing, but the call counts
+	Skipped  []SkippedStep    // kept with the answer, so that a repeat of the call returns the same
 
-	Day         Date // the client's present day, whose cap counts
+	Day         Date // the client's present day, on which the call is counted
 	Now         time.Time
-	IfRunning   IfRunning    // with a reference in Run, only runs that have it count as running; for a campaign all do
-	Idempotency *Idempotency // nil: none; its Answer gets the [StartedRun], and returns its JSON form
+	IfRunning   IfRunning    // if Run has a reference, only runs with the same reference count as running; for a campaign all runs count
+	Idempotency *Idempotency // nil: none; Answer gets the [StartedRun] and returns its JSON form
 
-	// Revision is the client revision at which the start's data was read. 0: the data was read for this call.
+	// Revision is the client revision at which the caller read the data for the start. 0: the caller read the data
+	// for this call.
 	Revision int64
 }
 
-// StartedRun is the durable answer to a [StartRun]. Its JSON form is kept for repeats of the call.
+// StartedRun is the answer to a [StartRun]. Its JSON form is kept for repeats of the call.
 type StartedRun struct {
 	IDs     []MessageID   `json:"ids"`
 	Usage   Usage         `json:"usage"`
 	Skipped []SkippedStep `json:"skipped,omitempty"`
 }
 
-// StopResult is the answer to a stop: the messages that will never be sent, and the client's usage.
+// StopResult is the answer to a stop: the cancelled messages, which will never be sent, and the client's usage.
 type StopResult struct {
 	IDs   []MessageID
 	Usage Usage
 }
 
-// CancelTarget names the messages of a cancellation, by one of its members.
+// CancelTarget says which messages a cancellation is for. Exactly one member is set.
 type CancelTarget struct {
-	Phones    []string // to these recipients
-	Reference string   // of runs with this reference of the caller
-	All       bool     // all of the client's
+	Phones    []string // messages to these recipients
+	Reference string   // messages of runs with this reference
+	All       bool     // all messages of the client
 }
 
-// CancelledMessage is one message that a cancellation reached.
+// CancelledMessage is one message that a cancellation cancelled.
 type CancelledMessage struct {
 	ID      MessageID
-	Desired time.Time // the desired moment, else the planned one
+	Desired time.Time // the desired moment, or the planned one if there is no desired moment
 }
 
-// Resend asks for messages to be sent again, all or none. Each gets a new message with its origin, sequence, run,
+// Resend asks to send messages again, all or none. Each gets a new message with the same origin, sequence, run,
 // session, content and request.
 type Resend struct {
-	Messages    []ResendMessage // in the order asked, each id once
-	Day         Date            // the client's present day, whose cap counts one call
+	Messages    []ResendMessage // in the order of the call, each id once
+	Day         Date            // the client's present day, on which one call is counted
 	Now         time.Time
-	Idempotency *Idempotency // nil: none; its Answer gets the [ResendResult]
-	Unknown     bool         // every message must be one that a restore left unknown (RestoreStore); it is closed as FAILED first
-	Campaign    bool         // it is the retry of a campaign: the new messages wait behind others, as the old ones did
-	Move        bool         // every message must still be PENDING, otherwise the call is a conflict
+	Idempotency *Idempotency // nil: none; Answer gets the [ResendResult]
+	Unknown     bool         // each message must be one that a restore left unknown (see [RestoreStore]); it first becomes FAILED
+	Campaign    bool         // this is the retry of a campaign: the new messages wait behind others in the campaign queue, as the old ones did
+	Move        bool         // each message must still be PENDING; otherwise the code is conflict
 }
 
 // ResendMessage is one message to send again, with its new moments.
@@ -134,7 +135,7 @@ type ResendMessage struct {
 	ValidUntil time.Time
 }
 
-// ResendResult is the answer: the new messages in the order asked, and the client's usage.
+// ResendResult is the answer to a [Resend]: the new messages, in the order of the call, and the client's usage.
 type ResendResult struct {
 	IDs   []MessageID
 	Usage Usage

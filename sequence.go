@@ -2,29 +2,29 @@ package puntuale
 
 import "time"
 
-// Limits of sequences, their contents and their timing. Text is counted in characters (runes) after rendering.
+// Limits of sequences, contents and timing. Text is counted in characters (runes) after rendering.
 const (
 	MaxSteps      = 50
 	MaxText       = 4096
-	MaxRawText    = 16_384 // before rendering, placeholders and fallbacks included
+	MaxRawText    = 16_384 // characters before rendering, including placeholders and fallbacks
 	MaxCaption    = 1024
 	MaxField      = 4096
 	MaxName       = 200
 	MaxMediaName  = 255
 	MaxURL        = 2048
 	MaxJitter     = 86_400  // seconds
-	MaxRequestIDs = 1000    // ids or phones in one request
-	MaxRequest    = 1 << 20 // bytes of a call's body, which are kept with its messages
-	MaxFields     = 1000    // fields that the steps and templates of one sequence name
+	MaxRequestIDs = 1000    // ids or phones in one call
+	MaxRequest    = 1 << 20 // bytes of a call's body; the store keeps the body with the call's messages
+	MaxFields     = 1000    // different fields in the steps and templates of one sequence
 	HorizonYears  = 5
 )
 
-// Sequence is an ordered list of steps. Each run of it has one recipient. Its parametric fields are exactly the fields
-// that its steps name.
+// Sequence is an ordered list of steps. Each run of a sequence has one recipient. The fields that a call must or may
+// give are exactly the fields that the steps name.
 type Sequence struct {
 	ID          SequenceID
-	Name        string    // do not need to be unique
-	Session     SessionID // 0: the client's default session, looked up at start
+	Name        string    // need not be unique
+	Session     SessionID // 0: the client's default session when the run starts
 	IfRunning   IfRunning
 	StopOnReply bool
 	Purpose     Purpose // service or marketing
@@ -33,14 +33,14 @@ type Sequence struct {
 	Updated     time.Time
 }
 
-// SequenceFilter narrows and orders a list of sequences.
+// SequenceFilter chooses and sorts sequences.
 type SequenceFilter struct {
-	Text   string // words that the name holds, compared as in [MessageFilter], or the id; "": all
-	Newest bool   // by falling id, else by rising id
+	Text   string // words of the name, compared as in [MessageFilter], or the id; "": all
+	Newest bool   // largest id first; false: smallest id first
 }
 
-// Step is one future message: its content and its timing. Texts may hold {{field}} and {{field|fallback}}. The JSON
-// form is both the wire's and what stores keep.
+// Step is one future message: its content and its timing. Texts may contain {{field}} and {{field|fallback}}. The
+// wire and stores use the same JSON form.
 type Step struct {
 	Text      string   `json:"text,omitempty"`
 	Media     string   `json:"media,omitempty"`
@@ -52,32 +52,33 @@ type Step struct {
 
 	OnUncertain OnUncertain `json:"on_uncertain,omitempty"`
 
-	Official *Approved `json:"-"` // the approved template, once the template's content replaced its name
+	Official *Approved `json:"-"` // the approved template; set when the content of the template replaces the template's name
 }
 
-// OnUncertain says what happens after an attempt without an answer, if the network does not recognize repeats.
+// OnUncertain says what happens after an attempt without an answer, if the network does not recognise repeats.
 type OnUncertain string
 
 const (
-	UncertainNever  OnUncertain = "never"  // the default: a delivery receipt decides, or the deadline
-	UncertainResend OnUncertain = "resend" // it is sent once more after [ResendAfter] without a receipt; the recipient may see it twice
+	UncertainNever  OnUncertain = "never"  // the default: wait until a delivery receipt or the deadline decides
+	UncertainResend OnUncertain = "resend" // send once more if no receipt came within [ResendAfter]; the recipient may see the message twice
 )
 
-// Timing places a step in time: anchor and offset, then At, then Window, then Jitter.
+// Timing says when a step leaves. The planner applies Anchor and Offset first, then At, then Window, then Jitter.
 type Timing struct {
-	Anchor   string    `json:"anchor"` // AnchorStart ("" in a plan means it) or the name of a date field
+	Anchor   string    `json:"anchor"` // AnchorStart, or the name of a date field; "" in a plan means AnchorStart
 	Offset   Offset    `json:"offset"`
-	At       string    `json:"at,omitempty"` // "HH:MM", with offsets in days and longer units
+	At       string    `json:"at,omitempty"` // "HH:MM"; only with offsets in days or longer units
 	Window   *Window   `json:"window,omitempty"`
 	Jitter   int       `json:"jitter,omitempty"` // seconds, 0 to MaxJitter
 	IfPast   IfPast    `json:"if_past,omitempty"`
-	ValidFor *Validity `json:"valid_for,omitempty"` // nil: 24 hours
+	ValidFor *Validity `json:"valid_for,omitempty"` // how long after its planned moment the message may leave; nil: 24 hours
 }
 
-// AnchorStart is the moment of the call.
+// AnchorStart is the anchor of steps that count from the moment of the call.
 const AnchorStart = "start"
 
-// Unit of an offset. Days and longer are calendar arithmetic in the run's zone; hours and shorter are elapsed time.
+// Unit is a unit of an offset. Days and longer units are calendar arithmetic in the run's zone. Hours and shorter
+// units are elapsed time.
 type Unit string
 
 const (
@@ -89,7 +90,7 @@ const (
 	Months  Unit = "months"
 )
 
-// Direction of an offset from its anchor.
+// Direction says whether an offset goes before or after its anchor.
 type Direction string
 
 const (
@@ -97,7 +98,7 @@ const (
 	After  Direction = "after"
 )
 
-// Offset is a distance from the anchor. The zero value is no distance.
+// Offset is a distance in time from the anchor. The zero value is no distance.
 type Offset struct {
 	Amount    int       `json:"amount"`
 	Unit      Unit      `json:"unit,omitempty"`
@@ -119,20 +120,20 @@ const (
 	PastReject IfPast = "reject"
 )
 
-// PastGrace is how old a moment may be that still counts as now.
+// PastGrace is how far in the past a step's moment may be and still count as now.
 const PastGrace = 5 * time.Minute
 
-// FieldKind tells what a parametric field must hold, or what a contact's field holds.
+// FieldKind is the type of a field's value, for sequences and contacts.
 type FieldKind string
 
 const (
 	FieldText   FieldKind = "text"
 	FieldDate   FieldKind = "date"
 	FieldMedia  FieldKind = "media"
-	FieldNumber FieldKind = "number" // of contacts only
+	FieldNumber FieldKind = "number" // only for contacts' fields
 )
 
-// Field is one parametric field of a sequence. A field without a fallback somewhere is Required.
+// Field is a field that a sequence's texts name. It is Required if at least one place names it without a fallback.
 type Field struct {
 	Name     string
 	Kind     FieldKind

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ConnectionType is how a session reaches the network; it never changes.
+// ConnectionType says through which kind of connector a session reaches its network. It never changes.
 type ConnectionType string
 
 const (
@@ -23,31 +23,31 @@ func ParseConnectionType(word string) (ConnectionType, error) {
 	return "", fmt.Errorf("%q is not one of Socket, Send_app, Official", word)
 }
 
-// Session is one linked sender (a number) of a client.
+// Session is a client's way to send: one number at one connector.
 type Session struct {
 	ID        SessionID
 	Client    ClientID
 	Name      string
 	Type      ConnectionType
 	Way       Way
-	Sandbox   bool // the simulated network takes its messages
-	Default   bool // used by sequences that name none
+	Sandbox   bool // the simulated network receives the messages; no real network does
+	Default   bool // the client's default session; sequences that name no session use it
 	Pace      Pace
-	Start     SequenceID // default sequence pair; 0: unset
+	Start     SequenceID // the session's default sequences, for starts and for stops; 0: not set
 	Stop      SequenceID
 	Created   time.Time
-	Owner     NodeID // the node that sends for it; 0: none yet
-	Campaigns bool   // campaigns may have messages to send; set only for the owning node
-	Link      Link   // the state of its link; not set when it was read for a start
+	Owner     NodeID // node that sends for the session; 0: none yet
+	Campaigns bool   // campaigns may have messages to send on this session; set only for the node that owns it
+	Link      Link   // state of the session's link; not set if the session was read for a start
 }
 
-// Pace bounds how much a session sends, so that it looks like a person's number. 0 sets no limit.
+// Pace limits how much a session sends, so that its number behaves like a person's. 0 means no limit.
 type Pace struct {
 	PerMinute     int
-	PerDay        int // in any 24 hours
-	ColdPerMinute int // of these, to cold contacts
+	PerDay        int // messages in any 24 hours
+	ColdPerMinute int // how many of these messages a minute may go to cold contacts
 	ColdPerDay    int
-	Jitter        int // in seconds: the largest random delay of each message
+	Jitter        int // largest random delay before each message, in seconds
 }
 
 // Limits of a pace.
@@ -63,8 +63,9 @@ type SessionPatch struct {
 	Pace Change[Pace]
 }
 
-// DefaultPace is the pace of a session for which none was asked. WhatsApp soon bans a linked number that writes to cold contacts as fast as
-// a program can. Official sessions have no pace, because Meta has its own limits. Sessions on people's phones have none either.
+// DefaultPace returns the pace of a session whose caller gave none. A linked number gets a pace, because WhatsApp
+// soon bans one that writes to cold contacts as fast as a program can. Official sessions have none, because Meta has
+// its own limits. Sandboxes, and sessions whose messages devices send, have none either.
 func (s Session) DefaultPace() Pace {
 	switch {
 	case s.Sandbox || s.Type == Official || s.Way == WayDevice:

@@ -6,13 +6,15 @@ import (
 	"time"
 )
 
-// The store's promises, by role. A caller asks for the roles that it needs. Only a store implements all of them. Unless
-// a comment says otherwise, these rules hold. A method that changes something returns after its commall its lines are
-// on disk, or with an error, and then nothing has changed. CodeUnavailable means that the database could not be
-// reached. Many goroutines may call all methods at once.
+// This file has the promises of the store, grouped by role. A caller asks only for the roles that it needs. Only a
+// store implements all roles.
+//
+// Unless a comment says otherwise, these rules hold. A method that changes something returns nil only after its
+// changes are on disk. If it returns an error, nothing has changed. CodeUnavailable means that the database could not
+// be reached. Many goroutines may call all methods at once.
 
-// Tenant is all that a client's key can reach. Everything in it belongs to that client; what belongs to another is
-// CodeNotFound.
+// Tenant is all that a client's key can reach. Everything in it belongs to this client. Data of another client count
+// as missing: CodeNotFound.
 type Tenant interface {
 	RunStore
 	MessageStore
@@ -45,66 +47,80 @@ type Tenant interface {
 	WebhookStore
 	DeliveryStore
 	EventStore
+	AutomationStore
+	HookTenant
 }
 
 // RunStore starts and stops runs.
 type RunStore interface {
-	// Start stores the run, its messages, the day's usage and the idempotency record in one transaction, which it shares with other waiting
-	// calls. Codes: cap_reached with the counters, which are exact under any concurrency (nothing is stored or counted). conflict:
-	// if_running reject, or the idempotency key with another body. not_found: the sequence or session is gone.
+	// Start stores the run, its messages, the day's usage and the idempotency record in one transaction. The store
+	// may put several waiting calls into the same transaction. If Start returns one of these codes, nothing is stored
+	// or counted. cap_reached: the cap is used up; the counters in the error are exact under any concurrency.
+	// conflict: if_running is reject, or the idempotency key had another body. not_found: the sequence or session is
+	// gone.
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
 
-	// LastStarted lists the sequences that were started last, the latest first, at most limit. It looks no further back than
-	// the client's last 2,000 calls, and leaves out deleted sequences.
+	// LastStarted lists at most limit sequences, the last started one first. It reads only the client's last 2,000
+	// calls, and leaves out deleted sequences.
 	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
 
-	// Stop cancels the PENDING messages of the sequence's runs for the phone that have no open intent. It counts one
-	// call and is never refused for the cap. It cancels at most 1,000 messages in a transaction. A cancelled message is
-	// never sent. One in flight is not in the answer. It becomes CANCELLED if its attempt certainly failed and would be
-	// retried. It is not repeated if the attempt's outcome is unknown; then only a delivery receipt or a refusal
-	// decides. Every other method that cancels does the same. Codes: not_found for a sequence that never was the
-	// client's, nothing counted; a deleted one can still be stopped. With a reference, it reaches only runs that have it.
+	// Stop cancels the PENDING messages of the sequence's runs for the phone that have no open intent. A cancelled
+	// message is never sent. With a reference, Stop reaches only runs with this reference. It counts one call, and
+	// the cap never refuses it. One transaction cancels at most 1,000 messages.
+	//
+	// A message in flight is not in the answer. If its attempt certainly fails, it becomes CANCELLED instead of being
+	// retried. If the outcome of its attempt is uncertain, it is not repeated; then only a delivery receipt or a
+	// refusal decides. Every other method that cancels does the same.
+	//
+	// Codes: not_found for a sequence that the client never had (no call is counted). A deleted sequence can still be
+	// stopped.
 	Stop(ctx context.Context, sequence SequenceID, phone, reference string, day Date, now time.Time) (StopResult, error)
 
-	// CancelPending does the same for all messages that the target names. It passes each cancelled chunk
-	// to took and does not keep it. Each chunk is sorted by id, and so are the first 50,000 messages. If took returns an error,
-	// CancelPending ends; cancelled messages stay cancelled.
+	// CancelPending cancels all messages of the target, in the same way as Stop. It gives each cancelled chunk to
+	// took, and does not keep it. Each chunk is sorted by id, and the first 50,000 messages together are sorted, too.
+	// If took returns an error, CancelPending ends; cancelled messages stay cancelled.
 	CancelPending(ctx context.Context, target CancelTarget, day Date, now time.Time, took func([]CancelledMessage) error) error
 }
 
-// MessageStore reads messages, and acts on those named by their ids.
+// MessageStore reads messages, and changes messages that the caller names by id.
 type MessageStore interface {
-	// Details returns the messages found, in the order asked. A repeated id gets one message. Messages of one run share the bytes of their
-	// Request. Codes: invalid, at query.message_ids, when the answer would be longer than 8 MiB.
+	// Details returns the existing messages of ids, in the order of ids. If ids has an id twice, its message comes
+	// once. Messages of one run share the bytes of their Request. Codes: invalid, at query.message_ids, if the answer
+	// would be longer than 8 MiB.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
 
-	// Outlines is Details without Content and Request, however long those are.
+	// Outlines is Details without Content and Request. Its answer has no limit in bytes.
 	Outlines(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
 
-	// Messages lists messages, newest first: by falling id. A page may be shorter than asked, so that it stays within 32
-	// MiB, or looks no further than the filter says. Codes: invalid (the cursor).
+	// Messages lists messages, newest first, which means by falling id. A page may be shorter than asked: it has at
+	// most 32 MiB, and the filter may limit the search. Codes: invalid (the cursor).
 	Messages(ctx context.Context, f MessageFilter, p Page) ([]MessageDetail, string, error)
 
-	// Outcomes lists what was recorded from (inclusive) to (exclusive), oldest first, by moment and id. An outcome that
-	// was corrected is listed at its later moment only; one whose message was sent again is listed as before. Codes:
-	// invalid (the cursor).
+	// Outcomes lists the outcomes that were recorded between from (inclusive) and to (exclusive), oldest first,
+	// sorted by moment and id. A corrected outcome is listed only at the moment of its correction. An outcome stays
+	// in the list after somebody sent its message again. Codes: invalid (the cursor).
 	Outcomes(ctx context.Context, from, to time.Time, p Page) ([]MessageOutcome, string, error)
 
-	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING messages become
-	// RESCHEDULED; COMPLETED ones stay. The new ones keep their session, or get the client's default one if theirs was deleted. Codes, in
-	// this order. not_found has a fault for every id that is missing or another's. conflict has a fault for every RESCHEDULED message,
-	// naming its successor. It also has a fault for every message that is being sent, is uncertain, or has no content any more. cap_reached
-	// has the counters. Faults are at body.id[i], i counting the messages asked for.
+	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING
+	// messages become RESCHEDULED. COMPLETED messages stay COMPLETED. A new message keeps the session of the old one,
+	// or gets the client's default session if that one was deleted.
+	//
+	// Codes, checked in this order: not_found, with a fault for each id that is missing or belongs to another client.
+	// conflict, with a fault for each message that is RESCHEDULED, being sent, uncertain, or without content.
+	// cap_reached, with the counters. The fault of a RESCHEDULED message names the message that replaced it. Faults
+	// are at body.id[i], where i is the index in r.Messages.
 	Resend(ctx context.Context, r Resend) (ResendResult, error)
 
-	// CancelMessages cancels those of the messages that are PENDING without an open intent, all in one transaction, and counts one call,
-	// never refused. The answer is sorted by id. It leaves out messages that could not be cancelled. Codes: not_found, with a fault at
-	// body.id[i] for every id that is missing or another's; then nothing is cancelled or counted.
+	// CancelMessages cancels the given messages that are PENDING without an open intent, all in one transaction. It
+	// counts one call, and the cap never refuses it. The answer is sorted by id, and leaves out messages that were
+	// not cancelled. Codes: not_found, with a fault at body.id[i] for each id that is missing or belongs to another
+	// client; then nothing is cancelled or counted.
 	CancelMessages(ctx context.Context, ids []MessageID, day Date, now time.Time) ([]CancelledMessage, error)
 }
 
-// Page asks for a part of a list: at most Limit rows after the one that Cursor names ("" from the beginning). The cursor of the next page
-// is "" at the end. New rows do not disturb the pages of a list.
+// Page asks for a part of a list: at most Limit rows after the position Cursor. Cursor "" is the beginning. Methods
+// return the cursor of the next page, or "" after the last page. New rows do not disturb a reader that goes through
+// the pages.
 type Page struct {
 	Limit  int
 	Cursor string
@@ -112,104 +128,116 @@ type Page struct {
 
 // SequenceStore keeps sequences.
 type SequenceStore interface {
-	// CreateSequence; o may be nil, and its Answer gets the SequenceID. Codes: not_found (its session), invalid (a
-	// template that a step names, at body.steps[i].template).
+	// CreateSequence stores a new sequence. o may be nil; its Answer gets the SequenceID. Codes: not_found (its
+	// session), invalid (a template that a step names, at body.steps[i].template).
 	CreateSequence(ctx context.Context, s Sequence, o *Idempotency) (SequenceID, error)
-	// UpdateSequence replaces the sequence if its version is one of those known (none: any). Codes: not_found; invalid as above;
-	// precondition_failed.
+	// UpdateSequence replaces the sequence. The stored version must be one of known, if known is not empty. Codes:
+	// not_found; invalid as in CreateSequence; precondition_failed.
 	UpdateSequence(ctx context.Context, s Sequence, known ...Version) error
-	Sequence(ctx context.Context, id SequenceID) (Sequence, error)                       // not_found
-	Sequences(ctx context.Context, f SequenceFilter, p Page) ([]Sequence, string, error) // invalid: the cursor
+	Sequence(ctx context.Context, id SequenceID) (Sequence, error)                       // code not_found
+	Sequences(ctx context.Context, f SequenceFilter, p Page) ([]Sequence, string, error) // code invalid: the cursor is wrong
 
-	// StartInfo reads in one call what a start needs: the sequence and the session that it would use.
-	StartInfo(ctx context.Context, id SequenceID) (Sequence, Session, error) // not_found
+	// StartInfo reads in one call what a start needs: the sequence, and the session that it uses.
+	StartInfo(ctx context.Context, id SequenceID) (Sequence, Session, error) // code not_found
 
-	// DeleteSequence removes a sequence, also from default pairs that name it. If it has pending messages, the code is conflict with their
-	// count, unless keep or cancel is true. keep: they are sent, and a stop still reaches them.
+	// DeleteSequence deletes a sequence, and removes it from the default pairs of sessions. If it has pending
+	// messages, the code is conflict with their number, unless keep or cancel is true. With cancel, the messages are
+	// cancelled. With keep, they will be sent, and a stop still reaches them.
 	DeleteSequence(ctx context.Context, id SequenceID, keep, cancel bool, now time.Time) error
 
-	// RestoreSequence undoes a deletion that happened after since. Default pairs and cancelled messages stay as they are. Codes: not_found
-	// (also of one that is not deleted); invalid as in CreateSequence.
+	// RestoreSequence undoes a deletion that happened after since. It does not change default pairs or cancelled
+	// messages. Codes: not_found (also if the sequence is not deleted); invalid as in CreateSequence.
 	RestoreSequence(ctx context.Context, id SequenceID, since time.Time) error
 }
 
 // SessionStore keeps sessions.
 type SessionStore interface {
-	CreateSession(ctx context.Context, s Session, o *Idempotency) (SessionID, error) // o may be nil; Answer gets the SessionID
-	Session(ctx context.Context, id SessionID) (Session, error)                      // not_found
-	Sessions(ctx context.Context, p Page) ([]Session, string, error)                 // by id; invalid: the cursor
+	CreateSession(ctx context.Context, s Session, o *Idempotency) (SessionID, error) // o may be nil; its Answer gets the SessionID
+	Session(ctx context.Context, id SessionID) (Session, error)                      // code not_found
+	Sessions(ctx context.Context, p Page) ([]Session, string, error)                 // sorted by id; code invalid: the cursor is wrong
 
-	// DeleteSession removes a session. Sequences that name it use the default session, or moveTo, from then on. Pending messages are
-	// cancelled, or move to moveTo and keep their moments. An uncertain message ends as FAILED, because no connector could look for it any
-	// more. Codes: not_found (it, or moveTo, with a fault at query.move_to). conflict: it is the default one, or it has pending messages,
-	// and neither cancel nor moveTo is given. The answer names their count. busy: some are just being sent.
+	// DeleteSession deletes a session. Sequences that name it then use moveTo, or the default session if moveTo is 0.
+	// Pending messages are cancelled, or move to moveTo with the same moments. An uncertain message becomes FAILED,
+	// because no connector could look for it any more.
+	//
+	// Codes: not_found: the session is missing; or moveTo is, with a fault at query.move_to. conflict: the session is
+	// the default session; or it has pending messages, and the call gives neither cancel nor moveTo. The error says
+	// how many. busy: messages are being sent now.
 	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
 
-	// GiveUp ends the session's attempts that have no outcome as FAILED, with an uncertain outcome. The caller must know that nothing of
-	// the session is in flight. Such attempts remain after a server stopped or a failover. Codes: not_found.
+	// GiveUp ends the session's attempts that have no outcome: their messages become FAILED with an uncertain
+	// outcome. The caller must know that no message of the session is in flight. Attempts without an outcome remain
+	// after a server stopped, or after a failover. Codes: not_found.
 	GiveUp(ctx context.Context, id SessionID, now time.Time) error
 
-	// UpdateSession gives the session another name, another pace, or both, if its version is one of those known (none:
-	// any). Codes: not_found, precondition_failed.
+	// UpdateSession changes the session's name, its pace, or both. The stored version must be one of known, if known
+	// is not empty. Codes: not_found, precondition_failed.
 	UpdateSession(ctx context.Context, id SessionID, p SessionPatch, known ...Version) error
 
-	// SetDefaultPair sets the session's default sequences, 0 for none, if the version of the pair is one of those known
-	// (none: any). Codes: not_found (the session; a sequence, with a fault at body.start or body.stop); precondition_failed.
+	// SetDefaultPair sets the session's default sequences; 0: none. The stored version of the pair must be one of
+	// known, if known is not empty. Codes: not_found (the session; or a sequence, with a fault at body.start or
+	// body.stop); precondition_failed.
 	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID, known ...Version) error
 }
 
 // TemplateStore keeps templates.
 type TemplateStore interface {
-	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error) // conflict: the name; Answer gets the TemplateID
-	// UpdateTemplate replaces the template if its version is one of those known (none: any). Codes: not_found; precondition_failed;
-	// conflict: the name, or a sequence names it and the name changes.
+	CreateTemplate(ctx context.Context, t Template, o *Idempotency) (TemplateID, error) // conflict: another template has the name; o's Answer gets the TemplateID
+	// UpdateTemplate replaces the template. The stored version must be one of known, if known is not empty. Codes:
+	// not_found; precondition_failed; conflict (another template has the name; or the name changes, and a sequence
+	// uses the old name).
 	UpdateTemplate(ctx context.Context, t Template, known ...Version) error
-	Template(ctx context.Context, id TemplateID) (Template, error)     // not_found
-	Templates(ctx context.Context, p Page) ([]Template, string, error) // by id; invalid: the cursor
+	Template(ctx context.Context, id TemplateID) (Template, error)     // code not_found
+	Templates(ctx context.Context, p Page) ([]Template, string, error) // sorted by id; code invalid: the cursor is wrong
 	TemplatesNamed(ctx context.Context, names []string) (map[string]Template, error)
-	DeleteTemplate(ctx context.Context, id TemplateID) error // not_found; conflict: a sequence names it
+	DeleteTemplate(ctx context.Context, id TemplateID) error // codes: not_found; conflict: a sequence names it
 }
 
 // BlacklistStore keeps the numbers that a client must never write to.
 type BlacklistStore interface {
-	// AddBlacklisted counts one call, never refused; adding twice changes nothing, also where an erasure left only a mark of the number. o
-	// may be nil, and its Answer gets nil.
+	// AddBlacklisted adds an entry. It counts one call, and the cap never refuses it. If the number, or its mark
+	// after an erasure, is already there, nothing changes. o may be nil; its Answer gets nil.
 	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Idempotency) error
-	// RemoveBlacklisted reports whether the phone, or its mark, was there; it counts one call either way.
+	// RemoveBlacklisted removes the phone, or its mark. It returns whether the blacklist had one of them. It counts
+	// one call in any case.
 	RemoveBlacklisted(ctx context.Context, phone, mark string, day Date) (bool, error)
-	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error) // by id
+	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error) // sorted by id
 
-	// The dashboard calls the following methods, and they count no call.
+	// The dashboard calls the methods below. They count no call.
 
-	// FindBlacklisted lists entries, newest first: by falling id. Codes: invalid (the cursor).
+	// FindBlacklisted lists entries, newest first, which means by falling id. Codes: invalid (the cursor).
 	FindBlacklisted(ctx context.Context, f BlacklistFilter, p Page) ([]BlacklistEntry, string, error)
-	BlacklistEntry(ctx context.Context, id int64) (BlacklistEntry, error) // not_found
-	// AddAllBlacklisted adds entries, each as AddBlacklisted does, and returns how many are new. The caller sorts the phones and removes
-	// repeats. A transaction takes at most 1,000; after a failure the call may be repeated and finishes what is left.
+	BlacklistEntry(ctx context.Context, id int64) (BlacklistEntry, error) // code not_found
+	// AddAllBlacklisted adds entries, each as AddBlacklisted does, and returns how many are new. The caller sorts
+	// them by phone, each phone once. One transaction takes at most 1,000 entries. If the call fails, the caller may
+	// repeat it; the repeat adds the missing entries.
 	AddAllBlacklisted(ctx context.Context, all []BlacklistEntry) (added int, err error)
-	// RemoveBlacklistEntry removes an entry by its id, also an entry of which an erasure left only a mark. Codes: not_found.
+	// RemoveBlacklistEntry removes the entry with this id. The entry may have only a mark, after an erasure. Codes:
+	// not_found.
 	RemoveBlacklistEntry(ctx context.Context, id int64) error
 }
 
-// SandboxStore reads what the simulated network received of a client.
+// SandboxStore reads the messages that the simulated network received from a client.
 type SandboxStore interface {
 	SandboxMessages(ctx context.Context, p Page) ([]SandboxMessage, string, error) // oldest first
 
-	// SandboxChat lists what the simulated network received of a session, newest first, at most limit. It looks no
-	// further back than the client's last 2,000; phone "" is everybody.
+	// SandboxChat lists at most limit messages that the simulated network received from a session, newest first. It
+	// reads only the client's last 2,000 messages. phone "" means all recipients.
 	SandboxChat(ctx context.Context, session SessionID, phone string, limit int) ([]SandboxMessage, error)
 }
 
-// PrivacyStore forgets persons.
+// PrivacyStore erases persons.
 type PrivacyStore interface {
-	// Erase cancels the pending messages to the phone. Uncertain ones become FAILED. It removes the number and all
-	// texts from the client's rows. The rows, states, moments and credits stay. It counts one call, never refused. Each
-	// transaction is bounded: after a failure the call may be repeated and finishes what is left. Codes: busy, not
-	// counted, when messages to the phone are just being sent or repeated; everything else is done.
+	// Erase removes the person's number and all texts from the client's rows. Rows, states, moments and credits stay.
+	// It cancels the pending messages to the phone. Uncertain messages become FAILED. It counts one call, and the cap
+	// never refuses it. It uses several small transactions. If it fails, the caller may repeat it; the repeat
+	// finishes the rest. Codes: busy, if a message to the phone is being sent or repeated now; then no call is
+	// counted, but the rest is done.
 	Erase(ctx context.Context, e Erasure) (ErasureResult, error)
 }
 
-// PartnerTenant is all that a partner's key can reach. A client that is another's, or deleted, is CodeNotFound.
+// PartnerTenant is all that a partner's key can reach. A client that was deleted, or that belongs to another partner,
+// is missing: CodeNotFound.
 type PartnerTenant interface {
 	ClientStore
 	KeyStore
@@ -217,166 +245,177 @@ type PartnerTenant interface {
 	AuditStore
 	BrandStore
 	OverviewStore
-	WebhookStore // of the partner's own, for all its clients
+	WebhookStore // the partner's own webhooks, which get events of all its clients
 	DeliveryStore
-	IdempotencyStore // separate from the clients' records
+	IdempotencyStore // the partner's own records, separate from those of its clients
 }
 
 // ClientStore keeps a partner's clients.
 type ClientStore interface {
-	// CreateClient creates the client, its login, its default session and its key in one transaction. o may be nil, and
-	// its Answer gets the CreatedIDs. Codes: conflict (the login e-mail exists among this partner's).
+	// CreateClient creates the client, its login, its default session and its key in one transaction. o may be nil;
+	// its Answer gets the CreatedIDs. Codes: conflict (another login of this partner has the e-mail).
 	CreateClient(ctx context.Context, c NewClient, o *Idempotency) (CreatedIDs, error)
-	Client(ctx context.Context, id ClientID) (Client, error)                                     // not_found
-	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // by id; invalid: the cursor
-	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)                // those found
-	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // not_found; invalid: the credits; precondition_failed
-	// Quotas returns the limits that were set for those of ids that are the partner's clients. A client without a row has the defaults.
-	// Methods that create something limited answer quota_reached, exactly under any concurrency.
+	Client(ctx context.Context, id ClientID) (Client, error)                                     // code not_found
+	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // sorted by id; code invalid: the cursor is wrong
+	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)                // leaves out unknown ids
+	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // codes: not_found; invalid: the credits; precondition_failed
+	// Quotas returns the limits that the partner set for its clients among ids. A client without a row has the
+	// defaults. A method that creates a limited thing returns quota_reached, exactly under any concurrency.
 	Quotas(ctx context.Context, ids []ClientID) (map[ClientID]Quotas, error)
 
-	// DeleteClient removes the client for good. Its login is free, its keys are revoked, its sessions are gone, and
-	// pending messages are cancelled. Messages that are being sent finish, as after a Stop. Messages and the ledger are
-	// kept.
-	DeleteClient(ctx context.Context, id ClientID, now time.Time) error // not_found
+	// DeleteClient deletes the client for good. Its login e-mail becomes free, its keys are revoked, its sessions are
+	// deleted, and its pending messages are cancelled. Messages in flight finish as after a Stop. The rows of
+	// messages and of the ledger stay.
+	DeleteClient(ctx context.Context, id ClientID, now time.Time) error // code not_found
 }
 
-// KeyStore keeps the keys of a partner (client 0) and of its clients. A key that is unknown, revoked, or past its grace is not_found. Codes
-// of methods that make a key: quota_reached for a client, conflict for a partner that has MaxPartnerKeys.
+// KeyStore keeps the keys of a partner (client 0) and of its clients. not_found means that the key is unknown,
+// revoked, or expired after a rotation. A method that makes a key may also return quota_reached (for a client), or
+// conflict (the partner has MaxPartnerKeys).
 type KeyStore interface {
-	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // the valid ones, by id
-	// CreateKey; o may be nil, and its Answer gets the KeyID.
+	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // only valid keys, sorted by id
+	// CreateKey stores a new key. o may be nil; its Answer gets the KeyID.
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Idempotency) (KeyID, error)
-	// RotateClientKey stores next and lets old end at graceEnds; o may be nil, and its Answer gets the KeyID of next.
+	// RotateClientKey stores next, and lets the key old end at graceEnds. o may be nil; its Answer gets the KeyID of
+	// next.
 	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Idempotency) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
 
-// Operator is the part of the store that commands and authentication use across tenants. A caller asks for the roles that it needs.
+// Operator is the part of the store that serves all tenants. The command line and authentication use it. A caller
+// asks only for the roles that it needs.
 type Operator interface {
 	TenantStore
 	DeviceLogin
 	PartnerStore
 	MaintenanceStore
+	HookStore
 }
 
-// TenantStore finds the owner of a key, and gives the handles that reach what belongs to one tenant.
+// TenantStore finds the owner of a key. It also gives the handles with which callers reach the data of one tenant.
 type TenantStore interface {
-	// Principal finds the owner of a key. Codes: unauthorized when the key is unknown, revoked or past its grace.
+	// Principal finds the owner of a key. Codes: unauthorized if the key is unknown, revoked or expired.
 	Principal(ctx context.Context, hash KeyHash, now time.Time) (Principal, error)
-	// ClientOf reads a client. Codes: not_found (also of a deleted one).
+	// ClientOf reads a client. Codes: not_found (also if the client was deleted).
 	ClientOf(ctx context.Context, id ClientID) (Client, error)
 	Tenant(id ClientID) Tenant
-	// Uncounted returns a Tenant for people in dashboards. The cap neither counts nor refuses its calls.
+	// Uncounted returns a Tenant for people in dashboards. Its calls are not counted, and the cap never refuses them.
 	Uncounted(id ClientID) Tenant
 	Partner(id PartnerID) PartnerTenant
 }
 
-// PartnerStore is what an operator asks about partners and about the credits of all clients.
+// PartnerStore creates partners, and refills the credits of all clients.
 type PartnerStore interface {
 	// CreatePartner creates the partner, its login and its key in one transaction.
 	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
-	// RotateKey stores next for the owner of the key named by hash, which stays valid until graceEnds.
+	// RotateKey stores next for the owner of the key that has this hash. The old key works until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
-	// Refill serves the clients whose moment has come: RefillAt is not after now. It brings their credits up to RefillTo, and sets their
-	// next moment as next says (zero: none). It returns how many clients it served. Any number of nodes may call it at once. A client that
-	// cannot be refilled does not stop the others; the error names it.
+	// Refill refills the clients whose RefillAt is not after now. It raises their credits to RefillTo, and sets
+	// RefillAt to the result of next (zero: no more refills). It returns how many clients it refilled. Any number of
+	// nodes may call it at once. If one client cannot be refilled, the others still are; the error names the client.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
 }
 
-// MaintenanceStore keeps the store in order.
+// MaintenanceStore does the regular clean-up of the store.
 type MaintenanceStore interface {
-	// Maintain ends the unfinished messages of deleted clients and sessions, and deletes such clients' contacts. It removes
-	// idempotency records older than two days, counted days older than 400, and contacts without an open window. It
-	// blanks requests and contents of runs whose messages all ended before blank (zero: none). One call does a bounded
-	// amount of work. Any number of nodes may call it at once; the next call repeats work that failed.
+	// Maintain does a bounded amount of work in one call. Any number of nodes may call it at once. The next call
+	// repeats work that failed. It does the following.
+	//
+	// It ends the unfinished messages of deleted clients and sessions, and deletes the contacts of deleted clients.
+	// It deletes idempotency records older than two days, counts of calls older than 400 days, and windows that are
+	// closed. It removes the requests and contents of runs whose messages all ended before blank (zero: it removes
+	// none).
 	Maintain(ctx context.Context, now, blank time.Time) error
-	// Remember adds the people of runs to the contacts of clients that want it ([ClientSettings].Remember), and keeps
-	// their fields in step. It skips runs that are younger than settle. read makes a contact of a run, false for none;
-	// it is pure. One call does a bounded amount of work. Any number of nodes may call it at once.
+	// Remember adds the recipients of runs to the contacts of clients whose settings ask for it
+	// ([ClientSettings].Remember). It also updates the fields of these contacts. It skips runs that are younger than
+	// settle. read makes a contact from a run, or returns false if there is none; read is pure. One call does a
+	// bounded amount of work. Any number of nodes may call it at once.
 	Remember(ctx context.Context, settle time.Duration, now time.Time, read func(CalledRun) (Contact, bool)) error
-	// Check reports whether the store answers, with a write that reaches the disk.
+	// Check writes something to the disk, and returns an error if the store does not answer.
 	Check(ctx context.Context) error
 }
 
-// DueMessage is a message that is due, or soon will be.
+// DueMessage is a message that is due now or soon.
 type DueMessage struct {
 	Client     ClientID
 	ID         MessageID
 	Session    SessionID
-	Campaign   CampaignID // a campaign's message waits behind all others of its session; 0: none
+	Campaign   CampaignID // its messages wait behind all other messages of the session; 0: no campaign
 	Run        RunID
-	Step       int // index into the run's Steps
+	Step       int // index into the Steps of the run
 	Phone      string
 	Due        time.Time
 	Next       time.Time
 	ValidUntil time.Time
-	Intent     int64 // > 0: an attempt was begun, and its outcome is not known
+	Intent     int64 // > 0: an attempt began, and its outcome is not known
 	IntentAt   time.Time
 	Attempt    int
 	Repeats    int
 	Generation int
 }
 
-// Before tells which of two messages to one person comes first.
+// Before reports whether m comes before o, for two messages to one person.
 func (m DueMessage) Before(o DueMessage) bool {
 	return cmp.Or(m.Due.Compare(o.Due), cmp.Compare(m.Run, o.Run), cmp.Compare(m.Step, o.Step), cmp.Compare(m.ID, o.ID)) < 0
 }
 
-// Queue is all that the dispatcher asks about messages.
+// Queue has all methods with which the dispatcher asks the store about messages.
 type Queue interface {
 	QueueReader
 	AttemptStore
 }
 
-// QueueReader reads what is due, and what sending it needs.
+// QueueReader reads which messages are due, and what the dispatcher needs to send them.
 type QueueReader interface {
-	// Due returns, for each cursor, the next open messages of its queue, by (next, id), at most limit. Their Next is not after horizon.
-	// Uncertain messages are among them when their next look is due.
+	// Due returns for each cursor at most limit open messages of its queue, sorted by (next, id), whose Next is not
+	// after horizon. They include uncertain messages that the dispatcher must look at again.
 	Due(ctx context.Context, from []QueueCursor, horizon time.Time, limit int) ([]DueMessage, error)
 
-	// Expiring returns open, due messages of a session without an intent whose deadline is not after the moment. It
-	// returns at most limit, by deadline. A session that cannot send must close such messages, although the dispatcher
-	// did not read so far. It reads all due messages, so do not call it every second. It leaves out messages that a
-	// campaign holds back.
+	// Expiring returns at most limit messages of a session, sorted by deadline. They are open and due, have no
+	// intent, and their deadline is not after by. If a session cannot send, the dispatcher closes them, even if it
+	// has not read the queue so far. Expiring reads all due messages of the session, so do not call it every second.
+	// It leaves out messages that a campaign holds back.
 	Expiring(ctx context.Context, session SessionID, by time.Time, limit int) ([]DueMessage, error)
 
-	// Retrying returns the sessions' open messages that were tried after since and will be tried again by until. A new owner needs them to
-	// keep the order of each recipient. For each session it reads messages whose Next is after since, tried or not, and stops after most.
-	// It names the sessions where it stopped, because they may have more.
+	// Retrying returns open messages of the sessions that had an attempt and whose Next is after since and not after
+	// until. A new owner needs them to keep the order of messages to each recipient. For each session, Retrying reads
+	// messages whose Next is after since, with or without an attempt, and stops after most. crowded has the sessions
+	// where it stopped, because they may have more.
 	Retrying(ctx context.Context, sessions []SessionID, since, until time.Time, most int) (tried []DueMessage, crowded []SessionID, err error)
 
-	// Contents reads steps of runs; it leaves out steps that do not exist or were blanked.
+	// Contents reads steps of runs. It leaves out steps that do not exist, or whose content was removed.
 	Contents(ctx context.Context, steps []StepRef) (map[StepRef]StepContent, error)
 
-	// Standings reads the standing of the clients.
+	// Standings reads for each client whether its messages may leave.
 	Standings(ctx context.Context, clients []ClientID) (map[ClientID]SendPermission, error)
 }
 
-// AttemptStore begins attempts, and stores the outcomes of messages.
+// AttemptStore begins attempts, and stores what became of messages.
 type AttemptStore interface {
-	// Claim writes the intents of a batch in one transaction, under the node's lease. [ErrFenced]: the lease is gone
-	// and nothing was claimed. The answers come in the order asked.
+	// Claim writes the intents of a batch in one transaction, under the node's lease. The answers have the order of
+	// the items. [ErrFenced]: the lease is gone, and nothing was claimed.
 	Claim(ctx context.Context, c Claim) ([]ClaimAnswer, error)
 
-	// Record stores outcomes of attempts where the attempt's token still stands, and merges only a proof of delivery where it does not. For
-	// each outcome, it reports whether it was applied unchanged. It needs no lease.
+	// Record stores the outcomes of attempts, if the message still has the attempt's token. If it has not, only a
+	// proof of delivery has an effect. The results say for each outcome whether it was stored unchanged. Record needs
+	// no lease.
 	Record(ctx context.Context, now time.Time, results []Result) ([]bool, error)
 
-	// Close and postpone messages that are open and have no intent. A message that has changed since is left alone.
+	// Settle closes or postpones messages that are open and have no intent. It skips a message that changed after the
+	// dispatcher read it.
 	Settle(ctx context.Context, node NodeID, now time.Time, s []Settlement) error
 }
 
-// QueueCursor is a position in one of a session's two queues: after the message with this Next and ID. Without them it
-// is the beginning.
+// QueueCursor is a position in one of a session's two queues: after the message with this Next and this ID. With
+// neither, the position is the beginning of the queue.
 type QueueCursor struct {
 	Session  SessionID
-	Campaign bool // the queue of campaigns' messages, without campaigns that hold theirs
+	Campaign bool // true: the campaign queue, without campaigns that hold their messages back; false: all other messages
 	Next     time.Time
 	ID       MessageID
 }
 
-// StepRef names a step of a run by its index.
+// StepRef names a step of a run by its index in the run's Steps.
 type StepRef struct {
 	RunRef
 	Step int
@@ -384,41 +423,42 @@ type StepRef struct {
 
 // StepContent is what Contents returns for a step.
 type StepContent struct {
-	Zone    string // of the run
+	Zone    string // zone of the run
 	Content Content
-	Window  *Window // nil: any moment
+	Window  *Window // when the message may leave; nil: at any moment
 }
 
-// Claim asks to begin attempts.
+// Claim is a request to begin attempts.
 type Claim struct {
 	Node     NodeID
-	Token    int64 // of this batch; positive and never used before
+	Token    int64 // token of this batch; positive, and never used before
 	Now      time.Time
 	Messages []ClaimItem
 }
 
-// ClaimItem names one message as the dispatcher last saw it. Intent 0 claims an open message. Intent > 0 takes over an attempt whose answer
-// was lost, to repeat it under the same connector id. Then no second credit is taken, and Repeats grows by one.
+// ClaimItem names one message as the dispatcher last read it. Intent 0 begins a first attempt or a retry. Intent > 0
+// repeats an attempt whose answer was lost, under the same connector id. A repeat takes no second credit, and Repeats
+// grows by one.
 type ClaimItem struct {
 	MessageRef
-	Session  SessionID  // as last seen: a message that was moved to another is not claimed; 0: any
-	Campaign CampaignID // as last seen
+	Session  SessionID  // session that the dispatcher read; the message is not claimed if it moved to another session; 0: any session
+	Campaign CampaignID // campaign that the dispatcher read
 	Phone    string
-	Mark     string // the phone's mark, which is needed if the client erased persons; "": none
+	Mark     string // mark of the phone, which is needed if the client erased persons; "": none
 	Intent   int64
 }
 
-// ClaimAnswer is a claim's answer for one message.
+// ClaimAnswer is what Claim did with one message.
 type ClaimAnswer int8
 
 const (
-	ClaimStale       ClaimAnswer = iota // the message changed since the dispatcher read it: cancelled, moved, taken, expired
-	ClaimGranted                        // the intent is on disk: send
-	ClaimBlacklisted                    // closed as BLACKLISTED
-	ClaimHeld                           // the client may not send now (credit, expiry, suspension): still open, untouched
-	ClaimPaused                         // its campaign does not run: still open, untouched
-	ClaimNoConsent                      // marketing that the person did not agree to: closed as FAILED
-	ClaimUnmarked                       // the client erased persons: claim it again, with its phone's mark; still open, untouched
+	ClaimStale       ClaimAnswer = iota // the message changed since the dispatcher read it: it was cancelled, moved or taken, or it expired
+	ClaimGranted                        // the intent is on disk: the message may be sent
+	ClaimBlacklisted                    // the message became BLACKLISTED
+	ClaimHeld                           // the client may not send now (credits, expiry, suspension): the message did not change
+	ClaimPaused                         // the message's campaign is not running: the message did not change
+	ClaimNoConsent                      // the person did not agree to marketing: the message became FAILED
+	ClaimUnmarked                       // the client erased persons: claim again with the phone's mark; the message did not change
 )
 
 // Result is the outcome of one attempt.
@@ -428,40 +468,44 @@ type Result struct {
 	Outcome Outcome
 }
 
-// Settlement closes (State Failed) or postpones (State Pending, Next) an open message, with the reason.
+// Settlement asks to close an open message (State Failed) or to postpone it (State Pending, to the moment Next), with
+// a reason.
 type Settlement struct {
 	MessageRef
-	Intent int64 // as last seen: 0, or the token of an attempt given up as uncertain
+	Intent int64 // intent that the dispatcher read: 0, or the token of an attempt that is given up as uncertain
 	State  State
 	Next   time.Time
 	Reason Reason
 	Detail Reason
 }
 
-// Fleet says which node sends for which session.
+// Fleet keeps the nodes and their leases, and which node sends for which session.
 type Fleet interface {
-	// Join registers a new incarnation with a lease.
+	// Join registers a new node with a lease, and returns its id.
 	Join(ctx context.Context, lease time.Duration) (NodeID, error)
-	// Beat prolongs the lease; ErrFenced when it is gone.
+	// Beat prolongs the node's lease. [ErrFenced]: the lease is gone.
 	Beat(ctx context.Context, node NodeID, lease time.Duration) error
-	// Reap removes nodes whose lease ended, and frees their sessions. A node with an open claim is left for the next call.
+	// Reap removes nodes whose lease ended, and frees their sessions. It returns how many. It leaves a node with an
+	// open claim for the next call.
 	Reap(ctx context.Context) (freed int, err error)
-	// Roster returns the live nodes, and the sessions that the node owns or nobody owns.
+	// Roster returns the ids of the live nodes. It also returns the sessions that the node owns or that nobody owns.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)
-	// Assign moves sessions from one owner to another (0: nobody) if from still owns them. It returns the sessions that moved.
+	// Assign makes to the owner of the sessions that from still owns. 0 means nobody. It returns the sessions that
+	// changed owner.
 	Assign(ctx context.Context, from, to NodeID, sessions []SessionID) ([]SessionID, error)
-	// Leave frees the node's sessions and removes it.
+	// Leave frees the node's sessions and removes the node.
 	Leave(ctx context.Context, node NodeID) error
 }
 
-// Wakeup tells the dispatcher that a session has something due at a moment, or (zero moment) that sessions changed. It may be lost, so
-// every loop also polls.
+// Wakeup tells the dispatcher that a session has something due at the moment due. A zero due means that sessions
+// changed. A wakeup may be lost, so every loop also polls.
 type Wakeup func(session SessionID, due time.Time)
 
-// SecretStore keeps a few small values that protect others. Its values are only as safe as the database.
+// SecretStore keeps a few small secrets of the server. They are only as safe as the database.
 type SecretStore interface {
 	// Secret returns the value, or nil if there is none.
 	Secret(ctx context.Context, name string) ([]byte, error)
-	// SetSecret stores a value if old (nil: none) is still the present one, and reports whether it did.
+	// SetSecret stores value if the stored value is still old (nil: there is none). It returns whether it stored
+	// value.
 	SetSecret(ctx context.Context, name string, old, value []byte) (bool, error)
 }

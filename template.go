@@ -2,8 +2,8 @@ package puntuale
 
 import "time"
 
-// Template is named content of a client that steps and single sends may name instead of bringing their own. The name is
-// unique among the client's.
+// Template is content with a name. Steps and single sends may name a template instead of having their own content. A
+// client's templates have different names.
 type Template struct {
 	ID        TemplateID
 	Name      string
@@ -12,47 +12,47 @@ type Template struct {
 	MediaName string
 	Latitude  *float64
 	Longitude *float64
-	Official  *Approved // nil: an Official session sends its content as it is, inside the 24-hour window
+	Official  *Approved // nil: an Official session sends the content itself, which is possible only inside the 24-hour window
 	Created   time.Time
 	Updated   time.Time
 }
 
-// Approved names a template that Meta approved for a number, with the values of its placeholders. A template with a
-// media header gets the media of the [Template], one with a location header its location. The JSON form is both the
-// wire's and what stores keep. Texts may hold {{field}} while they are being written. In a frozen content they are
+// Approved names a template that Meta approved, with the values of its placeholders. If the template has a media
+// header, the media of the [Template] fills it. A location header gets the location of the [Template]. The wire and
+// stores use the same JSON form. Until a run starts, texts may contain {{field}}. In a frozen content they are
 // rendered.
 type Approved struct {
 	Name     string      `json:"name"`
-	Language string      `json:"language"`         // as Meta writes it: "it", "en_US"
-	Header   []Parameter `json:"header,omitempty"` // of a text header
+	Language string      `json:"language"`         // Meta's code of the language: "it", "en_US"
+	Header   []Parameter `json:"header,omitempty"` // values of a text header
 	Body     []Parameter `json:"body,omitempty"`
-	Buttons  []Button    `json:"buttons,omitempty"` // those that need something
+	Buttons  []Button    `json:"buttons,omitempty"` // only the buttons that need a value
 }
 
-// Button fills one button of an approved template.
+// Button has the value for one button of an approved template.
 type Button struct {
-	Index int        `json:"index"` // its place among the template's, from 0
+	Index int        `json:"index"` // position among the template's buttons, from 0
 	Kind  ButtonKind `json:"type"`
 	Text  string     `json:"text"`
 }
 
-// ButtonKind says what a button's text is.
+// ButtonKind says what the text of a [Button] is for.
 type ButtonKind string
 
 const (
-	ButtonURL   ButtonKind = "url"         // the end of its address
-	ButtonReply ButtonKind = "quick_reply" // the payload that comes back when a person presses it
-	ButtonCode  ButtonKind = "copy_code"   // the code that it copies
+	ButtonURL   ButtonKind = "url"         // the end of the button's address
+	ButtonReply ButtonKind = "quick_reply" // the payload that Meta reports when a person presses the button
+	ButtonCode  ButtonKind = "copy_code"   // the code that the button copies
 )
 
-// MaxButtons bounds the buttons of a template.
+// MaxButtons is the largest number of buttons of a template.
 const MaxButtons = 10
 
-// Parameter fills one placeholder of an approved template.
+// Parameter is the value of one placeholder of an approved template.
 type Parameter struct {
-	Name string `json:"name,omitempty"` // "" in a template with numbered placeholders
+	Name string `json:"name,omitempty"` // "" if the template's placeholders have numbers
 	Text string `json:"text"`
 }
 
-// MaxParameters bounds the placeholders of a header or a body.
+// MaxParameters is the largest number of placeholders in a header or a body.
 const MaxParameters = 100

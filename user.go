@@ -11,13 +11,14 @@ type LoginID int64
 
 func (id LoginID) String() string { return fmt.Sprint(int64(id)) }
 
-// Role is what a user may do in a dashboard. A greater one includes the lesser. The numbers are what stores keep.
+// Role says what a user may do in a dashboard. A higher role may do all that a lower role may do. Stores keep the
+// numbers.
 type Role int8
 
 const (
-	Reader Role = 1 // sees everything but keys, changes nothing
+	Reader Role = 1 // sees everything except keys; changes nothing
 	Staff  Role = 2 // does the daily work
-	Owner  Role = 3 // also manages users, keys, the brand and what costs money
+	Owner  Role = 3 // also manages users, keys, the brand, and everything that costs money
 )
 
 var roleNames = [...]string{Reader: "reader", Staff: "staff", Owner: "owner"}
@@ -29,7 +30,7 @@ func (r Role) String() string {
 	return roleNames[r]
 }
 
-// ParseRole reads one of reader, staff, owner.
+// ParseRole reads one of the words reader, staff, owner.
 func ParseRole(word string) (Role, error) {
 	for r := Reader; r <= Owner; r++ {
 		if roleNames[r] == word {
@@ -39,40 +40,41 @@ func ParseRole(word string) (Role, error) {
 	return 0, fmt.Errorf("%q is not one of reader, staff, owner", word)
 }
 
-// User is somebody who may enter a dashboard: the partner's own, or with Client that client's. The e-mail is unique among the partner's
-// users, its clients' users included.
+// User is a person who may sign in to the partner's dashboard, or to the dashboard of the client in Client. No two
+// users of a partner and its clients have the same e-mail.
 type User struct {
 	ID       LoginID
 	Partner  PartnerID
-	Client   ClientID // 0: the partner's own
+	Client   ClientID // 0: the user signs in to the partner's dashboard
 	Email    string
 	Name     string
-	Password string // argon2id hash, never the password itself
+	Password string // an argon2id hash, never the password itself
 	Role     Role
-	Language string // "it", "en"; "" as the browser asks
+	Language string // "it", "en"; "": the language that the browser asks for
 	Stamp    int64  // a higher stamp ends all visits and pending steps of the user
 	Second   SecondFactor
 	Created  time.Time
-	Seen     time.Time // signed in last; zero: never
-	Joined   bool      // has a password; read only
-	Invited  time.Time // until then a link lets them set a password; zero: there is no link; read only
+	Seen     time.Time // when the user last signed in; zero: never
+	Joined   bool      // the user has a password; read only
+	Invited  time.Time // until when the user can set a password with the link of an invitation; zero: no link; read only
 }
 
-// Invitation is a link with which a user sets a password, once, until it expires. A user has one at most.
+// Invitation is a link with which a user sets a password. It works once, until it expires. A user has at most one.
 type Invitation struct {
-	Hash    string // of the link's secret, which is stored nowhere
+	Hash    string // hash of the link's secret; the secret itself is not stored
 	Expires time.Time
-	Mail    *Mail // tells the user of the link; nil: somebody else does. The store sets its Partner and User
+	Mail    *Mail // e-mail with the link for the user, of which the store sets Partner and User; nil: another way brings the link
 }
 
-// SecondFactor is the code that a sign-in needs besides the password.
+// SecondFactor is the data of a user's second factor: a code from the phone that a sign-in needs besides the
+// password.
 type SecondFactor struct {
-	Secret   []byte   // sealed; empty: there is no second factor
-	Last     int64    // the time step of the last accepted code, because each code works once
-	Recovery []string // keyed hashes of the unused recovery codes; each works once
+	Secret   []byte   // sealed; empty: the user has no second factor
+	Last     int64    // time step of the last accepted code, because each code works only once
+	Recovery []string // keyed hashes of the unused recovery codes, each of which works once
 }
 
-// On reports whether a second factor is asked for.
+// On reports whether a sign-in needs the second factor.
 func (s SecondFactor) On() bool { return len(s.Secret) > 0 }
 
 // UserPatch changes a user. EndVisits ends all visits and pending steps of the user.
@@ -80,91 +82,91 @@ type UserPatch struct {
 	Name      Change[string]
 	Role      Change[Role]
 	Language  Change[string]
-	Password  Change[string] // its hash
+	Password  Change[string] // hash of the new password
 	Second    Change[SecondFactor]
 	Seen      Change[time.Time]
 	NewPlace  Change[string] // the sign-in at Seen was in a browser that is new to the user, at this address ("": not known). The user is told
 	EndVisits bool
 }
 
-// Host is a partner and its brand. People who have not signed in yet see it.
+// Host is a partner with its brand. Pages show the brand even to people who have not signed in.
 type Host struct {
 	Partner Partner
 	Brand   Brand
 }
 
-// Brand is how a partner's pages look to its clients. Zero values are the product's own.
+// Brand is how a partner's pages look to its clients. A zero value means the product's own look.
 type Brand struct {
-	Name     string // "": the partner's
+	Name     string // "": the partner's name
 	Colour   string // #rrggbb
-	Logo     []byte // not set if only Mark is needed
-	LogoKind string // its media type; "": no logo
-	Mark     string // changes with Colour and Logo; "": no logo or colour was ever set
+	Logo     []byte // not set if a method returns only Mark
+	LogoKind string // media type of the logo; "": no logo
+	Mark     string // changes with Colour and Logo; "": neither was ever set
 
-	Host      string // the host name that the partner asks for, in ASCII and small letters; "": none
-	Confirmed bool   // Host is proven to be the partner's: its pages are served there
+	Host      string // the partner's own host name, in ASCII and small letters; "": none
+	Confirmed bool   // the partner has proved that Host is its own, so the server shows the partner's pages there
 }
 
-// Actor is who did something, for the audit log. The zero Actor is the service itself.
+// Actor says who did something, for the audit log. The zero Actor is the server itself.
 type Actor struct {
-	User    LoginID // 0: no person
+	User    LoginID // 0: not a person
 	Who     string  // the user's e-mail, or ActorKey
-	Entry   bool    // the partner's user, in the client's dashboard
-	Address string  // where the person's browser was; "" not known
+	Entry   bool    // a user of the partner did it in the client's dashboard
+	Address string  // IP address of the person's browser; "": unknown
 }
 
-// ActorKey is the actor of what a program did with a key.
+// ActorKey is the Actor's Who if a program did something with an API key.
 const ActorKey = "api"
 
-// AuditEntry is one action of a person or a program. It holds no phone number, no text and no key.
+// AuditEntry is one action of a person or a program. It contains no phone number, no text and no key.
 type AuditEntry struct {
 	ID     int64
-	Client ClientID // whose dashboard it was; 0: the partner's own
+	Client ClientID // client whose dashboard it was; 0: the partner's dashboard
 	User   LoginID
-	Who    string // the user's e-mail at that time
-	Entry  bool   // the partner's user, in the client's dashboard
-	Action string // "client.create"
-	Target string // the object of the action, as an identifier or a name; may be ""
+	Who    string // the user's e-mail at that time, or ActorKey
+	Entry  bool   // a user of the partner did it in the client's dashboard
+	Action string // such as "client.create"
+	Target string // identifier or name of the thing that was changed; may be ""
 	At     time.Time
 
-	Address string // where the person's browser was; "" not known
-	Times   int64  // how often it happened; more than once only for [FailedSignIn]
+	Address string // IP address of the person's browser; "": unknown
+	Times   int64  // how often it happened; only [FailedSignIn] may have more than 1
 }
 
-// FailedSignIn is the action of attempts to sign in that failed. Their target says what was wrong: password, code.
+// FailedSignIn is the Action of failed sign-ins. Target says what was wrong: password or code.
 const FailedSignIn = "signin_failed"
 
-// SignInFailure is a failed attempt to sign in as a user.
+// SignInFailure is one failed attempt to sign in as a user.
 type SignInFailure struct {
-	User    User   // its ID, Partner, Client and Email
-	What    string // what was wrong: password, code
-	Address string // "" not known
+	User    User   // only ID, Partner, Client and Email
+	What    string // what was wrong: password or code
+	Address string // IP address of the browser; "": unknown
 }
 
-// MaxFailures is about how many entries the failed attempts of one user make in the audit log within a day.
+// MaxFailures is the approximate number of audit entries that the failed sign-ins of one user make in a day.
 const MaxFailures = 20
 
-// Visit has the data of a browser while its user is signed in, or is signing in.
+// Visit is the data that the server keeps for one browser while its user signs in, and while the user is signed in.
 type Visit struct {
-	Token   string // a hash of what the browser holds
+	Token   string // hash of the token that the browser keeps
 	Data    []byte
 	Expires time.Time
 }
 
-// SignInAttempt is one account or address, as a keyed hash, for which attempts to sign in are counted. After Free of them each
-// makes the next wait longer, up to [MaxWait].
+// SignInAttempt names an account or an address, as a keyed hash, for which the store counts attempts to sign in.
+// After Free attempts, each further attempt makes the next wait longer, up to [MaxWait].
 type SignInAttempt struct {
 	Mark string
 	Free int
 }
 
-// These are the longest wait before a next attempt, and the time after which the count is forgotten.
+// MaxWait is the longest wait before the next attempt. ForgetTries is when a store forgets its count of attempts.
 const (
 	MaxWait     = 15 * time.Minute
 	ForgetTries = 24 * time.Hour
 )
 
-// SignInStores are the parts of the store that work before the user is known.
+// SignInStores has the parts of the store that work before the server knows the user.
 type SignInStores interface {
 	LoginStore
 	TicketStore
@@ -175,31 +177,33 @@ type SignInStores interface {
 
 // LoginStore finds users of all partners and clients.
 type LoginStore interface {
-	// UsersByEmail returns users with the e-mail, in upper or lower case, at most limit, by id. partner 0: of any partner. Users of deleted
-	// clients are left out.
+	// UsersByEmail returns at most limit users with the e-mail, sorted by id. It ignores upper and lower case.
+	// partner 0 means all partners. It leaves out users of deleted clients.
 	UsersByEmail(ctx context.Context, email string, partner PartnerID, limit int) ([]User, error)
-	// UserByID returns a user and the partner, without the logo. Codes: not_found.
+	// UserByID returns a user, and the user's partner without the logo. Codes: not_found.
 	UserByID(ctx context.Context, id LoginID) (User, Host, error)
-	// HostNamed finds a partner by its confirmed host name, HostSlug by its slug, both without the logo. Codes: not_found.
+	// HostNamed finds a partner by its confirmed host name, and HostSlug by its slug. Both return no logo. Codes:
+	// not_found.
 	HostNamed(ctx context.Context, name string) (Host, error)
 	HostSlug(ctx context.Context, slug string) (Host, error)
 }
 
-// TicketStore keeps pending steps that a link continues. The caller checks whether such a step is still open: see [PendingStep.Open].
+// TicketStore keeps pending steps that a user continues with a link. The caller must check with [PendingStep.Open]
+// whether the step is still open.
 type TicketStore interface {
 	IssueTicket(ctx context.Context, hash string, s PendingStep) error
-	// Ticket returns a ticket of the kind and does not remove it. Codes: not_found.
+	// Ticket returns the ticket of the given kind, and does not remove it. Codes: not_found.
 	Ticket(ctx context.Context, hash string, kind PendingStepKind) (PendingStep, error)
-	// SpendTicket removes a ticket of the kind and returns it, so only one caller gets it. Codes: not_found.
+	// SpendTicket removes the ticket of the given kind and returns it, so only one caller gets it. Codes: not_found.
 	SpendTicket(ctx context.Context, hash string, kind PendingStepKind) (PendingStep, error)
 }
 
-// InvitationStore finds invitations, and takes them.
+// InvitationStore finds invitations, and lets users accept them.
 type InvitationStore interface {
-	// Invited returns the user who has this invitation, if it is valid at now. Codes: not_found.
+	// Invited returns the user with this invitation, if the invitation is valid at now. Codes: not_found.
 	Invited(ctx context.Context, hash string, now time.Time) (LoginID, error)
-	// TakeInvitation takes an invitation that is valid at now, once. It sets the hash of the user's password, and ends the user's visits
-	// and pending steps. Codes: not_found.
+	// TakeInvitation accepts an invitation that is valid at now; this works only once. It stores the hash of the
+	// user's new password, and ends the user's visits and pending steps. Codes: not_found.
 	TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (LoginID, error)
 }
 
@@ -207,65 +211,69 @@ type InvitationStore interface {
 type VisitStore interface {
 	Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error)
 	KeepVisit(ctx context.Context, v Visit) error
-	EndVisit(ctx context.Context, token string) error // nil where there is none
-	// PurgeSignIns removes visits, tickets, invitations and counted attempts whose time is over.
+	EndVisit(ctx context.Context, token string) error // nil also if there is no such visit
+	// PurgeSignIns deletes expired visits, tickets and invitations, and old counts of attempts.
 	PurgeSignIns(ctx context.Context, now time.Time) error
 }
 
 // TryStore counts attempts to sign in.
 type TryStore interface {
-	// Try counts an attempt for each mark. If one of them must wait, it counts nothing and returns the longest wait. It is exact under any
-	// concurrency and number of nodes.
+	// Try counts one attempt for each of tries. If one of them must wait, Try counts nothing and returns the longest
+	// wait. It is exact under any concurrency and with any number of nodes.
 	Try(ctx context.Context, tries []SignInAttempt, now time.Time) (wait time.Duration, err error)
-	// Forget removes the count of some marks after a sign-in, and lowers the count of the others by one.
+	// Forget is called after a sign-in. It deletes the counts of marks, and lowers the counts of others by one.
 	Forget(ctx context.Context, marks, others []string) error
-	// Fail notes that an attempt counted under the mark failed, and puts the failures into the audit log. Repeats from
-	// one address within an hour only raise their entry's Times. Failures beyond MaxFailures within a day are counted
-	// in one entry without an address.
+	// Fail notes that the attempt that was counted under mark failed, and adds the failures to the audit log. Within
+	// an hour, a repeat from the same address only raises Times of the entry. After [MaxFailures] in a day, all
+	// further failures share one entry without an address.
 	Fail(ctx context.Context, mark string, failures []SignInFailure, now time.Time) error
 }
 
-// UserStore keeps a partner's users, and those of its clients. client 0 is the partner itself. A client or a user of another partner, or a
-// deleted client, is not_found.
+// UserStore keeps the users of a partner (client 0) and of its clients. A user or client of another partner, or a
+// deleted client, is missing: not_found.
 type UserStore interface {
-	Users(ctx context.Context, client ClientID) ([]User, error) // by id
+	Users(ctx context.Context, client ClientID) ([]User, error) // sorted by id
 	User(ctx context.Context, client ClientID, id LoginID) (User, error)
-	// CreateUser creates a user, with an invitation if i is not nil. Codes: conflict (the e-mail is in use among the partner's users; the partner has MaxUsers), quota_reached.
+	// CreateUser creates a user, with an invitation if i is not nil. Codes: conflict (another user of the partner or
+	// its clients has the e-mail; or the partner has MaxUsers), quota_reached.
 	CreateUser(ctx context.Context, u User, i *Invitation) (LoginID, error)
-	// Invite gives a user an invitation, which replaces any other.
+	// Invite gives the user an invitation, and ends an earlier invitation of this user.
 	Invite(ctx context.Context, client ClientID, id LoginID, i Invitation) error
-	// Uninvite takes the invitation back. Codes: not_found (also if the user has none).
+	// Uninvite deletes the user's invitation. Codes: not_found (also if the user has none).
 	Uninvite(ctx context.Context, client ClientID, id LoginID) error
-	// UpdateUser changes what the patch sets. A new password ends the user's invitation. when, if not nil, gets the user as stored, with
-	// the row locked. If it returns an error, UpdateUser returns it. Codes: conflict (nobody would be left with the role of an owner).
+	// UpdateUser makes the changes of the patch. A new password ends the user's invitation. when may be nil.
+	// Otherwise it gets the stored user while the row is locked, and may return an error to stop the change;
+	// UpdateUser then returns this error. Codes: conflict (no owner would be left).
 	UpdateUser(ctx context.Context, client ClientID, id LoginID, p UserPatch, when func(User) error) (User, error)
-	// DeleteUser; codes: conflict (nobody would be left with the role of an owner).
+	// DeleteUser deletes a user. Codes: conflict (no owner would be left).
 	DeleteUser(ctx context.Context, client ClientID, id LoginID) error
 }
 
-// MaxUsers is how many users a partner may have, and the largest quota of users.
+// MaxUsers is how many users a partner may have. It is also the largest quota of users for a client.
 const MaxUsers = 200
 
 // AuditStore keeps the audit entries of dashboards.
 type AuditStore interface {
 	AddAudit(ctx context.Context, e AuditEntry) error
-	// Audit lists entries, newest first: of one client, or with client 0 of the partner and all of its clients. Codes:
-	// invalid (the cursor).
+	// Audit lists entries of one client, newest first. With client 0 it lists the entries of the partner and all its
+	// clients. Codes: invalid (the cursor).
 	Audit(ctx context.Context, client ClientID, p Page) ([]AuditEntry, string, error)
 }
 
 // BrandStore keeps a partner's brand.
 type BrandStore interface {
 	Host(ctx context.Context) (Host, error)
-	// Logo returns the logo and its media type, nil when there is none.
+	// Logo returns the logo and its media type. logo is nil if there is none.
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
-	// SetBrand stores the brand. The store sets Mark. Confirmed stays while Host is the same. A new name waits to be
-	// confirmed, and several partners may wait for the same name. The stored version must be one of those known (none:
-	// any). Codes: conflict (the name is another partner's); precondition_failed.
+	// SetBrand stores the brand. The store sets Mark. Confirmed stays true only if Host is unchanged. A new host name
+	// must be confirmed, and several partners may wait for the same name. The stored version must be one of known, if
+	// known is not empty. Codes: conflict (the name is confirmed for another partner); precondition_failed.
 	SetBrand(ctx context.Context, b Brand, known ...Version) error
-	// ConfirmHost confirms the name that the partner asks for. Of partners that call it at once for one name, one
-	// succeeds. Codes: not_found (the partner does not ask for this name); conflict (it is another partner's).
+	// ConfirmHost confirms the host name that the partner asks for. If several partners confirm the same name at
+	// once, only one call succeeds. Codes: not_found (the partner does not ask for this name); conflict (the name is
+	// confirmed for another partner).
 	ConfirmHost(ctx context.Context, name string) error
-	// WithdrawHost ends the confirmation; the name waits again. Codes: not_found (no name is confirmed).
+	// WithdrawHost ends the confirmation, so the name waits to be confirmed again. Codes: not_found (no name is
+	// confirmed).
 	WithdrawHost(ctx context.Context) error
 }

@@ -12,42 +12,44 @@ type WebhookID int64
 func (id WebhookID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 const (
-	// MaxWebhooks is how many webhooks a client may have, and as many a partner.
+	// MaxWebhooks is how many webhooks a client may have. A partner may have the same number.
 	MaxWebhooks = 10
-	// WebhookOverlap is how long the secret before the present one signs too.
+	// WebhookOverlap is how long the earlier secret signs, too, after a rotation.
 	WebhookOverlap = 24 * time.Hour
 	// WebhookWithin is how long a receiver may take to answer.
 	WebhookWithin = 15 * time.Second
-	// WebhookAtOnce is how many deliveries one webhook gets at the same time. A receiver that answers very quickly gets twice as many.
+	// WebhookAtOnce is how many deliveries one webhook gets at the same time. A receiver that answers very quickly
+	// gets twice this number.
 	WebhookAtOnce = 8
-	// WebhookPatience is how long a webhook may be without a success before it is disabled.
+	// WebhookPatience is how long a webhook may have no success before it is disabled.
 	WebhookPatience = 5 * 24 * time.Hour
-	// MaxWebhookAnswer is how much of a receiver's answer is kept, in bytes.
+	// MaxWebhookAnswer is how many bytes of a receiver's answer stores keep.
 	MaxWebhookAnswer = 1 << 10
 )
 
-// WebhookRetries are the waits after each failed attempt, before jitter. After the last one the delivery is given up.
+// WebhookRetries has the wait after each failed attempt, before jitter. After the last wait comes one more attempt;
+// if it fails, the delivery is given up.
 var WebhookRetries = [...]time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// Webhook is an address that gets a client's events, or those of all clients of a partner.
+// Webhook is an address that gets the events of a client, or of all clients of a partner.
 type Webhook struct {
 	ID          WebhookID
-	Client      ClientID // 0: a partner's
+	Client      ClientID // 0: the webhook belongs to a partner
 	URL         string
-	Types       EventSet  // what it wants
-	Session     SessionID // only events of this session; 0: all
+	Types       EventSet  // the types of events that the webhook wants
+	Session     SessionID // only events of this session; 0: events of all sessions
 	Description string
 	Active      bool
-	Disabled    time.Time // when it was disabled for its failures, or by 410; zero: it was not
-	Reason      Reason    // why it was disabled
+	Disabled    time.Time // when it was disabled, because it kept failing or answered 410; zero: it is not disabled
+	Reason      Reason    // why the webhook was disabled
 	Created     time.Time
 	LastSuccess time.Time // zero: none yet
-	FailingFrom time.Time // the first failure since the last success; zero: it does not fail
+	FailingFrom time.Time // first failure since the last success; zero: the last attempt did not fail
 }
 
-// WebhookPatch is a change of a webhook. nil leaves a member as it is. Active true also enables a disabled one.
+// WebhookPatch changes a webhook. A nil member changes nothing. Active true also enables a disabled webhook.
 type WebhookPatch struct {
 	URL         *string
 	Types       *EventSet
@@ -79,28 +81,29 @@ func (w Webhook) Apply(p WebhookPatch) Webhook {
 	return w
 }
 
-// SealedWebhook is the purpose for which a webhook's secrets are sealed.
+// SealedWebhook is the vault's purpose for a webhook's secrets.
 const SealedWebhook = "webhook"
 
-// SealPlace is the place of a webhook's secrets: its owner, and the moment when it was made.
+// SealPlace returns the place name that the vault needs to seal the webhook's secrets. It names the owner and the
+// moment of creation.
 func (w *Webhook) SealPlace() string {
 	return "webhook of " + w.Client.String() + ", " + strconv.FormatInt(w.Created.UnixMicro(), 10)
 }
 
-// WebhookSecret is what signs a webhook's bodies. Stores keep both sealed.
+// WebhookSecret has the secrets that sign a webhook's bodies. Stores keep both sealed.
 type WebhookSecret struct {
 	Present []byte
-	Before  []byte    // signs too until Until; nil: there is none
-	Until   time.Time // zero where Before is nil
+	Before  []byte    // the earlier secret, which signs too until Until; nil: there is none
+	Until   time.Time // zero if Before is nil
 }
 
-// DeliveryState says how far a delivery is. The numbers are what stores keep.
+// DeliveryState says how far a delivery is. Stores keep the numbers.
 type DeliveryState int8
 
 const (
-	DeliveryWaiting DeliveryState = iota // for its first attempt, or the next
-	DeliveryDone                         // a receiver took it
-	DeliveryFailed                       // given up
+	DeliveryWaiting DeliveryState = iota // waits for its first or next attempt
+	DeliveryDone                         // a receiver accepted the event
+	DeliveryFailed                       // all attempts failed, or the delivery was given up
 )
 
 func (s DeliveryState) String() string { return [...]string{"waiting", "delivered", "failed"}[s] }
@@ -108,43 +111,48 @@ func (s DeliveryState) String() string { return [...]string{"waiting", "delivere
 // Delivery is one event on its way to one webhook.
 type Delivery struct {
 	Webhook  WebhookID
-	Client   ClientID // of the event
-	Seq      int64    // of the event
+	Client   ClientID // client of the event
+	Seq      int64    // number of the event
 	Type     EventType
 	State    DeliveryState
 	Attempts int
-	Next     time.Time     // of the next attempt, while it waits
-	Tried    time.Time     // the last attempt; zero: none yet
-	Status   int           // of the last answer; 0: there was none
-	Took     time.Duration // until the last answer, or until it was given up
-	Answer   string        // the beginning of the last answer, at most [MaxWebhookAnswer] bytes; where Status is 0, the stored form of a [Reason]: why there was none
+	Next     time.Time     // moment of the next attempt, while the delivery waits
+	Tried    time.Time     // moment of the last attempt; zero: none yet
+	Status   int           // HTTP status of the last answer; 0: there was no answer
+	Took     time.Duration // time until the last answer, or until the attempt was given up
+	// Answer is the beginning of the last answer, at most [MaxWebhookAnswer] bytes. If Status is 0, it is the stored
+	// form of the [Reason] why there was no answer.
+	Answer string
 }
 
-// DeliveryFilter says which deliveries a list has.
+// DeliveryFilter chooses deliveries for a list.
 type DeliveryFilter struct {
 	State *DeliveryState // nil: all
 }
 
-// Replay says which deliveries of a webhook wait again, from their first attempt on. The event keeps its id.
+// Replay chooses the deliveries of a webhook that start again with a first attempt. The events keep their ids.
 type Replay struct {
-	From, To time.Time // of the events; zero: from the first, to the last
-	Failed   bool      // only those that were given up
-	Seqs     []int64   // only these events of Client; nil: all
-	Client   ClientID  // of Seqs
+	From, To time.Time // range of the events' moments; a zero moment sets no limit
+	Failed   bool      // only deliveries that were given up
+	Seqs     []int64   // only the events of Client with these numbers; nil: all events
+	Client   ClientID  // only used with Seqs
 }
 
-// WebhookStore keeps the webhooks of one client, or of one partner. A webhook of another is CodeNotFound.
+// WebhookStore keeps the webhooks of one client, or of one partner. A webhook of another owner is missing:
+// CodeNotFound.
 type WebhookStore interface {
-	// CreateWebhook; o may be nil, and its Answer gets the WebhookID. Codes: quota_reached; not_found (the session).
+	// CreateWebhook stores a new webhook. o may be nil; its Answer gets the WebhookID. Codes: quota_reached;
+	// not_found (the session).
 	CreateWebhook(ctx context.Context, w Webhook, secret []byte, now time.Time, o *Idempotency) (WebhookID, error)
-	Webhooks(ctx context.Context) ([]Webhook, error)            // by id; at most MaxWebhooks
-	Webhook(ctx context.Context, id WebhookID) (Webhook, error) // not_found
-	// UpdateWebhook. Codes: not_found (it, or the session).
+	Webhooks(ctx context.Context) ([]Webhook, error)            // sorted by id; at most MaxWebhooks
+	Webhook(ctx context.Context, id WebhookID) (Webhook, error) // code not_found
+	// UpdateWebhook changes a webhook. Codes: not_found (the webhook, or the session).
 	UpdateWebhook(ctx context.Context, id WebhookID, p WebhookPatch, now time.Time) (Webhook, error)
-	DeleteWebhook(ctx context.Context, id WebhookID) error // not_found; what waits is not delivered any more
+	DeleteWebhook(ctx context.Context, id WebhookID) error // code not_found; waiting deliveries are not made any more
 	// WebhookSecret returns the sealed secrets. Codes: not_found.
 	WebhookSecret(ctx context.Context, id WebhookID) (WebhookSecret, error)
-	// RotateWebhook makes next the secret; the present one signs too until the moment. Codes: not_found.
+	// RotateWebhook makes next the present secret. The earlier secret signs, too, until the moment until. Codes:
+	// not_found.
 	RotateWebhook(ctx context.Context, id WebhookID, next []byte, until time.Time) error
 }
 
@@ -154,34 +162,34 @@ type DeliveryStore interface {
 	Deliveries(ctx context.Context, id WebhookID, f DeliveryFilter, p Page) ([]Delivery, string, error)
 	// DeliveryEvent returns the event of a delivery. Codes: not_found.
 	DeliveryEvent(ctx context.Context, id WebhookID, client ClientID, seq int64) (Event, error)
-	// Replay lets deliveries wait again and returns how many. Codes: not_found (the webhook).
+	// Replay makes deliveries wait for a first attempt again, and returns how many. Codes: not_found (the webhook).
 	Replay(ctx context.Context, id WebhookID, r Replay, now time.Time) (int, error)
 }
 
-// DueDelivery is a delivery that may be attempted now.
+// DueDelivery is a delivery whose next attempt is due.
 type DueDelivery struct {
 	Delivery
 	Event Event
 }
 
-// WebhookTarget is where a webhook's deliveries go.
+// WebhookTarget is what a delivery needs of its webhook: the address and the secrets.
 type WebhookTarget struct {
 	Webhook
 	Secret WebhookSecret
 }
 
-// Why a webhook was disabled.
+// Reasons why a webhook was disabled.
 const (
-	ReasonWebhookGone    ReasonCode = "webhook.gone"    // its receiver answered 410
-	ReasonWebhookFailing ReasonCode = "webhook.failing" // there was no success for [WebhookPatience]
+	ReasonWebhookGone    ReasonCode = "webhook.gone"    // the receiver answered 410
+	ReasonWebhookFailing ReasonCode = "webhook.failing" // no attempt succeeded for [WebhookPatience]
 )
 
 // FaultWebhookTooMany refuses a webhook beyond [MaxWebhooks].
 const FaultWebhookTooMany ReasonCode = "webhook.too_many"
 
-// Why a receiver gave no answer, as [Delivery] keeps it.
+// Reasons why a receiver gave no answer, as [Delivery] keeps them.
 const (
-	ReasonWebhookAddress     ReasonCode = "webhook.address"     // the name is unknown, or none of its addresses may be reached
+	ReasonWebhookAddress     ReasonCode = "webhook.address"     // the host name is unknown, or this server may not connect to its addresses
 	ReasonWebhookUnreachable ReasonCode = "webhook.unreachable" // the connection failed
 	ReasonWebhookCertificate ReasonCode = "webhook.certificate"
 	ReasonWebhookTimeout     ReasonCode = "webhook.timeout"
@@ -190,56 +198,58 @@ const (
 	ReasonWebhookSecret      ReasonCode = "webhook.secret"  // this server cannot open the secret
 )
 
-// WebhookCaller makes one attempt and stores nothing. It never fails: the result says what went wrong.
+// WebhookCaller makes one attempt. It stores nothing and returns no error: the result says what went wrong.
 type WebhookCaller interface {
 	Call(ctx context.Context, t WebhookTarget, e Event) DeliveryResult
 }
 
-// DeliveryResult is how an attempt ended.
+// DeliveryResult is the result of an attempt.
 type DeliveryResult struct {
 	Webhook WebhookID
 	Client  ClientID
 	Seq     int64
 	State   DeliveryState
-	At      time.Time // of the attempt
-	Next    time.Time // while it waits
+	At      time.Time // moment of the attempt
+	Next    time.Time // moment of the next attempt, if the delivery still waits
 	Status  int
 	Took    time.Duration
 	Answer  string
 	Gone    bool // the receiver answered 410
 }
 
-// OutboxStore is what the sender of webhooks needs.
+// OutboxStore has the methods that the sender of webhooks uses.
 type OutboxStore interface {
-	// NumberEvents gives numbers to events that have none, and makes their deliveries, in several transactions. It returns how many got
-	// one. Any number of nodes may call it at once.
+	// NumberEvents gives numbers to events without one, and makes the deliveries of these events, in several
+	// transactions. It returns how many events got a number. Any number of nodes may call it at once.
 	NumberEvents(ctx context.Context, now time.Time) (int, error)
 
-	// OwnWebhooks makes the node the owner of active webhooks that have deliveries due and no living owner, and returns all targets that it
-	// owns. Only the owner sends for a webhook. Codes: as [Fleet].
+	// OwnWebhooks makes the node the owner of active webhooks that have due deliveries and no living owner. It
+	// returns all webhooks that the node owns. Only the owner sends to a webhook. Codes: as [Fleet].
 	OwnWebhooks(ctx context.Context, node NodeID, now time.Time) ([]WebhookTarget, error)
 
-	// DueDeliveries returns, for each of the webhooks, deliveries due by now, the first due first, at most limit each, with their
-	// events. Those that skip names are left out: they are being attempted.
+	// DueDeliveries returns at most limit due deliveries for each webhook, with their events. The delivery that is
+	// due first comes first. It leaves out a delivery for which skip returns true, because that one is being
+	// attempted.
 	DueDeliveries(ctx context.Context, webhooks []WebhookID, now time.Time, limit int, skip func(Delivery) bool) ([]DueDelivery, error)
 
-	// EndAttempts records attempts. A webhook without a success for [WebhookPatience], or that is gone, is disabled, with an event.
+	// EndAttempts records attempts. It disables a webhook that had no success for [WebhookPatience], or whose
+	// receiver answered 410, and emits an event about it.
 	EndAttempts(ctx context.Context, now time.Time, all []DeliveryResult) error
 
-	// Backlog measures what waits.
+	// OutboxBacklog measures the facts and deliveries that wait.
 	OutboxBacklog(ctx context.Context, now time.Time) (OutboxBacklog, error)
 }
 
-// StorableAnswer is the beginning of a receiver's answer, as every database can keep it.
+// StorableAnswer returns the beginning of a receiver's answer, without characters that a database refuses.
 func StorableAnswer(text string) string { return storable(text, MaxWebhookAnswer) }
 
-// MaxBacklog is up to how many facts and deliveries a backlog counts.
+// MaxBacklog is where the counts of an [OutboxBacklog] stop.
 const MaxBacklog = 100_000
 
-// OutboxBacklog is what waits to be told.
+// OutboxBacklog has the facts that have no number yet, and the deliveries that wait.
 type OutboxBacklog struct {
 	Unnumbered int
-	Waiting    int           // deliveries
-	Oldest     time.Duration // how long the oldest due delivery waits
-	Disabled   int           // webhooks
+	Waiting    int           // number of waiting deliveries
+	Oldest     time.Duration // how long the oldest due delivery has waited
+	Disabled   int           // number of disabled webhooks
 }

@@ -7,29 +7,31 @@ import (
 	"time"
 )
 
-// Window is when a message may leave: on these weekdays, from one time of day to another, perhaps not on holidays. It travels with the
-// message and is checked again at claim, so that retries, late sessions and re-sends stay inside it.
+// Window says when a message may leave: on these weekdays, from one time of day to another, perhaps not on holidays.
+// Each message carries its window, and the claim checks it again. So retries, late sessions and re-sends stay inside
+// the window.
 //
-// Its times are local times of the run's zone. If a clock change repeats an hour, both are inside or both outside. A
-// skipped hour is missing. A window that crosses midnight belongs to the day on which it began. Friday's night reaches
-// into Saturday, and the night before a holiday into the holiday.
+// Times are local times in the run's zone. If a clock change repeats an hour, both hours are inside or both are
+// outside. If it skips an hour, the window is shorter. A window that crosses midnight belongs to the day on which it
+// began. So Friday's night continues into Saturday, and the night before a holiday continues into the holiday.
 //
-// A nil Window is always open. The methods read only, and may be called by many goroutines at once.
+// A nil Window is always open. The methods only read. Many goroutines may call them at once.
 type Window struct {
-	Weekdays []int  `json:"weekdays,omitempty"` // 1 Monday to 7 Sunday; none: every day
-	From     string `json:"from,omitempty"`     // "HH:MM", inclusive; "" with To "": the whole day
-	To       string `json:"to,omitempty"`       // "HH:MM", exclusive; From later than To crosses midnight
-	Holidays string `json:"holidays,omitempty"` // "avoid", or "" for no regard
-	Closed   []Date `json:"closed,omitempty"`   // own dates of the client, frozen at start
+	Weekdays []int  `json:"weekdays,omitempty"` // 1 Monday to 7 Sunday; empty: every day
+	From     string `json:"from,omitempty"`     // "HH:MM", inclusive; if From and To are "": the whole day
+	To       string `json:"to,omitempty"`       // "HH:MM", exclusive; if From is later than To, the window crosses midnight
+	Holidays string `json:"holidays,omitempty"` // HolidaysAvoid, or "": open on holidays, too
+	Closed   []Date `json:"closed,omitempty"`   // the client's own holidays, copied when the run starts
 }
 
-// HolidaysAvoid closes a window on national holidays and on the client's own dates.
+// HolidaysAvoid closes a window on national holidays and on the days in Closed.
 const HolidaysAvoid = "avoid"
 
-// windowReach is how far Next and Last look: a window that does not open within two years is taken as never open.
+// windowReach is how far Next and Last search, in microseconds. A window that does not open within two years counts
+// as never open.
 const windowReach = 2 * 366 * microDay
 
-// Faults of windows.
+// Codes of faults of windows.
 const (
 	faultWindowDayTwice    ReasonCode = "window.day_twice"
 	faultWindowFromAndTo   ReasonCode = "window.from_and_to"
@@ -39,7 +41,8 @@ const (
 	faultWindowWeekday     ReasonCode = "window.weekday"
 )
 
-// Check returns what is wrong with the window, located within it ("from", "weekdays[1]"); none: it is usable.
+// Check returns the faults of the window; it is usable if there are none. Locations are relative to the window:
+// "from", "weekdays[1]".
 func (w *Window) Check() []Fault {
 	if w == nil {
 		return nil
@@ -52,7 +55,7 @@ func (w *Window) Check() []Fault {
 }
 
 func (w *Window) checkWeekdays() (faults []Fault) {
-	if n := len(w.Weekdays); n > 7 { // the number is checked first, because there may be very many
+	if n := len(w.Weekdays); n > 7 { // checks the number first, because a caller may send very many
 		return []Fault{Because(faultWindowTooManyDays, strconv.Itoa(n)).At("weekdays", nil)}
 	}
 	for i, day := range w.Weekdays {
@@ -84,7 +87,7 @@ func (w *Window) checkHours(faults []Fault) []Fault {
 	return faults
 }
 
-// Contains reports whether clocks in loc show at t a moment inside the window.
+// Contains reports whether t is inside the window, by the local time in loc.
 func (w *Window) Contains(t time.Time, loc *time.Location) bool {
 	if w.Always() {
 		return true
@@ -95,8 +98,8 @@ func (w *Window) Contains(t time.Time, loc *time.Location) bool {
 	return w.closeWall(wall) > wall
 }
 
-// Next returns the first moment inside the window that is not before t: t itself when it is inside. It reports false
-// when the window does not open within two years.
+// Next returns the first moment inside the window that is not before t. This is t itself if t is inside. It returns
+// false if the window does not open within two years.
 func (w *Window) Next(t time.Time, loc *time.Location) (time.Time, bool) {
 	if w.Always() {
 		return t, true
@@ -117,8 +120,8 @@ func (w *Window) Next(t time.Time, loc *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Last returns the last whole minute inside the window that begins before t. It reports false when there is none
-// within two years.
+// Last returns the last whole minute inside the window that begins before t. It returns false if there is none within
+// two years.
 func (w *Window) Last(t time.Time, loc *time.Location) (time.Time, bool) {
 	at := t.UnixMicro()
 	limit := at - windowReach
@@ -133,7 +136,7 @@ func (w *Window) Last(t time.Time, loc *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Opened returns the day on which the window's opening that contains t began.
+// Opened returns the day to which t belongs: the day on which the window opened that contains t.
 func (w *Window) Opened(t time.Time, loc *time.Location) Date {
 	t = t.In(loc)
 	day := DateOf(t)
@@ -143,13 +146,13 @@ func (w *Window) Opened(t time.Time, loc *time.Location) Date {
 	from, _ := w.hours()
 	hour, minute, _ := t.Clock()
 	if int64(60*hour+minute)*microMinute < from {
-		return day.AddDays(-1) // the window began on the day before
+		return day.AddDays(-1) // the window opened on the day before
 	}
 	return day
 }
 
-// Until returns the moment at which the window next closes after t, which is inside it. If that is further away than a given time, it
-// returns t plus that time.
+// Until returns the moment at which the window next closes. t must be inside the window. Until never returns a moment
+// later than t plus atMost.
 func (w *Window) Until(t time.Time, loc *time.Location, atMost time.Duration) time.Time {
 	limit := t.UnixMicro() + atMost.Microseconds()
 	if w.Always() {
@@ -168,13 +171,14 @@ func (w *Window) Until(t time.Time, loc *time.Location, atMost time.Duration) ti
 	}
 }
 
-// Always reports whether the window sets no condition, and so is always open.
+// Always reports whether the window sets no limits, and so is always open.
 func (w *Window) Always() bool {
 	return w == nil || len(w.Weekdays) == 0 && w.From == "" && w.To == "" && w.Holidays == "" && len(w.Closed) == 0
 }
 
-// hours returns the window's hours in microseconds after the midnight that begins its day. The end is exclusive. It is
-// past 24 hours when the window crosses midnight. Unreadable hours, which Check refuses, are no hours.
+// hours returns when the window opens and closes, in microseconds after the midnight that begins its day. to is
+// exclusive, and is more than 24 hours if the window crosses midnight. If a time cannot be read, which Check refuses,
+// from and to are equal.
 func (w *Window) hours() (from, to int64) {
 	to = microDay
 	if w.From != "" {
@@ -197,7 +201,8 @@ func (w *Window) hours() (from, to int64) {
 	return from, to
 }
 
-// nextWall returns the first open wall time that is not before wall, or end when there is none before end.
+// nextWall returns the first wall time inside the window that is not before wall. It returns end if there is none
+// before end.
 func (w *Window) nextWall(wall, end int64) int64 {
 	from, to := w.hours()
 	if from >= to {
@@ -205,7 +210,7 @@ func (w *Window) nextWall(wall, end int64) int64 {
 	}
 	day := floorDiv(wall, microDay)
 	if to > microDay {
-		day-- // yesterday's night
+		day-- // the window may have opened yesterday
 	}
 	for ; day*microDay+from < end; day++ {
 		if closes := day*microDay + to; closes > wall && w.openOn(day) {
@@ -215,7 +220,8 @@ func (w *Window) nextWall(wall, end int64) int64 {
 	return end
 }
 
-// lastWall returns the last whole open minute that begins before wall and not before start.
+// lastWall returns the last whole minute inside the window that begins before wall and not before start. It returns
+// false if there is none.
 func (w *Window) lastWall(wall, start int64) (int64, bool) {
 	from, to := int64(0), microDay
 	if w != nil {
@@ -234,7 +240,7 @@ func (w *Window) lastWall(wall, start int64) (int64, bool) {
 	return 0, false
 }
 
-// closeWall returns the wall time at which the window closes after wall; wall itself when it is outside.
+// closeWall returns the wall time at which the window next closes after wall. It returns wall if wall is outside.
 func (w *Window) closeWall(wall int64) int64 {
 	from, to := w.hours()
 	day := floorDiv(wall, microDay)
@@ -247,7 +253,7 @@ func (w *Window) closeWall(wall int64) int64 {
 	return wall
 }
 
-// openOn reports whether the window begins on a day, given as days since 1 January 1970.
+// openOn reports whether the window opens on a day. day counts days since 1 January 1970.
 func (w *Window) openOn(day int64) bool {
 	if w == nil {
 		return true
@@ -266,7 +272,7 @@ func (w *Window) openOn(day int64) bool {
 }
 
 func (w *Window) onWeekday(day int64) bool {
-	weekday := int((day%7+7+3)%7) + 1 // day 0 was a Thursday
+	weekday := int((day%7+7+3)%7) + 1 // day 0 was a Thursday, and Monday must give 1
 	return slices.Contains(w.Weekdays, weekday)
 }
 

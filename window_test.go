@@ -13,7 +13,8 @@ import (
 
 var office = puntuale.Window{Weekdays: []int{1, 2, 3, 4, 5}, From: "09:00", To: "18:00", Holidays: "avoid"}
 
-// wall reads a local time, "2006-01-02 15:04" with an optional ":05". A time that occurs twice means the first.
+// wall reads a local time: "2006-01-02 15:04", optionally with seconds ":05". If the time occurs twice, it returns
+// the first occurrence.
 func wall(t interface{ Fatal(...any) }, text string, loc *time.Location) time.Time {
 	form := time.DateTime[:len(text)]
 	at, err := time.Parse(form, text)
@@ -63,7 +64,8 @@ func TestWindowNext(t *testing.T) {
 	}
 }
 
-// A repeated hour is inside both times that clocks show it, and not between them.
+// TestWindowRepeatedHour: clocks show the hour from 02:00 to 03:00 twice. Both occurrences are inside the window; the
+// time between two shorter occurrences is outside.
 func TestWindowRepeatedHour(t *testing.T) {
 	t.Parallel()
 	loc := zone(t, "Europe/Rome")
@@ -179,7 +181,8 @@ func TestWindowCheck(t *testing.T) {
 	}
 }
 
-// slowWindow evaluates a window minute by minute, by the printed clock. The tests compare the real one with this model.
+// slowWindow is a simple model of Window: it checks each minute by the printed local time. Tests compare Window with
+// it.
 type slowWindow struct {
 	puntuale.Window
 	loc *time.Location
@@ -220,7 +223,7 @@ func drawWindow(t *rapid.T) puntuale.Window {
 	return w
 }
 
-// drawMoment draws moments near clock changes and holidays more often than elsewhere.
+// drawMoment draws a random moment. Moments near clock changes and holidays are more frequent than others.
 func drawMoment(t *rapid.T) time.Time {
 	near := rapid.SampledFrom([]string{"2026-03-29", "2026-10-25", "2026-03-08", "2026-11-01", "2026-10-03", "2026-04-04",
 		"2026-02-15", "2026-03-22", "2011-12-29", "2018-11-04", "2018-02-17", "2026-12-24", "2026-04-04", "2026-07-15"}).Draw(t, "near")

@@ -56,7 +56,7 @@ func ParseKey(plain string) (hash puntuale.KeyHash, side puntuale.Side, ok bool)
 	if len(plain) != KeyLength {
 		return puntuale.KeyHash{}, "", false
 	}
-	prefix, rest := plain[:len(clientPrefix)], plain[len(clientPrefix):]
+	prefix := plain[:len(clientPrefix)]
 	switch prefix {
 	case partnerPrefix:
 		side = puntuale.PartnerSide
@@ -67,16 +67,25 @@ func ParseKey(plain string) (hash puntuale.KeyHash, side puntuale.Side, ok bool)
 	default:
 		return puntuale.KeyHash{}, "", false
 	}
-	// The decoder skips line breaks, and drops the last character's spare bits: only the one canonical text passes.
-	raw, err := alphabet.DecodeString(rest)
-	if err != nil || strings.ContainsAny(rest, "\r\n") || alphabet.EncodeToString(raw) != rest {
-		return puntuale.KeyHash{}, "", false
-	}
-	sum := checksum(prefix, raw[:randomBytes])
-	if subtle.ConstantTimeCompare(sum[:], raw[randomBytes:]) != 1 {
+	if !wellFormed(plain, prefix) {
 		return puntuale.KeyHash{}, "", false
 	}
 	return sha256.Sum256([]byte(plain)), side, true
+}
+
+// wellFormed reports whether a text of [KeyLength] begins with the prefix, and its checksum is right.
+func wellFormed(plain, prefix string) bool {
+	rest, ok := strings.CutPrefix(plain, prefix)
+	if !ok {
+		return false
+	}
+	// The decoder skips line breaks, and drops the last character's spare bits: only the one canonical text passes.
+	raw, err := alphabet.DecodeString(rest)
+	if err != nil || strings.ContainsAny(rest, "\r\n") || alphabet.EncodeToString(raw) != rest {
+		return false
+	}
+	sum := checksum(prefix, raw[:randomBytes])
+	return subtle.ConstantTimeCompare(sum[:], raw[randomBytes:]) == 1
 }
 
 // SameKey compares two keys in constant time.

@@ -4,9 +4,9 @@ package budget
 
 import "testing"
 
-// What the hot path allocates is within its budgets. Only "make budgets" checks processor time, because a loaded
-// machine would make it fail for nothing. This test is not parallel, because allocations are counted for the whole
-// process.
+// TestAllocations checks that the hot path allocates no more than its budgets. Only "make budgets" checks processor
+// time, because on a loaded machine that check could fail without a reason. The test is not parallel, because Go
+// counts allocations for the whole process.
 func TestAllocations(t *testing.T) {
 	base, err := readTable()
 	if err != nil {
@@ -25,7 +25,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// allocations measures an operation a few times, because other goroutines of this process may allocate meanwhile.
+// allocations measures an operation several times, because other goroutines of this process may allocate meanwhile.
 func (o operation) allocations(t *testing.T, w *world, base table, name string) {
 	t.Helper()
 	was, ok := base[name]
@@ -50,7 +50,7 @@ func (o operation) allocations(t *testing.T, w *world, base table, name string) 
 	t.Errorf("%s: %s", name, above)
 }
 
-// A budget refuses a cost above it, and accepts one within it.
+// TestBudgetIsNoticed checks that a budget refuses a cost above it, and accepts a cost within it.
 func TestBudgetIsNoticed(t *testing.T) {
 	was := cost{allocs: 100, bytes: 10_000, loops: 10}
 	for name, c := range map[string]struct {

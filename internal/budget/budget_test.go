@@ -18,7 +18,7 @@ var (
 
 const benchmarkName = "BenchmarkHotPath/"
 
-// measured are the costs of each benchmark, one for each -count.
+// measured has the costs of each benchmark, one cost for each run of -count.
 var measured = map[string][]cost{}
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// settle compares what was measured with the baseline, or replaces it.
+// settle compares the measured costs with the baseline. With -renew, it replaces the baseline instead. It returns the
+// exit code of the test program.
 func settle() int {
 	base, err := readTable()
 	if err != nil && !*renew {
@@ -70,7 +71,8 @@ func settle() int {
 	return code
 }
 
-// middle is the median of each figure. Of processor time it is the least, because other programs can only add to it.
+// middle returns the median of allocations and bytes. For processor time it returns the smallest value, because other
+// programs can only increase it.
 func middle(all []cost) cost {
 	of := func(figure func(cost) float64) float64 {
 		var values []float64
@@ -86,14 +88,15 @@ func middle(all []cost) cost {
 	}
 }
 
-// operation is one thing of the hot path. Its name is a path; the database comes last.
+// operation is one operation of the hot path. Its name is a path. If it uses a database, the database comes last.
 type operation struct {
 	name     string
-	messages int  // that each handles; 0: it is not about messages
-	shared   bool // callers share commits, so that allocations depend on how many happened to
-	waits    bool // it waits for a disk or a server: what the scheduler spends meanwhile differs with the machine's load
-	few      int  // how often the ordinary test does it
-	// prepare makes ready what n operations need, and returns a function that does the i-th. It is not measured.
+	messages int  // messages that one operation handles; 0: it handles no messages
+	shared   bool // callers share commits, so allocations depend on how many calls share one by chance
+	waits    bool // waits for a disk or a server; what the Go scheduler spends meanwhile depends on the machine's load
+	few      int  // how often TestAllocations runs it
+	// prepare makes what n operations need, and returns a function that does the operation with number i. Only that
+	// function is measured.
 	prepare func(t testing.TB, w *world, n int) func(i int) error
 }
 
@@ -102,7 +105,7 @@ var drivers = []struct {
 	open storetest.Driver
 }{{"SQLite", storetest.SQLite}, {"PostgreSQL", storetest.Postgres}}
 
-// everywhere lists the operations. Those on databases are there once for each database.
+// everywhere lists the operations. An operation on a database is in the list once for each database.
 func everywhere() []operation {
 	all := slices.Clone(inMemory)
 	for _, d := range drivers {
@@ -114,14 +117,14 @@ func everywhere() []operation {
 	return all
 }
 
-// BenchmarkHotPath measures each operation. B/op, allocs/op and loops/op are of this process alone, ns/op is of the clock
-// and depends on whatever else the machine does.
+// BenchmarkHotPath measures each operation. B/op, allocs/op and loops/op count only this process. ns/op is elapsed
+// time, so it depends on the other programs of the machine.
 func BenchmarkHotPath(b *testing.B) {
 	for _, o := range inMemory {
 		b.Run(o.name, func(b *testing.B) { benchmark(b, nil, o, o.name) })
 	}
 	for _, d := range drivers {
-		var w *world // made when the first is wanted, and shared
+		var w *world // made for the first operation that needs it, and then shared
 		for _, o := range onDatabase {
 			name := o.name + "/" + d.name
 			b.Run(name, func(inner *testing.B) {
@@ -159,7 +162,8 @@ func benchmark(b *testing.B, w *world, o operation, name string) {
 	keep(name, b.N, c)
 }
 
-// keep notes a cost. A benchmark runs once, and then with growing numbers. Only its last run counts.
+// keep stores a cost. Go runs a benchmark once and then with growing n, and only its last run counts. So keep
+// replaces the cost of an earlier run of the same benchmark.
 func keep(name string, n int, c cost) {
 	all := measured[name]
 	if n > 1 && len(all) > 0 {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// cost is what one operation takes of this process.
+// cost is what one operation uses of this process.
 type cost struct {
 	allocs, bytes float64
-	loops         float64 // processor time, in times that the calibration loop takes; 0: not measured
+	loops         float64 // processor time, in units of one calibration loop (see calibrate); 0: not measured
 }
 
-// meter reads what this process has used so far, all its goroutines together.
+// meter has what all goroutines of this process together have used so far.
 type meter struct {
 	memory runtime.MemStats
 	cpu    time.Duration
@@ -26,7 +26,7 @@ func readMeter() (m meter) {
 	return m
 }
 
-// since is the cost of each of n operations, loops in nanoseconds.
+// since returns the average cost of n operations since m was read. Here loops is in nanoseconds.
 func (m meter) since(n int) cost {
 	now := readMeter()
 	each := func(before, after uint64) float64 { return float64(after-before) / float64(n) }
@@ -44,9 +44,9 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// calibrate returns the processor time of one calibration loop: a document decoded and encoded, which allocates,
-// branches and copies as the hot path does. It is measured close in time to the costs that it is compared with. So a
-// slower machine, or one that others use, slows both.
+// calibrate returns the processor time of one calibration loop. The loop decodes and encodes a document: it
+// allocates, branches and copies as the hot path does. It runs shortly before or after the operation that it is
+// compared with. So a slow or busy machine slows both, and their ratio stays about the same.
 func calibrate(t testing.TB) time.Duration {
 	t.Helper()
 	const times = 2000

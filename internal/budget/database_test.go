@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// onDatabase are the operations that are measured on each database.
+// onDatabase has the operations that are measured on each database.
 var onDatabase = []operation{
 	{name: "http-start", messages: 3, few: 40, prepare: func(t testing.TB, w *world, _ int) func(int) error {
 		c := w.clients(t, 1)[0]
@@ -23,7 +23,7 @@ var onDatabase = []operation{
 	{name: "start/64-at-once", messages: 64 * 3, shared: true, few: 10, prepare: startTogether},
 	{name: "claim", messages: batch, few: 10, prepare: func(t testing.TB, w *world, n int) func(int) error {
 		parts, node, tokens := w.parts(t, n), w.join(t), make([]int64, n)
-		t.Cleanup(func() { // a later dispatcher would send messages without an outcome
+		t.Cleanup(func() { // otherwise a later dispatcher would send the messages that have no outcome
 			for i, part := range parts {
 				if err := w.recordAll(context.Background(), part, tokens[i]); err != nil {
 					t.Error(err)
@@ -61,7 +61,7 @@ var onDatabase = []operation{
 	})},
 }
 
-// startAlone starts three messages, each call in a commit of its own.
+// startAlone makes starts of three messages. Each call has its own commit.
 func startAlone(t testing.TB, w *world) func(int) error {
 	t.Helper()
 	c := w.clients(t, 1)[0]
@@ -70,13 +70,13 @@ func startAlone(t testing.TB, w *world) func(int) error {
 		_, err := c.Start(t.Context(), c.run(3, due))
 		return err
 	}
-	if err := start(0); err != nil { // statements are prepared
+	if err := start(0); err != nil { // the first start prepares the statements
 		t.Fatal(err)
 	}
 	return start
 }
 
-// startTogether makes 64 starts of three messages at once, of 16 clients, so that calls share commits.
+// startTogether makes 64 starts at once, of three messages each, for 16 clients. So calls share commits.
 func startTogether(t testing.TB, w *world, _ int) func(int) error {
 	t.Helper()
 	clients := w.clients(t, 16)
@@ -101,7 +101,7 @@ func startTogether(t testing.TB, w *world, _ int) func(int) error {
 	}
 }
 
-// parts are n batches of due messages, of four clients.
+// parts returns n batches of due messages from four clients.
 func (w *world) parts(t testing.TB, n int) [][]puntuale.MessageRef {
 	t.Helper()
 	var all []puntuale.MessageRef
@@ -109,7 +109,7 @@ func (w *world) parts(t testing.TB, n int) [][]puntuale.MessageRef {
 		all = append(all, c.plan(t, n*batch/4)...)
 	}
 	parts := make([][]puntuale.MessageRef, n)
-	for i, ref := range all { // each batch has messages of every client
+	for i, ref := range all { // puts messages of every client into each batch
 		parts[i%n] = append(parts[i%n], ref)
 	}
 	for _, part := range parts {
@@ -118,7 +118,7 @@ func (w *world) parts(t testing.TB, n int) [][]puntuale.MessageRef {
 	return parts
 }
 
-// readDue reads what is due, and what it says, as a dispatcher does before it sends.
+// readDue reads due messages and their contents, as a dispatcher does before it sends.
 func readDue(t testing.TB, w *world, _ int) func(int) error {
 	t.Helper()
 	c := w.clients(t, 1)[0]
@@ -146,8 +146,8 @@ func readDue(t testing.TB, w *world, _ int) func(int) error {
 	}
 }
 
-// dispatchOnDatabase sends n batches through a dispatcher and the real store. It has a database of its own, because a
-// dispatcher looks after all sessions that there are.
+// dispatchOnDatabase sends n batches through a dispatcher and the real store. It has its own database, because a
+// dispatcher sends for all sessions of a database.
 func dispatchOnDatabase(t testing.TB, w *world, n int) func(int) error {
 	t.Helper()
 	w = newWorld(t, w.driver)
@@ -160,7 +160,7 @@ func dispatchOnDatabase(t testing.TB, w *world, n int) func(int) error {
 	}
 }
 
-// reads prepares a client with messages that left and messages that wait.
+// reads prepares a client with messages that left and messages that wait. ask is the query to measure.
 func reads(ask func(testing.TB, *client, []puntuale.MessageID) (int, error)) func(testing.TB, *world, int) func(int) error {
 	return func(t testing.TB, w *world, _ int) func(int) error {
 		t.Helper()
@@ -190,7 +190,7 @@ func reads(ask func(testing.TB, *client, []puntuale.MessageID) (int, error)) fun
 	}
 }
 
-// cancel leaves nothing due that a later dispatcher would send.
+// cancel cancels the messages, so that no later dispatcher sends them.
 func (c *client) cancel(refs []puntuale.MessageRef) error {
 	var ids []puntuale.MessageID
 	for _, r := range refs {

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// noop is a network that takes everything at once.
+// noop is a network that accepts every message at once.
 type noop struct{}
 
 func (noop) Capabilities() puntuale.Capabilities {
@@ -28,7 +28,7 @@ func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, error
 	return puntuale.Acceptance{}, nil
 }
 
-// tally is a queue that closes all once the wanted number of outcomes was recorded.
+// tally is a queue that closes its channel all when it has recorded the wanted number of outcomes.
 type tally struct {
 	puntuale.Queue
 	mu   sync.Mutex
@@ -49,8 +49,8 @@ func (t *tally) Record(ctx context.Context, now time.Time, r []puntuale.Result) 
 	return ok, nil
 }
 
-// dispatchAll runs a dispatcher from its start until n messages have their outcomes, and then stops it. Its start and
-// its stop count, too, but they cost little compared with hundreds of messages.
+// dispatchAll starts a dispatcher, waits until n messages have their outcomes, and stops it. The start and the stop
+// are measured too, but cost little compared with hundreds of messages.
 func dispatchAll(ctx context.Context, q puntuale.Queue, fleet puntuale.Fleet, n int) error {
 	t := &tally{Queue: q, left: n, all: make(chan struct{})}
 	d := dispatch.New(dispatch.Config{
@@ -69,7 +69,7 @@ func dispatchAll(ctx context.Context, q puntuale.Queue, fleet puntuale.Fleet, n 
 	return errors.Join(late, d.Stop(ctx))
 }
 
-// dispatchInMemory is the dispatcher alone: its queue costs next to nothing.
+// dispatchInMemory measures the dispatcher alone, because the queue in memory costs almost nothing.
 func dispatchInMemory(t testing.TB, _ *world, n int) func(int) error {
 	t.Helper()
 	q := &backlog{sent: map[puntuale.MessageID]bool{}, last: puntuale.MessageID(n * batch), now: now()}
@@ -81,10 +81,11 @@ func dispatchInMemory(t testing.TB, _ *world, n int) func(int) error {
 	}
 }
 
-// backlog is a queue of messages that are due, each to a recipient of its own, and gone once they were claimed.
+// backlog is a queue in memory. Its messages are due, and each has another recipient. A claimed message leaves the
+// queue.
 type backlog struct {
 	mu    sync.Mutex
-	first puntuale.MessageID // all before it were claimed
+	first puntuale.MessageID // all messages before this one were claimed
 	last  puntuale.MessageID
 	sent  map[puntuale.MessageID]bool
 	now   time.Time

@@ -1,4 +1,5 @@
-// Package budget bounds the allocations and processor time of the hot path. It has benchmarks, and tests that fail when a change makes the
-// path cost more: planning, starting, claiming, recording, dispatching, and the queries of clients. docs/decisions/0020-hot-path.md says
-// how to read and renew the budgets, which are in testdata/budgets.txt.
+// Package budget limits the allocations and processor time of the hot path. Its benchmarks measure planning,
+// starting, claiming, recording, dispatching, and the queries of clients. Its tests fail if a change makes one of
+// these cost more. The budgets are in testdata/budgets.txt. docs/decisions/0020-hot-path.md says how to read and
+// renew them.
 package budget

@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/plan"
 )
 
-// inMemory are the operations that need no database.
+// inMemory has the operations that need no database.
 var inMemory = []operation{
 	{name: "plan/simple", messages: 3, few: 300, prepare: func(t testing.TB, _ *world, _ int) func(int) error {
 		return build(t, reminder(), `{"nome":"Maria"}`)
@@ -32,7 +32,7 @@ var inMemory = []operation{
 		return startThroughControl(t, 0)
 	}},
 	{name: "control-start/read-afresh", messages: 3, few: 300, prepare: func(t testing.TB, _ *world, _ int) func(int) error {
-		return startThroughControl(t, 2*time.Second) // longer than any memory of a call lasts
+		return startThroughControl(t, 2*time.Second) // longer than control remembers anything from an earlier call
 	}},
 	{name: "http-start/store-in-memory", messages: 3, few: 300, prepare: func(t testing.TB, _ *world, _ int) func(int) error {
 		m := newFields(t)
@@ -41,7 +41,8 @@ var inMemory = []operation{
 	{name: "dispatch/queue-in-memory", messages: batch, shared: true, few: 20, prepare: dispatchInMemory},
 }
 
-// appointment is a sequence that uses what planning has: an anchor before and after, windows, holidays, jitter, media.
+// appointment returns a sequence that uses every feature of planning: steps before and after an anchor, windows,
+// holidays, jitter, media.
 func appointment() puntuale.Sequence {
 	office := &puntuale.Window{Weekdays: []int{1, 2, 3, 4, 5}, From: "09:00", To: "19:00", Holidays: puntuale.HolidaysAvoid}
 	return puntuale.Sequence{Name: "Appuntamento", Steps: []puntuale.Step{
@@ -53,7 +54,7 @@ func appointment() puntuale.Sequence {
 	}}
 }
 
-// build plans one call again and again, from a moment that never changes.
+// build returns an operation that plans the same call every time, from a moment that never changes.
 func build(t testing.TB, s puntuale.Sequence, body string) func(int) error {
 	t.Helper()
 	rome, err := time.LoadLocation("Europe/Rome")
@@ -77,7 +78,8 @@ func build(t testing.TB, s puntuale.Sequence, body string) func(int) error {
 	}
 }
 
-// startThroughControl starts a sequence from the key on, with so much time between two calls.
+// startThroughControl starts a sequence through control, beginning with authentication. between is the time between
+// two calls.
 func startThroughControl(t testing.TB, between time.Duration) func(int) error {
 	t.Helper()
 	m := newFields(t)
@@ -108,7 +110,7 @@ func startThroughControl(t testing.TB, between time.Duration) func(int) error {
 		return err
 	}
 	if between == 0 {
-		if _, err := c.Authenticate(ctx, m.key); err != nil { // so that it is remembered
+		if _, err := c.Authenticate(ctx, m.key); err != nil { // so that control remembers the key
 			t.Fatal(err)
 		}
 	}
@@ -118,8 +120,8 @@ func startThroughControl(t testing.TB, between time.Duration) func(int) error {
 	return start
 }
 
-// startOverHTTP starts a sequence through the whole handler: edge, gate, access log, authentication, decoding, validation,
-// planning, the store, the answer.
+// startOverHTTP starts a sequence through the whole HTTP handler: edge, gate, access log, authentication, decoding,
+// validation, planning, the store, the answer.
 func startOverHTTP(t testing.TB, operator puntuale.Operator, sequence puntuale.SequenceID, key string) func(int) error {
 	t.Helper()
 	system := clock.System()
@@ -153,7 +155,7 @@ func startOverHTTP(t testing.TB, operator puntuale.Operator, sequence puntuale.S
 	return start
 }
 
-// reply keeps an answer, and costs little.
+// reply is an http.ResponseWriter that keeps the answer and costs little.
 type reply struct {
 	header http.Header
 	status int
@@ -173,8 +175,8 @@ func (r *reply) Write(p []byte) (int, error) {
 	return r.body.Write(p)
 }
 
-// fields is an operator with one client, whose tenant answers from a few fields. A call on it costs as much as a real
-// one, without the store's part.
+// fields is an operator with one client, whose tenant answers from a few fields in memory. A call through it costs as
+// much as a real call without the store.
 type fields struct {
 	puntuale.Operator // for the methods that a start does not call
 	key               string

@@ -9,16 +9,16 @@ import (
 
 const tableFile = "testdata/budgets.txt"
 
-// tableHead begins the table; benchstat skips lines that are not a benchmark's.
+// tableHead is the beginning of the table's file. benchstat ignores these lines, because they are not results.
 const tableHead = `# What each operation of the hot path costs: the baseline that budgets are counted from. In the form of Go's benchmarks,
 # so that "benchstat testdata/budgets.txt new.txt" compares; loops/op is processor time in calibration loops.
 # Renewed by "make budgets BUDGETFLAGS=-renew", when a change is meant to cost what it costs.
 `
 
-// table is the baseline by operation.
+// table has the baseline cost of each operation, by the operation's name.
 type table map[string]cost
 
-// readTable reads the committed baseline.
+// readTable reads the committed baseline from its file.
 func readTable() (table, error) {
 	text, err := os.ReadFile(tableFile)
 	if err != nil {
@@ -40,7 +40,7 @@ func readTable() (table, error) {
 	return t, nil
 }
 
-// write replaces the table in its file by the measured values.
+// write replaces the file of the table.
 func (t table) write() error {
 	var out strings.Builder
 	out.WriteString(tableHead)
@@ -59,9 +59,9 @@ func (t table) names() (all []string) {
 	return all
 }
 
-// Slack is how much more than the baseline an operation may cost. Allocations of one goroutine hardly differ between
-// runs. Where callers share commits, they depend on how many shared one by chance. Processor time depends on caches, on
-// other programs and on the Go scheduler. We look for changes that multiply it.
+// These constants say how many times the baseline an operation may cost. One goroutine allocates almost the same in
+// each run. If callers share commits, allocations depend on how many calls share one by chance. Processor time
+// depends on caches, other programs and the Go scheduler, so its limit only finds changes that multiply it.
 const (
 	slackAllocs = 1.10
 	slackBytes  = 1.20
@@ -70,7 +70,7 @@ const (
 	slackWaits  = 3.0
 )
 
-// excess names the costs above their budget, "" when there are none.
+// excess names the costs that are above their budget. "" means that none is.
 func (o operation) excess(is, was cost) string {
 	allocs, bytes, loops := slackAllocs, slackBytes, slackLoops
 	if o.waits {

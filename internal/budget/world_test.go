@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// world is a real store, as a server opens it.
+// world is a real store, opened in the same way as a server opens it.
 type world struct {
 	*store.Store
 	partner puntuale.PartnerID
@@ -24,7 +24,7 @@ type world struct {
 	driver  storetest.Driver
 }
 
-// client is one account, with a sequence of three steps.
+// client is one client, with a sequence of three steps.
 type client struct {
 	puntuale.Tenant
 	id       puntuale.ClientID
@@ -60,7 +60,7 @@ func newKey(t testing.TB, side puntuale.Side) (plain string, key puntuale.Key) {
 	return plain, key
 }
 
-// clients makes n accounts without limits.
+// clients creates n clients without limits.
 func (w *world) clients(t testing.TB, n int) (all []*client) {
 	t.Helper()
 	for range n {
@@ -83,7 +83,7 @@ func (w *world) clients(t testing.TB, n int) (all []*client) {
 	return all
 }
 
-// reminder is a sequence of three steps with a placeholder each.
+// reminder returns a sequence of three steps, each with one placeholder.
 func reminder() puntuale.Sequence {
 	day := puntuale.Timing{Anchor: puntuale.AnchorStart, Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}}
 	return puntuale.Sequence{Name: "Promemoria", Created: now(), Updated: now(), Steps: []puntuale.Step{
@@ -95,7 +95,7 @@ func reminder() puntuale.Sequence {
 
 const startBody = `{"phone":"+393471234567","nome":"Maria"}`
 
-// run is a start of n messages as control hands it to a store, all due at the moment.
+// run returns a start of n messages, as control gives it to a store. All messages are due at the moment due.
 func (c *client) run(n int, due time.Time) puntuale.StartRun {
 	at := now()
 	r := puntuale.StartRun{Day: puntuale.DateOf(at), Now: at, Run: puntuale.Run{
@@ -110,10 +110,10 @@ func (c *client) run(n int, due time.Time) puntuale.StartRun {
 	return r
 }
 
-// batch is as many messages as one statement takes in the benchmarks.
+// batch is how many messages one statement takes in the benchmarks.
 const batch = 200
 
-// plan starts n messages that are due, in runs of 50, and returns them in the order of their ids.
+// plan starts n due messages, in runs of 50, and returns them in the order of their ids.
 func (c *client) plan(t testing.TB, n int) (refs []puntuale.MessageRef) {
 	t.Helper()
 	due := now().Add(-time.Minute)
@@ -129,8 +129,8 @@ func (c *client) plan(t testing.TB, n int) (refs []puntuale.MessageRef) {
 	return refs[:n]
 }
 
-// remind starts n runs of three messages. In each, the first is due and the others wait until tomorrow, as in
-// reminders. It returns those that are due.
+// remind starts n runs of three messages. In each run the first message is due and the others wait until tomorrow, as
+// in real reminders. It returns the due messages.
 func (c *client) remind(t testing.TB, n int) []puntuale.MessageRef {
 	t.Helper()
 	due := now().Add(-time.Minute)
@@ -141,7 +141,7 @@ func (c *client) remind(t testing.TB, n int) []puntuale.MessageRef {
 		group.Go(func() {
 			for k := next.Add(1) - 1; k < int64(n); k = next.Add(1) - 1 {
 				r := c.run(3, due)
-				r.Run.Phone = fmt.Sprintf("+39347%07d", k) // messages to one recipient would wait for each other
+				r.Run.Phone = fmt.Sprintf("+39347%07d", k) // a recipient for each run, because messages to one recipient would wait for each other
 				for i := range r.Messages[1:] {
 					m := &r.Messages[1+i]
 					m.Due, m.DueMax, m.ValidUntil = m.Due.Add(24*time.Hour), m.DueMax.Add(24*time.Hour), m.ValidUntil.Add(24*time.Hour)
@@ -164,8 +164,8 @@ func (c *client) remind(t testing.TB, n int) []puntuale.MessageRef {
 	return refs
 }
 
-// join registers a node that claims. It leaves at the end of the benchmark, because a dispatcher would share the
-// sessions with it.
+// join registers a node that claims messages. The node leaves at the end of the benchmark. Otherwise a later
+// dispatcher would have to share the sessions with it.
 func (w *world) join(t testing.TB) puntuale.NodeID {
 	t.Helper()
 	node, err := w.Join(t.Context(), time.Hour)
@@ -180,7 +180,7 @@ func (w *world) join(t testing.TB) puntuale.NodeID {
 	return node
 }
 
-// claimAll writes the intents of messages and returns their token.
+// claimAll writes the intents of messages and returns the token of their attempts.
 func (w *world) claimAll(ctx context.Context, node puntuale.NodeID, refs []puntuale.MessageRef) (int64, error) {
 	token := int64(node)<<32 | w.tokens.Add(1)
 	c := puntuale.Claim{Node: node, Token: token, Now: now(), Messages: make([]puntuale.ClaimItem, len(refs))}
@@ -196,10 +196,10 @@ func (w *world) claimAll(ctx context.Context, node puntuale.NodeID, refs []puntu
 	return token, err
 }
 
-// recordAll stores that messages were sent.
+// recordAll records that messages were sent.
 func (w *world) recordAll(ctx context.Context, refs []puntuale.MessageRef, token int64) error {
 	results := make([]puntuale.Result, len(refs))
-	accepted := puntuale.Quoted("wamid") // a connector makes it, and its cost does not count here
+	accepted := puntuale.Quoted("wamid") // made once, because a connector makes it and its cost must not count here
 	for i, r := range refs {
 		results[i] = puntuale.Result{MessageRef: r, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent, Detail: accepted}}
 	}

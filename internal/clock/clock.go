@@ -1,5 +1,5 @@
-// Package clock is the only caller of time.Now, timers and tickers in the product, so that time is an input
-// everywhere else.
+// Package clock is the only code of the product that calls time.Now or makes timers and tickers. All other code gets
+// a Clock, or the time itself, as an input.
 package clock
 
 import (
@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// Clock tells the time and waits. Its methods may be called by many goroutines at once.
+// Clock tells the time and waits. Many goroutines may call its methods at once.
 type Clock interface {
-	// Now is the present instant in UTC, cut to microseconds, which is the precision of the store.
+	// Now returns the present instant in UTC, cut to microseconds. Stores have the same precision.
 	Now() time.Time
-	// After fires once when d has passed, and at once when d <= 0. stop releases it early.
+	// After returns a channel that gets one signal when d has passed, at once if d <= 0. stop releases the timer
+	// early.
 	After(d time.Duration) (fired <-chan time.Time, stop func())
-	// Sleep waits for d or for the context, whose error it returns.
+	// Sleep waits until d has passed, or returns ctx's error when ctx ends.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// System is the machine's clock. Inside a testing/synctest bubble, it is the bubble's clock.
+// System returns the machine's clock. Inside a testing/synctest bubble, it returns the bubble's clock.
 func System() Clock { return system{} }
 
 type system struct{}
@@ -32,12 +33,12 @@ func (system) After(d time.Duration) (<-chan time.Time, func()) {
 
 func (s system) Sleep(ctx context.Context, d time.Duration) error { return sleep(ctx, s, d) }
 
-// Fake is a clock that stands still until Advance or Set moves it.
+// Fake is a clock for tests. It stands still until Advance or Set moves it.
 type Fake struct {
 	mu     sync.Mutex
 	now    time.Time
 	timers map[*fakeTimer]struct{}
-	more   chan struct{} // closed when a goroutine begins to wait; nil: no test asked for this
+	more   chan struct{} // closed when a goroutine begins to wait; nil: Waiting is not running
 }
 
 type fakeTimer struct {
@@ -56,10 +57,10 @@ func (f *Fake) Now() time.Time {
 	return f.now
 }
 
-// Advance moves the clock forward and fires what became due.
+// Advance moves the clock forward by d, and fires the timers that became due.
 func (f *Fake) Advance(d time.Duration) { f.Set(f.Now().Add(d)) }
 
-// Set moves the clock to an instant, which may lie in the past, and fires what became due.
+// Set moves the clock to an instant, which may be in the past, and fires the timers that became due.
 func (f *Fake) Set(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,14 +93,14 @@ func (f *Fake) After(d time.Duration) (<-chan time.Time, func()) {
 	}
 }
 
-// Waiters is how many goroutines wait for the clock.
+// Waiters returns how many goroutines wait for the clock.
 func (f *Fake) Waiters() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.timers)
 }
 
-// Waiting returns once n or more goroutines wait for the clock, or returns the context's error.
+// Waiting returns when at least n goroutines wait for the clock, or with ctx's error when ctx ends.
 func (f *Fake) Waiting(ctx context.Context, n int) error {
 	for {
 		f.mu.Lock()

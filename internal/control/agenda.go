@@ -12,29 +12,29 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// The sizes of the first page's lists.
+// How many rows the lists of the first page have.
 const (
 	todayRows   = 12
 	todayFailed = 200
 )
 
-// Today is a client's day as its first page shows it.
+// Today is a client's present day, as the dashboard's first page shows it.
 type Today struct {
 	Day       puntuale.Date
 	Total     puntuale.DayTotal
 	Pulse     puntuale.ClientStatus
-	Ended     []puntuale.MessageDetail // the last ones, newest first
+	Ended     []puntuale.MessageDetail // the messages that ended last, newest first
 	Uncertain []puntuale.MessageDetail // the latest attempts whose outcome is uncertain, newest first
-	Partly    bool                     // too many messages wait, so the list of uncertain ones is incomplete
-	Upcoming  []puntuale.MessageDetail // the next ones until midnight and those that are late, soonest first
-	Next      *puntuale.MessageDetail  // if nothing more leaves today, the first message of a later day; nil: none
+	Partly    bool                     // true: too many messages wait, so the list of uncertain ones is incomplete
+	Upcoming  []puntuale.MessageDetail // the next messages until midnight, and those that are late, soonest first
+	Next      *puntuale.MessageDetail  // if nothing more leaves today: the first message of a later day; nil: there is none
 	Failures  []Failure                // the most frequent first
 	Sessions  []Session
 }
 
 // Failure is one reason why messages did not leave, with the last of these messages.
 type Failure struct {
-	Reason   puntuale.Reason // as in risposta
+	Reason   puntuale.Reason // the sentence that the contract calls risposta
 	Messages []puntuale.MessageDetail
 }
 
@@ -89,8 +89,8 @@ func (c *Client) open(ctx context.Context, t *Today, end time.Time) error {
 	return err
 }
 
-// uncertain lists the attempts whose outcome is uncertain, the latest first, and reports whether the list is complete. An attempt counts
-// even while its next look is under way.
+// uncertain lists the attempts whose outcome is uncertain, the latest first, and reports whether the list is complete.
+// It also returns attempts whose next check is under way, so it asks for a moment one minute ago.
 func (c *Client) uncertain(ctx context.Context) ([]puntuale.UncertainAttempt, bool, error) {
 	return c.tenant.Uncertain(ctx, c.control.clock.Now().Add(-time.Minute))
 }
@@ -107,8 +107,8 @@ func (c *Client) attempts(ctx context.Context, of []puntuale.UncertainAttempt) (
 	return c.tenant.Details(ctx, ids)
 }
 
-// leaving lists the messages that are to leave between two moments. It leaves out uncertain messages. Their rows are
-// open, too, but at that moment the dispatcher only looks at them again.
+// leaving lists the messages that are to leave between two moments. It leaves out uncertain messages. Rows of uncertain
+// messages are open, too, but at their moment the dispatcher only checks them again.
 func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAttempt, from, to time.Time, most int) ([]puntuale.MessageDetail, error) {
 	more := 0
 	for _, u := range uncertain {
@@ -124,10 +124,10 @@ func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAtte
 	return found[:min(most, len(found))], nil
 }
 
-// mostAside bounds how many uncertain messages are read in addition to those that leave.
+// mostAside bounds how many uncertain messages are read in addition to the messages that leave.
 const mostAside = 400
 
-// mostSessionPages bounds how many pages of sessions a day shows.
+// mostSessionPages bounds how many pages of sessions are read.
 const mostSessionPages = 100
 
 // everySession returns the client's sessions by id.
@@ -145,7 +145,7 @@ func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
 	return all, nil
 }
 
-// next is the first message that leaves after a moment; nil: none.
+// next returns the first message that leaves after a moment, or nil if there is none.
 func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDetail, error) {
 	uncertain, _, err := c.uncertain(ctx)
 	if err != nil {
@@ -161,12 +161,12 @@ func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDet
 	return &found[0], nil
 }
 
-// failures groups messages that failed for the same reason.
+// failures groups failed messages by the reason of their failure.
 func failures(all []puntuale.MessageDetail) []Failure {
 	var found []Failure
 	for _, m := range all {
 		if m.State == puntuale.Rescheduled {
-			continue // a person has already handled it
+			continue // a person has already dealt with this message
 		}
 		reason := m.Response()
 		i := slices.IndexFunc(found, func(f Failure) bool { return f.Reason.Equal(reason) })
@@ -183,10 +183,10 @@ func failures(all []puntuale.MessageDetail) []Failure {
 type Story struct {
 	puntuale.MessageDetail
 	Events  []puntuale.MessageEvent  // oldest first
-	Resent  []puntuale.MessageID     // the new messages of its resends, oldest first
-	Earlier []puntuale.MessageDetail // if it was moved: the message before each move, oldest first; without contents
-	Later   *puntuale.MessageDetail  // the message that replaced it by a move; nil: none
-	Session Session                  // ID 0: it was deleted
+	Resent  []puntuale.MessageID     // the new messages that resends of this message made, oldest first
+	Earlier []puntuale.MessageDetail // if the message was moved: the message before each move, oldest first, without contents
+	Later   *puntuale.MessageDetail  // the message that a move put in the place of this one; nil: none
+	Session Session                  // ID 0: the session was deleted
 }
 
 // Story returns one message. Codes: not_found.
@@ -221,7 +221,7 @@ func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 // mostMoves bounds how many moves a story shows.
 const mostMoves = 50
 
-// moves adds the messages that this message replaced by a move, and the one that replaced it.
+// moves adds the messages that this message replaced by a move. It also adds the message that replaced this one.
 func (c *Client) moves(ctx context.Context, s *Story) error {
 	for at := s.ResentFrom; at != 0 && len(s.Earlier) < mostMoves; at = s.Earlier[len(s.Earlier)-1].ResentFrom {
 		found, err := c.Before(ctx, at)
@@ -245,7 +245,8 @@ func (c *Client) moves(ctx context.Context, s *Story) error {
 	return err
 }
 
-// Before returns the messages of those identifiers that exist, without their contents. Lists use it to show which messages others replaced.
+// Before returns those of the messages that exist, without their contents. Lists use it to show which message a move
+// replaced.
 func (c *Client) Before(ctx context.Context, ids ...puntuale.MessageID) (map[puntuale.MessageID]puntuale.MessageDetail, error) {
 	all := make(map[puntuale.MessageID]puntuale.MessageDetail, len(ids))
 	if len(ids) == 0 {
@@ -261,15 +262,16 @@ func (c *Client) Before(ctx context.Context, ids ...puntuale.MessageID) (map[pun
 	return all, nil
 }
 
-// Moved is a pending message that has another moment.
+// Moved is a pending message after a move to another moment.
 type Moved struct {
-	ID     puntuale.MessageID // a move makes a new message
-	Due    time.Time          // the window may have moved it
-	Before time.Time          // when it was to leave
+	ID     puntuale.MessageID // of the new message, because a move makes a new message
+	Due    time.Time          // when the message will leave; this may be later than asked, because of the window
+	Before time.Time          // when the message was to leave before the move
 }
 
-// Move lets a pending message leave at another moment, which must be in the future. It is a day YYYY-MM-DD and a time of day HH:MM in the
-// client's zone. It does not change a message that is in flight or has ended. Codes: not_found; invalid; conflict; cap_reached, forbidden.
+// Move makes a pending message leave at another moment, which must be in the future. day is YYYY-MM-DD and at is HH:MM,
+// in the client's zone. Move refuses a message that is in flight or has ended. Codes: not_found; invalid; conflict;
+// cap_reached; forbidden.
 func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	var f request.Faults
 	if strings.TrimSpace(day) == "" {
@@ -290,18 +292,20 @@ func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	return c.move(ctx, id, now, zone, puntuale.Pending, "body.date", moments.of)
 }
 
-// MoveTo is Move to an exact moment; a past moment becomes now. It undoes a move. A moment beyond the horizon is invalid, at query.at.
+// MoveTo moves a message to an exact moment; a past moment becomes now. Callers use it to undo a move. A moment beyond
+// the horizon is invalid, at query.at.
 func (c *Client) MoveTo(ctx context.Context, id string, at time.Time) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Pending, "query.at", func(*puntuale.MessageDetail) time.Time { return at })
 }
 
-// Restore undoes a cancellation: the message leaves at its moment, or now if that has passed. Codes: not_found; conflict if the message is
-// not cancelled; cap_reached, forbidden.
+// Restore undoes a cancellation: the message leaves at its moment, or now if its moment has passed. Codes: not_found;
+// conflict if the message is not cancelled; cap_reached, forbidden.
 func (c *Client) Restore(ctx context.Context, id string) (Moved, error) {
 	return c.backTo(ctx, id, puntuale.Cancelled, "", func(d *puntuale.MessageDetail) time.Time { return d.Next })
 }
 
-// backTo moves a message, which must be in a given state, to a moment. location is where the moment is in the request.
+// backTo moves a message to the moment that at returns. The message must be in the given state. location is where the
+// moment is in the request.
 func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, location string, at func(*puntuale.MessageDetail) time.Time) (Moved, error) {
 	zone, err := c.zone()
 	if err != nil {
@@ -323,7 +327,8 @@ func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, lo
 
 const faultMessageChanged puntuale.ReasonCode = "message.changed"
 
-// move gives a message, which must be in a given state, new moments. Faults of the moments are at location.
+// move gives a message the moments that the function moments returns. The message must be in the given state. Faults of
+// the moments are at location.
 func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.Location, state puntuale.State, location string,
 	moments func(*puntuale.MessageDetail, *time.Location) puntuale.ResendMessage,
 ) (Moved, error) {
@@ -363,11 +368,11 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 	return Moved{ID: resent.IDs[0], Due: m.Due, Before: found[0].Planned()}, nil
 }
 
-// Agenda has the messages that are to leave on several days.
+// Agenda has the messages that are to leave on each of several days.
 type Agenda struct {
 	Days   []AgendaDay
 	Next   *puntuale.MessageDetail // if nothing leaves on these days, the first message that leaves later; nil: none
-	Partly bool                    // too many messages wait, so uncertain ones may be listed at the moment of their next look
+	Partly bool                    // true: too many messages wait, so uncertain ones may be listed at the moment of their next check
 }
 
 // AgendaDay has the messages that are to leave on one day.
@@ -375,10 +380,10 @@ type AgendaDay struct {
 	Day      puntuale.Date
 	Count    int
 	Hours    [24]int                  // the count by hour, in the client's zone
-	Messages []puntuale.MessageDetail // first the uncertain ones by the moment of their attempt, then the next that leave
+	Messages []puntuale.MessageDetail // first the uncertain ones, by the moment of their attempt, and then those that leave next
 }
 
-// How far after today an agenda may begin, in days: nothing is planned beyond the horizon.
+// How many days before and after today an agenda may begin. Nothing is planned beyond the horizon.
 const (
 	agendaBack  = 366
 	agendaAhead = 366 * (puntuale.HorizonYears + 1)
@@ -387,8 +392,8 @@ const (
 // MostAgendaDays bounds the days that [Client.Agenda] returns.
 const MostAgendaDays = 42
 
-// Agenda returns the messages that are to leave on the days after a first day, at most MostAgendaDays. A day shows at most so many
-// messages, and never more than a page of a list. Days beyond the horizon are empty.
+// Agenda returns the messages that are to leave on the days from a first day on. days is at most MostAgendaDays. A day
+// shows at most most messages, and never more than a page of a list. Days beyond the horizon are empty.
 func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int) (Agenda, error) {
 	loc, err := c.zone()
 	if err != nil {
@@ -442,8 +447,8 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 	return a, nil
 }
 
-// place counts uncertain messages on the day of their attempt, not on the day of their next look. It returns the uncertain messages of one
-// day, by moment.
+// place counts uncertain messages on the day of their attempt, and not on the day of their next check. It returns the
+// uncertain messages of this day, by moment.
 func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Location) (onDay []puntuale.UncertainAttempt) {
 	for _, u := range slices.Backward(uncertain) {
 		if next := u.Next.In(loc); puntuale.DateOf(next) == d.Day {
@@ -463,7 +468,7 @@ func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Locat
 	return onDay
 }
 
-// CountMessages counts the messages that a query finds, up to most, and reports whether that is all of them. Codes:
+// CountMessages counts the messages that a query finds, up to most. all says that n counts every message. Codes:
 // invalid.
 func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (n int, all bool, err error) {
 	var f request.Faults
@@ -475,7 +480,7 @@ func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (n
 		return 0, false, err
 	}
 	n, all, err = c.tenant.CountMessages(ctx, filter, most)
-	if err == nil && n == 0 && !all { // only a few match, far in the past
+	if err == nil && n == 0 && !all { // the bounded search found no message, so the store must search without a bound
 		filter.Look = 0
 		n, all, err = c.tenant.CountMessages(ctx, filter, most)
 	}
@@ -485,7 +490,7 @@ func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (n
 	return n, all, nil
 }
 
-// Version returns a text that changes when lists of the client's messages change.
+// Version returns a text that changes whenever the lists of the client's messages change.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	text, err := c.tenant.Version(ctx)
 	if err != nil {
@@ -494,8 +499,9 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// Chat returns what the simulated network received of a sandbox session, newest first, at most a page of a list. Phone "" is everybody; the
-// phone may have any usual form. Codes: not_found if the session does not exist or is no sandbox; invalid.
+// Chat returns what the simulated network received of a sandbox session, newest first, at most a page of a list. Phone
+// "" means all phones. The phone may have any usual form. Codes: not_found if the session does not exist or is no
+// sandbox; invalid.
 func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Session, []puntuale.SandboxMessage, error) {
 	s, err := c.Session(ctx, session)
 	if err != nil {

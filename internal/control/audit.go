@@ -14,8 +14,8 @@ func (c *Client) Audit(ctx context.Context, page request.Page) ([]puntuale.Audit
 	return Audit(ctx, c.control.tenants.Partner(c.account.Partner), c.account.ID, page)
 }
 
-// Audit lists what was done in the dashboard of a client, or with client 0 of the partner and all its clients, newest first. Codes:
-// invalid.
+// Audit lists what was done in the dashboard of a client, newest first. Client 0 means the dashboards of the partner
+// and of all its clients. Codes: invalid.
 func Audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.ClientID, page request.Page) ([]puntuale.AuditEntry, string, error) {
 	rows, next, err := request.List(page, func(asked puntuale.Page) ([]puntuale.AuditEntry, string, error) {
 		return tenant.Audit(ctx, client, asked)
@@ -26,7 +26,7 @@ func Audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.C
 	return rows, next, nil
 }
 
-// AddressText is an address in the form of the audit log; "" if it is not known.
+// AddressText returns an address in the form of the audit log, or "" if the address is not known.
 func AddressText(a netip.Addr) string {
 	if !a.IsValid() {
 		return ""

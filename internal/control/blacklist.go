@@ -11,9 +11,9 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// AddBlacklisted puts a number on the client's blacklist and returns it as it is kept; adding twice changes nothing. It
-// counts one call and is never refused by the cap. found are faults that the caller found in the request itself. Codes:
-// invalid.
+// AddBlacklisted puts a number on the client's blacklist, and returns the stored entry. If the number is there already,
+// nothing changes. The call counts, but the daily cap never refuses it. found are the faults that the calling package
+// already found in the request. Codes: invalid.
 func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Once[puntuale.BlacklistEntry], found ...puntuale.Fault) (puntuale.BlacklistEntry, error) {
 	f := request.Faults(found)
 	once, clash, err := o.Begin(ctx, c.tenant, &f)
@@ -40,8 +40,9 @@ func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Onc
 	return e, nil
 }
 
-// RemoveBlacklisted takes a number off the client's blacklist and reports whether it was there. It counts one call and
-// is never refused by the cap. found are faults that the caller found in the request itself. Codes: invalid.
+// RemoveBlacklisted takes a number off the client's blacklist and reports whether it was there. The call counts, but
+// the daily cap never refuses it. found are the faults that the calling package already found in the request. Codes:
+// invalid.
 func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...puntuale.Fault) (bool, error) {
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
@@ -70,8 +71,8 @@ func (c *Client) Blacklist(ctx context.Context, p request.Page) ([]puntuale.Blac
 	return rows, next, nil
 }
 
-// FindBlacklisted lists the entries whose number or reason holds the typed text, newest first; "" is all. Codes:
-// invalid.
+// FindBlacklisted lists the entries whose number or reason holds the typed text, newest first. An empty text finds all
+// entries. Codes: invalid.
 func (c *Client) FindBlacklisted(ctx context.Context, text string, p request.Page) ([]puntuale.BlacklistEntry, string, error) {
 	text = strings.TrimSpace(text)
 	var f request.Faults
@@ -114,7 +115,8 @@ func (c *Client) BlacklistEntry(ctx context.Context, id string) (puntuale.Blackl
 	return e, nil
 }
 
-// RemoveBlacklistEntry takes one entry off the blacklist, also the entry of an erased person, and returns it. Codes: not_found.
+// RemoveBlacklistEntry takes one entry off the blacklist, and returns it. The entry may belong to an erased person.
+// Codes: not_found.
 func (c *Client) RemoveBlacklistEntry(ctx context.Context, id string) (puntuale.BlacklistEntry, error) {
 	e, err := c.BlacklistEntry(ctx, id)
 	if err != nil {
@@ -126,21 +128,21 @@ func (c *Client) RemoveBlacklistEntry(ctx context.Context, id string) (puntuale.
 	return e, nil
 }
 
-// MaxBlacklistLines is how many numbers one list may bring.
+// MaxBlacklistLines is how many numbers one imported list may have.
 const MaxBlacklistLines = 20_000
 
 // BlacklistLine is one line of a list of numbers.
 type BlacklistLine struct {
-	Line   int // where it stands in the list, from 1
+	Line   int // the number of the line in the list, from 1
 	Phone  string
 	Reason string
 }
 
 const faultBlacklistNoNumbers puntuale.ReasonCode = "blacklist.no_numbers"
 
-// ImportBlacklist adds all numbers of a list. If one line is no number, it adds none. Entries that exist already stay. It returns how many
-// were added, and how many there were in the list. Codes: invalid, with a fault at line[n].phone or line[n].reason for everything that is
-// wrong, and at body.file for the list.
+// ImportBlacklist adds all numbers of a list. If one line is no number, it adds none. Entries that exist already stay.
+// added is how many numbers were added; different is how many different numbers the list has. Codes: invalid, with a
+// fault at line[n].phone or line[n].reason for each wrong line, and at body.file for the list as a whole.
 func (c *Client) ImportBlacklist(ctx context.Context, lines []BlacklistLine) (added, different int, err error) {
 	var f request.Faults
 	switch {

@@ -17,11 +17,11 @@ import (
 )
 
 // rememberAfter is how old a run is when its person becomes a contact. By then, every start with a smaller run id is
-// stored or has failed. So reading in the order of ids misses none.
+// stored or has failed. So a reader that goes on from the last id misses no run.
 const rememberAfter = 30 * time.Second
 
-// Remember adds every recipient to the contacts of clients that want this, and updates the contacts' fields from calls.
-// Any number of nodes may call it, at any time.
+// Remember adds every recipient of a call to the client's contacts, if the client's settings ask for this, and updates
+// the contacts' fields from calls. Any number of nodes may call it, at any time.
 func (c *Control) Remember(ctx context.Context) error {
 	if err := c.maintenance.Remember(ctx, rememberAfter, c.clock.Now().Truncate(time.Microsecond), c.calledContact); err != nil {
 		return fmt.Errorf("remember people: %w", err)
@@ -29,14 +29,14 @@ func (c *Control) Remember(ctx context.Context) error {
 	return nil
 }
 
-// These members of calls are not fields.
+// Members of a call's body that are not fields.
 var (
 	callMembers = []string{columnPhone, "timezone", "text", "media", "media_name", "latitude", "longitude", "template", "id_sessione", "purpose", "if_running",
 		"campaign", "automation", "occurrence"}
-	singleMembers = []string{"name", "date"} // of single sends: what the send is called, and when it leaves
+	singleMembers = []string{"name", "date"} // further such members of a single send: its name, and when it leaves
 )
 
-// calledContact makes a contact of a run, with the members of its call that a contact may have as fields.
+// calledContact makes a contact from a run. Its fields are the members of the run's call that a contact may have.
 func (c *Control) calledContact(r puntuale.CalledRun) (puntuale.Contact, bool) {
 	made := puntuale.Contact{Phone: r.Phone}
 	var members map[string]json.RawMessage

@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// TestCalledContact: a contact keeps those members of a call that may be fields. It gets the name of the person, never
-// the name of a send.
+// TestCalledContact: a contact keeps the members of a call that may be fields. It gets the person's name, and never the
+// name of a single send.
 func TestCalledContact(t *testing.T) {
 	t.Parallel()
 	c := New(Config{})

@@ -28,10 +28,10 @@ type Client struct {
 
 	actor      puntuale.Actor
 	plain      string // the key
-	remembered bool   // account is from memory: see [Control.Recognize]
+	remembered bool   // the account comes from memory: see [Control.Recognize]
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallerClientKey  puntuale.ReasonCode = "caller.client_key"
 	faultCallerExpired    puntuale.ReasonCode = "caller.expired"
@@ -39,7 +39,8 @@ const (
 	faultCallerPartnerKey puntuale.ReasonCode = "caller.partner_key"
 )
 
-// Authenticate finds the owner of a key. For a key with a wrong form or checksum, it asks no database. Codes: unauthorized.
+// Authenticate finds the owner of a key. If the key has a wrong form or checksum, it does not ask the database. Codes:
+// unauthorized.
 func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, error) {
 	if plain == "" {
 		return nil, unauthorized(faultCallerKeyNeeded)
@@ -68,8 +69,9 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	return &Caller{control: c, principal: principal, plain: plain}, nil
 }
 
-// Recognize is Authenticate from memory, for calls that check the client again, as [Client.Start] does. It knows client keys that were
-// valid within the last second. Before a call is refused because of such a caller, the caller must be read again by Authenticate.
+// Recognize finds the owner of a key in memory. It knows client keys that were valid within the last second. Its result
+// may be out of date, so it is only for calls that check the client again, such as [Client.Start]. Before the result
+// leads to a refusal, the caller must be read again with Authenticate.
 func (c *Control) Recognize(plain string) (*Caller, bool) {
 	hash, _, ok := auth.ParseKey(plain)
 	if !ok {
@@ -79,13 +81,14 @@ func (c *Control) Recognize(plain string) (*Caller, bool) {
 	return &Caller{control: c, principal: principal, plain: plain, remembered: true}, ok
 }
 
-// Side returns which kind of key it is.
+// Side returns the kind of the key: a partner's, a client's or a device's.
 func (c *Caller) Side() puntuale.Side { return c.principal.Side }
 
 // Key returns the identifier of the key.
 func (c *Caller) Key() puntuale.KeyID { return c.principal.Key }
 
-// Client returns the client that owns the key. Codes: forbidden for other keys, and while the client is suspended.
+// Client returns the client that owns the key. Codes: forbidden for keys of other kinds, and while the client is
+// suspended.
 func (c *Caller) Client() (*Client, error) {
 	if c.principal.Side != puntuale.ClientSide {
 		return nil, forbidden(faultCallerClientKey, string(c.principal.Side))
@@ -100,7 +103,7 @@ func (c *Caller) Client() (*Client, error) {
 	}, nil
 }
 
-// Partner returns the partner that owns the key, and the key itself. Codes: forbidden for other keys.
+// Partner returns the partner that owns the key, and the key itself. Codes: forbidden for keys of other kinds.
 func (c *Caller) Partner() (id puntuale.PartnerID, key string, err error) {
 	if c.principal.Side != puntuale.PartnerSide {
 		return 0, "", forbidden(faultCallerPartnerKey, string(c.principal.Side))
@@ -108,7 +111,8 @@ func (c *Caller) Partner() (id puntuale.PartnerID, key string, err error) {
 	return c.principal.Partner, c.plain, nil
 }
 
-// ClientFor returns a client's account for somebody in a dashboard: its calls are not counted.
+// ClientFor returns a client's account for a person who uses a dashboard. Calls through it do not count against the
+// daily cap.
 func (c *Control) ClientFor(account puntuale.Client, actor puntuale.Actor) *Client {
 	return &Client{control: c, account: account, tenant: c.tenants.Uncounted(account.ID), actor: actor}
 }
@@ -116,11 +120,11 @@ func (c *Control) ClientFor(account puntuale.Client, actor puntuale.Actor) *Clie
 // At sets the address from which the person acts, for the audit log.
 func (c *Client) At(from netip.Addr) { c.actor.Address = AddressText(from) }
 
-// Account returns the client's account as it was when the handle was made.
+// Account returns the client's account, as it was when this Client was made.
 func (c *Client) Account() puntuale.Client { return c.account }
 
-// Confirm reads again whether the key of a client that Recognize found is valid and may be used. A call must do this before any other
-// refusal. Codes: unauthorized, forbidden.
+// If Recognize found the client, Confirm reads from the store whether the key is valid and may be used. A call must do
+// this before it refuses for any other reason. Codes: unauthorized, forbidden.
 func (c *Client) Confirm(ctx context.Context) error {
 	if !c.remembered {
 		return nil
@@ -141,8 +145,8 @@ func (c *Client) again(ctx context.Context) (*Client, error) {
 // ID returns the client's identifier.
 func (c *Client) ID() puntuale.ClientID { return c.account.ID }
 
-// MayCreate refuses an expired account. Methods that create or send call it themselves. A caller may call it earlier, to refuse before it
-// reads the request. Codes: forbidden.
+// MayCreate refuses an expired account. Methods that create or send call MayCreate themselves. Other packages may call
+// it earlier, to refuse before they read the request. Codes: forbidden.
 func (c *Client) MayCreate() error {
 	if end := c.account.ExpiresAt; !end.IsZero() && !c.control.clock.Now().Before(end) {
 		return forbidden(faultCallerExpired)
@@ -160,7 +164,7 @@ func forbidden(code puntuale.ReasonCode, args ...string) error {
 
 // recipient reads one recipient of a request and notes its faults.
 func (c *Client) recipient(f *request.Faults, location, text string) string {
-	if f.At(location) { // the caller already noted a fault here
+	if f.At(location) { // a fault is already noted at this location
 		return ""
 	}
 	if text == "" {
@@ -189,7 +193,7 @@ func (c *Client) recipients(f *request.Faults, location string, texts []string) 
 // zone returns the client's time zone.
 func (c *Client) zone() (*time.Location, error) { return c.control.zones.Load(c.account.Zone) }
 
-// today returns the client's present day, whose calls count against the cap.
+// today returns the client's present day. Calls count against the daily cap of this day.
 func (c *Client) today(now time.Time) (puntuale.Date, error) {
 	loc, err := c.zone()
 	if err != nil {

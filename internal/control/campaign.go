@@ -31,19 +31,19 @@ type NewCampaign struct {
 	Name      string
 	Purpose   string
 	Reference string         // the caller's own name of the campaign; "": none
-	Sequence  string         // "" for one message
-	Step      *puntuale.Step // the content of one message; the rest of the step is ignored
-	Session   string         // "" for the sequence's, else the default one
+	Sequence  string         // "": the campaign sends one message
+	Step      *puntuale.Step // the content of the one message; the rest of the step is ignored
+	Session   string         // "": the sequence's session, or else the client's default session
 	Fields    map[string]string
 	PerMinute int // recipients; 0: as many as the session takes
 	Window    *puntuale.Window
-	StartAt   string // a moment as a start call takes them; "" for at once
+	StartAt   string // a moment in the form of a start call; "": at once
 	IfRunning string
 	Canary    *int
-	Timezone  string // "" for the client's
+	Timezone  string // "": the client's zone
 	By        puntuale.LoginID
-	From      []string         // contacts with these tags become its recipients; nil: none do
-	Faults    []puntuale.Fault // found by the caller in the request itself
+	From      []string         // contacts with one of these tags become recipients; nil: no contacts do
+	Faults    []puntuale.Fault // the faults that the calling package already found in the request
 }
 
 // Recipient is one row of a list in a call: its phone and its fields.
@@ -55,7 +55,7 @@ const maxCommonFields = 16 << 10
 // columnPhone is the field that holds the number.
 const columnPhone = "phone"
 
-// purposes are what a campaign may be for.
+// purposes are the purposes that a campaign may have.
 var purposes = []string{"", "marketing", "service"}
 
 // CreateCampaign makes a draft, with recipients or without. Codes: invalid, quota_reached, forbidden.
@@ -103,7 +103,8 @@ func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients [
 	return result(id), nil
 }
 
-// UpdateCampaign changes a campaign that has not started; that makes its check void. Codes: not_found, invalid, conflict.
+// UpdateCampaign changes a campaign that has not started. The change makes the campaign's check void. Codes: not_found,
+// invalid, conflict.
 func (c *Client) UpdateCampaign(ctx context.Context, id string, r NewCampaign) (Campaign, error) {
 	old, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -120,7 +121,7 @@ func (c *Client) UpdateCampaign(ctx context.Context, id string, r NewCampaign) (
 	return c.Campaign(ctx, id)
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCampaignFieldsTooLong  puntuale.ReasonCode = "campaign.fields_too_long"
 	faultCampaignNotChecked     puntuale.ReasonCode = "campaign.not_checked"
@@ -130,7 +131,7 @@ const (
 	faultCampaignWhatRequired   puntuale.ReasonCode = "campaign.what_required"
 )
 
-// checkCampaign names all that is wrong with a request.
+// checkCampaign checks a request, and names all its faults.
 func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients int) (puntuale.Campaign, error) {
 	f := request.Faults(r.Faults)
 	now := c.control.clock.Now()
@@ -181,7 +182,7 @@ func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients in
 	return made, f.Err()
 }
 
-// startAt reads the moment at which a campaign begins; a day alone is its default time.
+// startAt reads the moment at which a campaign begins. A day without a time of day gets the default time.
 func startAt(text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -226,7 +227,7 @@ func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntual
 			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
 		}
 	}
-	if r.Window != nil { // as a step's
+	if r.Window != nil { // the window is checked as the window of a step
 		probe := puntuale.Sequence{Name: "-", Steps: []puntuale.Step{{Text: "-", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Window: r.Window}}}}
 		for _, fault := range plan.Check(probe) {
 			fault.Location = "body.window" + strings.TrimPrefix(fault.Location, "body.steps[0].timing.window")
@@ -277,7 +278,7 @@ func (c *Client) campaign(ctx context.Context, id string, receipts bool) (Campai
 	if found.Counts, err = c.tenant.CampaignCounts(ctx, stored.ID, receipts); err != nil {
 		return Campaign{}, fmt.Errorf("count the messages of campaign %d: %w", stored.ID, err)
 	}
-	if found.Counts.Total() < stored.Final.Total() { // the archive has some of the messages
+	if found.Counts.Total() < stored.Final.Total() { // some of the messages are already in the archive
 		found.Counts = stored.Final
 	}
 	return found, nil
@@ -352,7 +353,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	return frozen, session, err
 }
 
-// digest is a hash of everything that a start would send: the list, the steps, the session and the settings.
+// digest returns a hash of everything that a start would send: the list, the steps, the session and the settings.
 func digest(stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session puntuale.SessionID) (string, error) {
 	frozen.Sequence.Created, frozen.Sequence.Updated = time.Time{}, time.Time{}
 	text, err := json.Marshal(struct {
@@ -372,13 +373,14 @@ func digest(stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session pu
 
 const (
 	checkWait  = 15 * time.Second // how long a call waits for its check
-	checkStale = 10 * time.Second // after so long without progress, a check counts as stopped and begins anew
+	checkStale = 10 * time.Second // after this time without progress, a check counts as stopped and begins anew
 	checkMost  = 10 * time.Minute
 	checkLook  = 200 * time.Millisecond
 )
 
-// CheckCampaign looks at every recipient, and returns what would be sent. A check that takes longer than 15 s goes on; its
-// Digest is "" until it is done. Codes: not_found, conflict (the campaign started; it has no recipients).
+// CheckCampaign looks at every recipient, and returns what would be sent. If the check takes longer than 15 s,
+// CheckCampaign returns what is known so far, and the check goes on. Digest is "" until the check is done. Codes:
+// not_found, conflict (the campaign has started, or has no recipients).
 func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.CampaignCheck, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -477,13 +479,14 @@ func (c *Client) awaitCheck(ctx context.Context, id puntuale.CampaignID) (puntua
 	}
 }
 
-// Changed says that a campaign is no longer as its check showed it. Check is the present one.
+// Changed says that a campaign is no longer as its check showed it. Check is the campaign's present check.
 type Changed struct{ Check puntuale.CampaignCheck }
 
 func (*Changed) Error() string { return "the campaign was changed since its check" }
 
-// StartCampaign starts what a check showed, named by its digest, and counts one call. A repeat counts nothing. Codes:
-// not_found, conflict, cap_reached, forbidden. The error wraps a [*Changed] when something was changed since.
+// StartCampaign starts exactly what a check showed. checked is the digest of this check. The call counts once; a repeat
+// counts nothing. Codes: not_found, conflict, cap_reached, forbidden. The error wraps a [*Changed] if something was
+// changed since the check.
 func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaign, puntuale.Usage, error) {
 	if err := c.MayCreate(); err != nil {
 		return Campaign{}, puntuale.Usage{}, err
@@ -537,9 +540,10 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 	return found, usage, err
 }
 
-// checkedAnew refuses a start with a new check, which shows what a start would send now.
+// checkedAnew refuses a start, because the caller's check is out of date. The error has a new check, which shows what a
+// start would send now.
 func (c *Client) checkedAnew(ctx context.Context, id string, kept puntuale.CampaignCheck, made string) error {
-	if kept.Digest == made { // the caller names an older check
+	if kept.Digest == made { // kept is up to date, and the caller names an older check
 		return conflictWith(&Changed{kept})
 	}
 	check, err := c.CheckCampaign(ctx, id)

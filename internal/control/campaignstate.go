@@ -14,8 +14,8 @@ func (c *Client) PauseCampaign(ctx context.Context, id string) (Campaign, error)
 	return c.changeCampaign(ctx, id, puntuale.CampaignPaused, puntuale.CampaignRunning, puntuale.CampaignResuming)
 }
 
-// ResumeCampaign lets a campaign go on. The moments of its messages move by the length of the pause. Codes: not_found,
-// conflict, forbidden.
+// ResumeCampaign lets a campaign go on. The moments of its messages move ahead by the length of the pause. Codes:
+// not_found, conflict, forbidden.
 func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error) {
 	if err := c.MayCreate(); err != nil {
 		return Campaign{}, err
@@ -23,7 +23,8 @@ func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error
 	return c.changeCampaign(ctx, id, puntuale.CampaignResuming, puntuale.CampaignPaused)
 }
 
-// CancelCampaign cancels the pending messages of a campaign, and ends its feeding. Codes: not_found, conflict.
+// CancelCampaign cancels the pending messages of a campaign. The feeder starts no further runs of it. Codes: not_found,
+// conflict.
 func (c *Client) CancelCampaign(ctx context.Context, id string) (Campaign, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/keyword"
 )
 
-// Settings returns what the client decided about the people that it writes to.
+// Settings returns the client's settings, which say how it treats the people that it writes to.
 func (c *Client) Settings(ctx context.Context) (puntuale.ClientSettings, error) {
 	s, err := c.tenant.Settings(ctx)
 	if err != nil {
@@ -19,7 +19,8 @@ func (c *Client) Settings(ctx context.Context) (puntuale.ClientSettings, error) 
 	return s, nil
 }
 
-// UpdateSettings changes the members that the patch has. The caller gives the faults that it found in the request itself. Codes: invalid.
+// UpdateSettings changes the members that the patch has. found are the faults that the calling package already found in
+// the request. Codes: invalid.
 func (c *Client) UpdateSettings(ctx context.Context, p puntuale.SettingsPatch, found ...puntuale.Fault) (puntuale.ClientSettings, error) {
 	f := request.Faults(found)
 	CheckSettings(&f, p)
@@ -35,7 +36,7 @@ func (c *Client) UpdateSettings(ctx context.Context, p puntuale.SettingsPatch, f
 
 const faultSettingNoWord puntuale.ReasonCode = "setting.no_word"
 
-// CheckSettings adds a fault for everything of a patch that is not allowed.
+// CheckSettings adds a fault for each value in a patch that is not allowed.
 func CheckSettings(f *request.Faults, p puntuale.SettingsPatch) {
 	if p.KeepReplies != nil {
 		f.Word("body.keep_replies", string(*p.KeepReplies), string(puntuale.KeepKnownReplies), string(puntuale.KeepAllReplies), string(puntuale.KeepNoReplies))
@@ -58,5 +59,8 @@ func CheckSettings(f *request.Faults, p puntuale.SettingsPatch) {
 	}
 	if p.TakeoverHours != nil && (*p.TakeoverHours < 0 || *p.TakeoverHours > puntuale.MaxTakeoverHours) {
 		f.Add("body.takeover_hours", puntuale.FaultNotWholeInRange, *p.TakeoverHours, "0", strconv.Itoa(puntuale.MaxTakeoverHours))
+	}
+	if p.AutomatedMost != nil && (*p.AutomatedMost < 0 || *p.AutomatedMost > puntuale.MaxAutomatedMost) {
+		f.Add("body.automated_most", puntuale.FaultNotWholeInRange, *p.AutomatedMost, "0", strconv.Itoa(puntuale.MaxAutomatedMost))
 	}
 }

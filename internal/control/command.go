@@ -10,23 +10,23 @@ import (
 	"puntuale"
 )
 
-// Commands go to the node that owns a session, which may be this one or another. The caller waits for its answer. If the owner is in this
-// process, a wakeup tells of the answer. Otherwise the caller polls for it.
+// A command goes to the node that owns the session, which may be this node or another. The caller waits for the answer.
+// If the owner is in this process, a wakeup tells of the answer. Otherwise the caller polls for it.
 
 const (
 	commandTakes = 10 * time.Second // within this time a node must take the command
-	commandWait  = 12 * time.Second // the wait for its answer: callers often give up after 15 seconds
+	commandWait  = 12 * time.Second // how long the caller waits for the answer, because programs often give up after 15 seconds
 	answerFirst  = 50 * time.Millisecond
-	answerLast   = time.Second // between two looks for the answer
+	answerLast   = time.Second // the longest time between two looks for the answer
 )
 
-// answers are the callers in this process that wait for an answer to a command.
+// answers are the callers in this process that wait for the answer to a command.
 type answers struct {
 	mu      sync.Mutex
 	waiting map[puntuale.SessionID][]chan struct{}
 }
 
-// Answered says that a command of the session got its answer. It never blocks.
+// Answered says that a command of the session has got its answer. It never blocks.
 func (c *Control) Answered(session puntuale.SessionID) {
 	c.answers.mu.Lock()
 	defer c.answers.mu.Unlock()
@@ -74,7 +74,7 @@ func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb p
 	for wait := answerFirst; ; wait = min(2*wait, answerLast) {
 		answer, err := c.tenant.CommandAnswer(ctx, id, c.control.clock.Now())
 		switch {
-		case puntuale.CodeOf(err) == puntuale.CodeNotFound: // nobody took it
+		case puntuale.CodeOf(err) == puntuale.CodeNotFound: // no node took the command
 			return errNobody
 		case err != nil:
 			return fmt.Errorf("look for a command's answer: %w", err)
@@ -95,7 +95,7 @@ func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb p
 	}
 }
 
-// give stores a command, and wakes the session's node. The wakeup also gives a node to a session that has none.
+// give stores a command, and wakes the session's node. If no node owns the session, the wakeup makes one take it over.
 func (c *Client) give(ctx context.Context, session puntuale.SessionID, verb puntuale.CommandVerb, detail []byte) (puntuale.CommandID, error) {
 	now := c.control.clock.Now()
 	id, err := c.tenant.GiveCommand(ctx, puntuale.Command{
@@ -123,5 +123,5 @@ func (c *Client) read(session puntuale.SessionID, sealed []byte) error {
 
 const faultCommandNotAnswered puntuale.ReasonCode = "command.not_answered"
 
-// errNobody says that no server took the command, or that the server that took it gave no answer.
+// errNobody says that no node took the command, or that the node which took it gave no answer.
 var errNobody = &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultCommandNotAnswered), RetryAfter: 5 * time.Second}

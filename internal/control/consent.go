@@ -17,7 +17,7 @@ type ConsentCall struct {
 	Purpose string // service or marketing
 	Change  string // grant or withdraw
 	Source  string // where the person gave the consent
-	Words   string // what they said or signed
+	Words   string // what the person said or signed
 }
 
 // Limits of what proves a consent, in characters.
@@ -26,10 +26,10 @@ const (
 	maxConsentWords  = puntuale.MaxReply
 )
 
-// purposeWords are what a message may be for.
+// purposeWords are the purposes that a message may have.
 const purposeWords = "marketing, service"
 
-// purposeIn reads a purpose of the wire; "" is service.
+// purposeIn reads a purpose from a request. "" means service.
 func purposeIn(f *request.Faults, word string) puntuale.Purpose {
 	p, ok := puntuale.ParsePurpose(word)
 	if !ok {
@@ -38,9 +38,10 @@ func purposeIn(f *request.Faults, word string) puntuale.Purpose {
 	return p
 }
 
-// AddConsent enters what a person agreed to in the ledger. It counts one call and is never refused by the cap. A withdrawal
-// blocks marketing from now on; it cancels pending marketing and leaves the blacklist alone. found are faults that
-// the caller found in the request itself. Codes: invalid, conflict (the idempotency key with another body).
+// AddConsent enters in the ledger what a person agreed to. The call counts, but the daily cap never refuses it. A
+// withdrawal blocks marketing from now on, and cancels pending marketing. It does not change the blacklist. found are
+// the faults that the calling package already found in the request. Codes: invalid, conflict (the idempotency key with
+// another body).
 func (c *Client) AddConsent(ctx context.Context, call ConsentCall, o Once[puntuale.Consent], found ...puntuale.Fault) (puntuale.Consent, error) {
 	f := request.Faults(found)
 	once, clash, err := o.Begin(ctx, c.tenant, &f)
@@ -107,7 +108,7 @@ func (c *Client) Consents(ctx context.Context, phone string, p request.Page) ([]
 	return rows, next, nil
 }
 
-// ConsentStatuses returns the present consent of a phone, by purpose. The phone is as messages have it.
+// ConsentStatuses returns the present consent of a phone, by purpose. The phone must have the form that messages use.
 func (c *Client) ConsentStatuses(ctx context.Context, phone string) (map[puntuale.Purpose]puntuale.ConsentStatus, error) {
 	if !possible(phone) {
 		return nil, nil
@@ -119,8 +120,8 @@ func (c *Client) ConsentStatuses(ctx context.Context, phone string) (map[puntual
 	return all, nil
 }
 
-// MarketingRefused returns which of the phones get no marketing, because a consent is withdrawn, or missing where the client
-// asks for one. The phones are as messages have them.
+// MarketingRefused returns which of the phones get no marketing. For these, a consent is withdrawn, or it is missing
+// and the client's settings ask for one. The phones must have the form that messages use.
 func (c *Client) MarketingRefused(ctx context.Context, phones ...string) (map[string]bool, error) {
 	phones = slices.DeleteFunc(slices.Clone(phones), func(phone string) bool { return !possible(phone) })
 	marks := make([]string, len(phones))
@@ -134,8 +135,8 @@ func (c *Client) MarketingRefused(ctx context.Context, phones ...string) (map[st
 	return refused, nil
 }
 
-// purposesOf are the purposes of a sequence's steps. A step that sends a template of marketing is marketing, whatever the
-// sequence says.
+// purposesOf returns the purpose of each step of a sequence. A step that sends a template of Meta's category marketing
+// is marketing, even if the sequence has another purpose.
 func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s puntuale.Sequence) ([]puntuale.Purpose, error) {
 	all := make([]puntuale.Purpose, len(s.Steps))
 	var names []string
@@ -160,7 +161,8 @@ func (c *Client) purposesOf(ctx context.Context, session puntuale.Session, s pun
 	return all, nil
 }
 
-// OfNetwork returns a client for what networks tell of it: no key is shown, and no call is counted. Codes: not_found.
+// OfNetwork returns a client for work that a network's report begins. No key is needed, and no call is counted. Codes:
+// not_found.
 func (c *Control) OfNetwork(ctx context.Context, id puntuale.ClientID) (*Client, error) {
 	account, err := c.tenants.ClientOf(ctx, id)
 	if err != nil {
@@ -169,8 +171,8 @@ func (c *Control) OfNetwork(ctx context.Context, id puntuale.ClientID) (*Client,
 	return c.ClientFor(account, puntuale.Actor{}), nil
 }
 
-// ConfirmOptOut sends the one answer to an opt-out, as it is written. It passes the blacklist, and the same key sends it
-// once. It counts no call. Codes: as [Client.Send].
+// ConfirmOptOut sends the one answer to an opt-out. The text is sent unchanged, and the blacklist lets the answer
+// through. A second call with the same key sends nothing. No call is counted. Codes: as [Client.Send].
 func (c *Client) ConfirmOptOut(ctx context.Context, session puntuale.SessionID, phone, text, key string) error {
 	if err := c.MayCreate(); err != nil {
 		return err
@@ -193,11 +195,11 @@ func (c *Client) ConfirmOptOut(ctx context.Context, session puntuale.SessionID, 
 	if _, replayed := startedBefore(err); err != nil {
 		return replayed
 	}
-	if clash == nil { // a clash means that the text changed meanwhile: the confirmation was already sent
+	if clash == nil { // a clash means that the confirmation was already sent, with another text
 		_, err = c.start(ctx, p, []byte("{}"), once, now)
 	}
 	return err
 }
 
-// confirmWithin is how long the answer to an opt-out may wait for its session.
+// confirmWithin is how long the answer to an opt-out may wait until its session can send.
 const confirmWithin = time.Hour

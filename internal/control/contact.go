@@ -20,14 +20,16 @@ import (
 	"puntuale/internal/roster"
 )
 
-// ContactValue is a value of a contact as a caller gives it. A text that is a date of ISO 8601 is a date.
+// ContactValue is a value of a contact, as a caller gives it. If the text has the form of an ISO 8601 date, the value
+// is a date.
 type ContactValue struct {
-	Text   string // the text, or a number as written; blank: no value, or in a change its removal
+	Text   string // the text, or a number as written; blank: no value, or in a change, remove the value
 	Number bool
-	Cell   bool // of a table, where a date may also have its day first: 28/02/1990
+	Cell   bool // true: from a cell of a table, where a date may also begin with the day, as in 28/02/1990
 }
 
-// NewContact is a contact that a caller adds, or merges into the one of its number. Blank members are not given.
+// NewContact is a contact that a caller adds. If a contact with the number exists, the new one is merged into it. Blank
+// members count as not given.
 type NewContact struct {
 	Phone    string
 	Name     string
@@ -35,26 +37,26 @@ type NewContact struct {
 	Source   string
 	Fields   map[string]ContactValue
 	Tags     []string
-	Faults   []puntuale.Fault // found by the caller in the request itself
+	Faults   []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// ContactChange changes a contact; nil leaves a member as it is.
+// ContactChange changes a contact. A nil member is left as it is.
 type ContactChange struct {
 	Name, Language, Source *string
 	Fields                 map[string]ContactValue
-	Tags                   *[]string // replaces all
+	Tags                   *[]string // replaces all tags
 	AddTags, RemoveTags    []string
 	Faults                 []puntuale.Fault
 }
 
-// ContactQuery asks for contacts. A blank member does not narrow the list.
+// ContactQuery asks for contacts. A blank member excludes no contact.
 type ContactQuery struct {
 	Tag   string
-	Phone string // a number, or with "*" at the end the beginning of a number
-	Name  string // words; each must begin a word of the name
+	Phone string // a number, or the beginning of a number with "*" at its end
+	Name  string // words; each must be the beginning of a word of the name
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultContactFieldName     puntuale.ReasonCode = "contact.field_name"
 	faultContactFieldReserved puntuale.ReasonCode = "contact.field_reserved"
@@ -65,7 +67,7 @@ const (
 	faultContactTagSign       puntuale.ReasonCode = "contact.tag_sign"
 )
 
-// columnName is the field that a contact's name fills.
+// columnName is the field that the contact's name goes into.
 const columnName = "nome"
 
 var (
@@ -88,7 +90,7 @@ func (c *Client) checkContacts(found []puntuale.Fault) (*contactCheck, error) {
 	return &contactCheck{c, zone, found}, err
 }
 
-// phone reads a person's number. A group is no contact.
+// phone reads a person's number. A group cannot be a contact.
 func (k *contactCheck) phone(location, text string) string {
 	phone := k.c.recipient(&k.faults, location, text)
 	if phone != "" && !isPerson(phone) {
@@ -97,7 +99,8 @@ func (k *contactCheck) phone(location, text string) string {
 	return phone
 }
 
-// isPerson reports whether a recipient is a person: a number, or an id that hides one.
+// isPerson reports whether a recipient is a person and not a group: a number, or an id of a person who hides the
+// number.
 func isPerson(recipient string) bool {
 	return strings.HasPrefix(recipient, "+") || puntuale.IsPersonID(recipient) || strings.HasSuffix(recipient, "@lid")
 }
@@ -116,7 +119,7 @@ func (k *contactCheck) language(location, text string) string {
 	return text
 }
 
-// tags reads tags: without space around them, composed, and with their case.
+// tags reads tags. It removes spaces around them and composes their letters. It does not change their case.
 func (k *contactCheck) tags(location string, texts []string) []string {
 	if !k.faults.Entries(location, len(texts), puntuale.MaxContactTags) {
 		return nil
@@ -133,7 +136,7 @@ func (k *contactCheck) tags(location string, texts []string) []string {
 	return tags
 }
 
-// fields reads values. Blank ones are nil.
+// fields reads values. A blank value becomes nil.
 func (k *contactCheck) fields(location string, values map[string]ContactValue) map[string]*puntuale.ContactField {
 	k.faults.Entries(location, len(values), puntuale.MaxContactFields)
 	fields := make(map[string]*puntuale.ContactField, len(values))
@@ -158,7 +161,7 @@ func fieldNameFault(name string) puntuale.ReasonCode {
 	return ""
 }
 
-// field is a value as stores keep it, nil for a blank one.
+// field turns a value into the stored form. It returns nil for a blank value.
 func (k *contactCheck) field(v ContactValue) *puntuale.ContactField {
 	text := strings.TrimSpace(v.Text)
 	switch {
@@ -174,7 +177,7 @@ func (k *contactCheck) field(v ContactValue) *puntuale.ContactField {
 	return &puntuale.ContactField{Kind: puntuale.FieldText, Value: v.Text}
 }
 
-// date writes a date as stores keep it: a day, or a minute in the client's zone.
+// date writes a date in the stored form: a day, or a minute in the client's zone.
 func (k *contactCheck) date(m plan.Moment) string {
 	at := m.At(0, time.UTC)
 	switch {
@@ -186,7 +189,7 @@ func (k *contactCheck) date(m plan.Moment) string {
 	return at.Format("2006-01-02T15:04")
 }
 
-// contact reads a new contact, whose members are at the location.
+// contact reads a new contact. location is where its members are in the request.
 func (k *contactCheck) contact(location string, n NewContact) puntuale.Contact {
 	made := puntuale.Contact{
 		Phone: k.phone(location+".phone", n.Phone), Name: k.text(location+".name", n.Name), Language: k.language(location+".language", n.Language),
@@ -203,7 +206,8 @@ func (k *contactCheck) contact(location string, n NewContact) puntuale.Contact {
 	return made
 }
 
-// AddContact adds a contact, or merges it into the one of its number, and counts one call. Codes: invalid, quota_reached, forbidden.
+// AddContact adds a contact. If a contact with the number exists, it merges the new one into it. The call counts.
+// Codes: invalid, quota_reached, forbidden.
 func (c *Client) AddContact(ctx context.Context, n NewContact, o Once[puntuale.Contact]) (puntuale.Contact, error) {
 	if err := c.MayCreate(); err != nil {
 		return puntuale.Contact{}, err
@@ -259,8 +263,8 @@ func (c *Client) Contact(ctx context.Context, id string) (puntuale.Contact, erro
 	return found, nil
 }
 
-// ContactsOf returns the contacts by number, in the form of messages. It leaves out numbers without a contact, and
-// looks for at most 1,000.
+// ContactsOf returns contacts by number. The numbers must have the form that messages use. Numbers without a contact
+// are not in the result. It looks for at most 1,000 numbers.
 func (c *Client) ContactsOf(ctx context.Context, phones ...string) (map[string]puntuale.Contact, error) {
 	phones = slices.DeleteFunc(slices.Clone(phones), func(phone string) bool { return !possible(phone) })
 	found, err := c.tenant.ContactsOf(ctx, phones[:min(len(phones), contactPage)])
@@ -270,7 +274,7 @@ func (c *Client) ContactsOf(ctx context.Context, phones ...string) (map[string]p
 	return found, nil
 }
 
-// UpdateContact changes a contact, and counts one call. Codes: not_found, invalid.
+// UpdateContact changes a contact. The call counts. Codes: not_found, invalid.
 func (c *Client) UpdateContact(ctx context.Context, id string, change ContactChange) (puntuale.Contact, error) {
 	found, err := c.Contact(ctx, id)
 	if err != nil {
@@ -308,7 +312,7 @@ func (c *Client) UpdateContact(ctx context.Context, id string, change ContactCha
 	return changed, nil
 }
 
-// DeleteContact takes a contact off the client's list, and counts one call. Messages and consent stay. Codes: not_found.
+// DeleteContact takes a contact off the client's list. The call counts. Messages and consent stay. Codes: not_found.
 func (c *Client) DeleteContact(ctx context.Context, id string) error {
 	wanted, err := contactID(id)
 	if err != nil {
@@ -324,7 +328,7 @@ func (c *Client) DeleteContact(ctx context.Context, id string) error {
 	return nil
 }
 
-// contactFilter reads a query.
+// contactFilter reads a query and checks it.
 func (c *Client) contactFilter(q ContactQuery) (puntuale.ContactFilter, []puntuale.Fault) {
 	var f request.Faults
 	f.Text("query.name", q.Name, puntuale.MaxName)
@@ -342,8 +346,8 @@ func (c *Client) contactFilter(q ContactQuery) (puntuale.ContactFilter, []puntua
 	return filter, f
 }
 
-// Contacts lists contacts: by their ids, or by name or number where these are asked for. A page may be shorter than asked.
-// Codes: invalid.
+// Contacts lists contacts by id. If the query asks for a name or a number, it lists them by name or number. A page may
+// be shorter than asked. Codes: invalid.
 func (c *Client) Contacts(ctx context.Context, q ContactQuery, p request.Page) ([]puntuale.Contact, string, error) {
 	filter, faults := c.contactFilter(q)
 	p.Unknown = append(slices.Clone(p.Unknown), faults...)
@@ -354,7 +358,7 @@ func (c *Client) Contacts(ctx context.Context, q ContactQuery, p request.Page) (
 	return rows, next, nil
 }
 
-// CountContacts counts contacts, at most so many. Codes: invalid.
+// CountContacts counts contacts, up to most. Codes: invalid.
 func (c *Client) CountContacts(ctx context.Context, q ContactQuery, most int) (int, error) {
 	filter, faults := c.contactFilter(q)
 	if len(faults) > 0 {
@@ -367,7 +371,7 @@ func (c *Client) CountContacts(ctx context.Context, q ContactQuery, most int) (i
 	return n, nil
 }
 
-// ContactTags returns how many contacts have each tag; at most 1,000 tags.
+// ContactTags returns how many contacts have each tag. It returns at most 1,000 tags.
 func (c *Client) ContactTags(ctx context.Context) (map[string]int, error) {
 	tags, err := c.tenant.ContactTags(ctx)
 	if err != nil {
@@ -379,16 +383,17 @@ func (c *Client) ContactTags(ctx context.Context) (map[string]int, error) {
 // contactPage is how many contacts are read at a time.
 const contactPage = 1000
 
-// RecipientsFrom replaces a campaign's recipients by the contacts that have any of the tags. Each comes with its
-// number, its name as the field "nome", and its fields. A failure changes nothing. found are faults that the caller
-// found. Codes: not_found, invalid, conflict (the campaign started), overloaded (too many lists are being read).
+// RecipientsFrom replaces a campaign's recipients by the contacts that have at least one of the tags. Each recipient
+// gets the contact's number, its name as the field "nome", and its fields. A failure changes nothing. found are the
+// faults that the calling package already found in the request. Codes: not_found, invalid, conflict (the campaign
+// started), overloaded (too many lists are being read).
 func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, found ...puntuale.Fault) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
 		return Recipients{}, err
 	}
 	f := request.Faults(found)
-	tags = append([]string{}, tags...) // none are refused
+	tags = append([]string{}, tags...) // nil becomes an empty list, which checkFrom refuses
 	c.checkFrom(&f, tags, 0)
 	if err := f.Err(); err != nil {
 		return Recipients{}, err
@@ -412,8 +417,8 @@ func (c *Client) RecipientsFrom(ctx context.Context, id string, tags []string, f
 	return c.replaceRecipients(ctx, stored, rows, strings.Join(mapping, ","))
 }
 
-// checkFrom checks the tags that choose contacts as recipients; nil chooses none. It notes a fault if the call has tags
-// and also other recipients.
+// checkFrom checks the tags that choose contacts as recipients; nil chooses none. beside is the number of other
+// recipients in the call. The call must not have both tags and other recipients.
 func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 	if tags == nil {
 		return
@@ -433,7 +438,8 @@ func (c *Client) checkFrom(f *request.Faults, tags []string, beside int) {
 	slices.Sort(tags)
 }
 
-// countFrom counts all recipients: the contacts with the tags, and the others. Codes: invalid if there would be none.
+// countFrom returns the number of all recipients: the contacts with the tags, and beside, which is the number of the
+// others. Codes: invalid if there would be none.
 func (c *Client) countFrom(ctx context.Context, tags []string, beside int) (int, error) {
 	if tags == nil {
 		return beside, nil
@@ -448,7 +454,7 @@ func (c *Client) countFrom(ctx context.Context, tags []string, beside int) (int,
 	return n, nil
 }
 
-// contactRows are contacts as the rows of a list.
+// contactRows gives contacts as the rows of a list.
 type contactRows struct {
 	ctx     context.Context //nolint:containedctx // it lives as long as one call
 	tenant  puntuale.Tenant
@@ -464,7 +470,7 @@ type contactRows struct {
 
 func (r *contactRows) Columns() []string { return r.columns }
 
-// survey reads all contacts once, to find the columns.
+// survey reads all contacts once, to find out which columns the list has.
 func (r *contactRows) survey() error {
 	names := map[string]bool{}
 	n := 0
@@ -512,7 +518,7 @@ func (r *contactRows) next() (puntuale.Contact, error) {
 	return c, nil
 }
 
-// Next leaves out a field that first appears after the survey.
+// Next returns the next contact as a row. It leaves out a field that no contact had during the survey.
 func (r *contactRows) Next() (roster.Row, error) {
 	c, err := r.next()
 	if err != nil {

@@ -24,9 +24,9 @@ import (
 
 // ContactImport says how a file of contacts is read.
 type ContactImport struct {
-	Columns string // says which columns are which fields, as in PutRecipients; "": the import guesses
+	Columns string // says which column is which field, in the form of PutRecipients; "": the import guesses
 	Source  string // the source of contacts and consents, for rows without a source
-	Check   bool   // only answer what would be stored, and store nothing
+	Check   bool   // true: only answer what would be stored, and store nothing
 	Faults  []puntuale.Fault
 }
 
@@ -35,7 +35,7 @@ type ImportedContacts struct {
 	Rows, Added, Changed int
 	Consents             int // rows whose consent was entered
 	Columns              []string
-	Mapping              map[string]int // the column, from 0, of phone, nome, tags, consent, language, source and each field
+	Mapping              map[string]int // the column, counted from 0, of phone, nome, tags, consent, language, source and each field
 	Preview              [][]string     // the first rows
 	Refused              []puntuale.RefusedGroup
 	Lines                []RefusedContact // the first 1,000 refused rows
@@ -46,25 +46,25 @@ type RefusedContact struct {
 	Line   int
 	Phone  string
 	Reason string
-	Value  puntuale.Reason // what was refused
+	Value  puntuale.Reason // the value that was refused
 }
 
-// Why a row is refused, besides the reasons of campaigns.
+// Why a row is refused, in addition to the reasons that campaigns have.
 const (
 	RefusedRow   = "bad_row"
 	RefusedQuota = "quota"
 )
 
-// refusedOrder is the order of the reasons, both for checking a row and in the answer.
+// refusedOrder is the order of the reasons. A row is checked in this order, and the answer lists the reasons in it.
 var refusedOrder = []string{RefusedRow, puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedField, RefusedQuota}
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultContactConsentSource puntuale.ReasonCode = "contact.consent_source"
 	faultContactValue         puntuale.ReasonCode = "contact.value_fault"
 )
 
-// Columns with a meaning of their own.
+// Names of the columns that have a meaning of their own.
 const (
 	columnTags     = "tags"
 	columnConsent  = "consent"
@@ -72,7 +72,7 @@ const (
 	columnSource   = "source"
 )
 
-// contactHeaders are usual headers of the columns with a meaning of their own, without case, accents and signs.
+// contactHeaders are usual headers of these columns, in small letters and without accents and signs.
 var contactHeaders = map[string][]string{
 	columnName:     {"nome", "name", "nominativo", "nomecompleto", "nomeecognome", "fullname"},
 	columnTags:     {"tags", "tag", "etichette", "etichetta", "gruppi", "gruppo"},
@@ -81,21 +81,21 @@ var contactHeaders = map[string][]string{
 	columnSource:   {"source", "fonte", "provenienza"},
 }
 
-// yes are the words with which a cell gives consent.
+// yes are the words in a cell that mean consent.
 var yes = []string{"1", "si", "sì", "s", "yes", "y", "true", "vero", "x", "ok"}
 
 const (
 	mostRefusedLines = 1000
 	importRows       = 1000    // contacts that one transaction stores
-	importBytes      = 4 << 20 // of their cells
+	importBytes      = 4 << 20 // bytes of the cells that one transaction stores
 )
 
-// contactNumber is a number as a spreadsheet writes it. One that begins with 0 is a code.
+// contactNumber matches a number as a spreadsheet writes it. A number that begins with 0 is a code, and does not match.
 var contactNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$`)
 
-// ImportContacts reads contacts from a file, CSV or XLSX, and merges each row into the client's list. A refused row changes
-// nothing, and no other row. It counts one call. After a failure the call may be repeated. Codes: invalid, too_large,
-// overloaded (too many lists are being read), forbidden.
+// ImportContacts reads contacts from a file, CSV or XLSX, and merges each row into the client's list. A refused row
+// changes no contact, and does not affect other rows. The call counts. After a failure the call may be repeated. Codes:
+// invalid, too_large, overloaded (too many lists are being read), forbidden.
 func (c *Client) ImportContacts(ctx context.Context, file io.Reader, contentType string, ask ContactImport) (ImportedContacts, error) {
 	if err := c.MayCreate(); err != nil {
 		return ImportedContacts{}, err
@@ -145,19 +145,19 @@ type contactReading struct {
 	now    time.Time
 
 	seen    *campaign.SeenPhones
-	fields  []string // the mapped columns without a meaning of their own, sorted
+	fields  []string // the mapped columns without a meaning of their own, sorted by name
 	rows    []contactRow
 	bytes   int
-	people  int // in a check: how many contacts there would be
+	people  int // only in a check: how many contacts there would be
 	refused map[string]int
 	out     ImportedContacts
 }
 
-// contactRow is a row that is a contact.
+// contactRow is a row that passed all checks, as a contact.
 type contactRow struct {
 	line    int
 	contact puntuale.Contact
-	consent string // the text of the cell; "": no text
+	consent string // the text of the cell for consent; "": the cell is empty
 }
 
 func (x *contactReading) read(ctx context.Context) (err error) {
@@ -257,7 +257,7 @@ func (x *contactReading) checkMapping() error {
 	return f.Err()
 }
 
-// guessContacts finds the columns with a meaning of their own, and takes each other one with a name for a field.
+// guessContacts finds the columns with a meaning of their own. Each other column that has a header becomes a field.
 func guessContacts(columns []string, first [][]string) map[string]int {
 	words := []string{}
 	for _, headers := range contactHeaders {
@@ -289,14 +289,14 @@ func guessContacts(columns []string, first [][]string) map[string]int {
 	return mapping
 }
 
-// fieldNameOf makes a field's name of a header: "Data di nascita" is data_di_nascita.
+// fieldNameOf makes a field's name from a header. For example, "Data di nascita" becomes data_di_nascita.
 func fieldNameOf(header string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(strings.ToLower(header)) {
 		switch {
 		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
 			b.WriteRune(r)
-		case r < 0x300 || r > 0x36f: // no accent
+		case r < 0x300 || r > 0x36f: // a character that is not a combining accent
 			b.WriteByte('_')
 		}
 	}
@@ -304,7 +304,7 @@ func fieldNameOf(header string) string {
 	return name[:min(len(name), 64)]
 }
 
-// fault notes a fault of a row, and returns a fault of the whole file.
+// fault notes a fault of one row. It returns err if err is a fault of the whole file.
 func (x *contactReading) fault(err error) error {
 	row, ok := errors.AsType[*roster.RowError](err)
 	if !ok {
@@ -322,7 +322,7 @@ func (x *contactReading) refuse(r RefusedContact) {
 	}
 }
 
-// add reads a row.
+// add reads a row, and refuses it or adds it to the rows for the next transaction.
 func (x *contactReading) add(row roster.Row) {
 	x.out.Rows++
 	cell := func(name string) string {
@@ -380,7 +380,7 @@ func (x *contactReading) add(row roster.Row) {
 	x.rows = append(x.rows, r)
 }
 
-// shortened is the beginning of a cell.
+// shortened returns the beginning of a cell's text.
 func shortened(cell string) string {
 	const most = 100
 	if runes := []rune(cell); len(runes) > most {
@@ -389,7 +389,7 @@ func shortened(cell string) string {
 	return cell
 }
 
-// flush merges the rows that were read, and then enters their consents.
+// flush merges the collected rows into the contacts, and then enters their consents.
 func (x *contactReading) flush(ctx context.Context) error {
 	if len(x.rows) == 0 {
 		return nil
@@ -439,7 +439,7 @@ func (x *contactReading) merge(ctx context.Context, all []puntuale.Contact) (pun
 	return merged, nil
 }
 
-// compare counts what a merge would do.
+// compare counts what a merge would do, and stores nothing.
 func (x *contactReading) compare(ctx context.Context, all []puntuale.Contact) (puntuale.MergedContacts, error) {
 	phones := make([]string, len(all))
 	for i := range all {
@@ -470,8 +470,8 @@ func (x *contactReading) compare(ctx context.Context, all []puntuale.Contact) (p
 	return merged, nil
 }
 
-// consent is the entry of a row. Its mark is a hash of the source and the words. So a second upload of a list enters
-// nothing, and does not undo a later withdrawal.
+// consent returns the entry for the ledger of consent that a row makes. The entry's mark is a hash of the source and
+// the words. So a second upload of the same list enters nothing, and does not undo a later withdrawal.
 func (x *contactReading) consent(r contactRow) puntuale.ConsentEntry {
 	phone, source := r.contact.Phone, r.contact.Source
 	sum := sha256.Sum256([]byte("import\x00" + source + "\x00" + r.consent))

@@ -1,7 +1,7 @@
 // Package control does what people and programs may ask of the service, with one file for each noun. It checks a
 // request as a whole, names every fault at once, asks the planner and the store, and wakes the dispatcher. It knows
-// nothing of HTTP; the locations in its faults ("body.phone", "query.timezone", "path.id_sequenza") are names that its
-// callers share.
+// nothing of HTTP. The locations in its faults ("body.phone", "query.timezone", "path.id_sequenza") are names that the
+// packages httpapi and web also use.
 package control
 
 import (
@@ -25,32 +25,34 @@ type Config struct {
 	Devices     puntuale.DeviceLogin
 	Maintenance puntuale.MaintenanceStore
 	Clock       clock.Clock
-	Wakeup      puntuale.Wakeup    // nil: nobody listens
-	Sandbox     bool               // new sessions are sandboxes, unless the call says otherwise
-	Keep        puntuale.Retention // how long requests and contents are kept after all of a run ended
-	// Links reports whether this build can link a session; nil: none can.
+	Wakeup      puntuale.Wakeup    // nil: no dispatcher is woken
+	Sandbox     bool               // new sessions are sandboxes, unless the call asks for another kind
+	Keep        puntuale.Retention // how long requests and contents are kept after all messages of a run ended
+	// Links reports whether this build can link a session. With nil, no session can be linked.
 	Links func(puntuale.Session) bool
-	Media []string    // extensions a media URL may have, without dot; nil: the planner's own list
-	Vault *auth.Vault // nil: calls that need sealing are not possible
+	Media []string    // the file extensions that a media URL may have, without dot; nil: the planner's own list
+	Vault *auth.Vault // nil: calls that must seal a secret are refused
 	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": it
 	// is not set.
 	Public string
-	// UncertainAfter is after how long an uncertain attempt is given up, as in the dispatcher; 0: 24 hours.
+	// UncertainAfter is how long after an attempt its outcome is given up as uncertain. It must be the dispatcher's
+	// value. 0 means 24 hours.
 	UncertainAfter time.Duration
-	// Reported counts the reports of devices, by verdict. It may be nil.
+	// Reported is called for each report of a device, with its verdict. It may be nil.
 	Reported      func(verdict string)
 	PushKey       string               // the installation's public key for Web Push, base64url; "": devices get no pushes
-	Scratch       string               // the folder of lists that are being read; "": the system's
-	PlainGateways bool                 // gateways may be reached by http: the operator named their networks
-	Prices        *price.Table         // what Meta takes for messages; nil: the embedded table
-	Files         puntuale.MediaSource // checks whether an address leads to a file; nil: such checks are not possible
+	Scratch       string               // the folder for lists while they are read; "": the system's folder
+	PlainGateways bool                 // gateways may be reached by http, because the operator named their networks
+	Prices        *price.Table         // Meta's prices for messages; nil: the embedded table
+	Files         puntuale.MediaSource // checks whether an address leads to a file; nil: calls that ask for this check are refused
 	// Take stores events of the simulated network in the same way as events of other networks; nil: they are dropped.
 	Take   func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
 	Opener puntuale.MediaOpener // opens the files of replies; nil: they cannot be opened
 }
 
-// Control does what clients ask. It keeps only caches, which it checks before use. Many goroutines may use it at once. What a client may
-// ask is reached through [Control.Authenticate]. Package account does the same for partners and for people who sign in.
+// Control does what clients ask. It keeps only caches, which it checks before use. Many goroutines may use it at once.
+// [Control.Authenticate] gives access to what a client may ask. Package account has what partners and people who sign
+// in may ask.
 type Control struct {
 	tenants     puntuale.TenantStore
 	maintenance puntuale.MaintenanceStore
@@ -75,15 +77,15 @@ type Control struct {
 	opener  puntuale.MediaOpener
 }
 
-// sessionSettings are what the operator decided about clients' sessions.
+// sessionSettings are the operator's settings for clients' sessions.
 type sessionSettings struct {
 	sandbox       bool
 	links         func(puntuale.Session) bool
 	plainGateways bool
-	public        string // without a slash at its end
+	public        string // the service's address, without a slash at its end
 }
 
-// deviceSettings are what devices need of the installation.
+// deviceSettings are the parts of the installation that devices need.
 type deviceSettings struct {
 	store          puntuale.DeviceLogin
 	pushKey        string
@@ -91,13 +93,13 @@ type deviceSettings struct {
 	uncertainAfter time.Duration
 }
 
-// listSettings say where lists of recipients are read, and how many at once.
+// listSettings are where lists of recipients are read, and how many are read at once.
 type listSettings struct {
 	uploads *uploads
 	scratch string
 }
 
-// New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.
+// New returns a Control. It reads the metadata of phone numbers, so that no call has to wait for this.
 func New(cfg Config) *Control {
 	c := &Control{
 		tenants: cfg.Tenants, maintenance: cfg.Maintenance, keep: cfg.Keep, clock: cfg.Clock, wakeup: cfg.Wakeup, vault: cfg.Vault,
@@ -122,10 +124,11 @@ func New(cfg Config) *Control {
 	return c
 }
 
-// Public is the address under which the internet reaches the service, without a slash at its end; "" if it is not set.
+// Public returns the address under which the internet reaches the service, without a slash at its end. It returns "" if
+// the address is not set.
 func (c *Control) Public() string { return c.sessions.public }
 
-// Now is the moment by the service's clock.
+// Now returns the present moment by the service's clock.
 func (c *Control) Now() time.Time { return c.clock.Now() }
 
 // Maintain does the work that belongs to no call: it ends, removes and blanks old data. Any number of nodes may call it

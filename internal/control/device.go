@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// offer makes the one-time code that links a device to the session. A new one replaces it. Codes: conflict (the session has
-// as many devices as it may).
+// offer makes a one-time code that links a device to the session. A later code replaces it. Codes: conflict (the
+// session already has as many devices as it may).
 func (c *Client) offer(ctx context.Context, s Session) (Session, error) {
 	if c.control.vault == nil {
 		return Session{}, puntuale.NoLinker()
@@ -34,10 +34,10 @@ func (c *Client) offer(ctx context.Context, s Session) (Session, error) {
 	return c.Session(ctx, s.ID.String())
 }
 
-// codeMark is the keyed hash under which a store keeps a device code.
+// codeMark returns the keyed hash under which a store keeps a device code.
 func (c *Control) codeMark(code string) string { return c.vault.Mark("code of a device", code) }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallerDeviceToken puntuale.ReasonCode = "caller.device_token"
 	faultDeviceAttempts    puntuale.ReasonCode = "device.attempts"
@@ -48,7 +48,8 @@ const (
 	faultNotID             puntuale.ReasonCode = "fault.not_id"
 )
 
-// ofDevices returns a session whose messages devices take. Codes: not_found, conflict (its connector sends them).
+// ofDevices returns a session that sends through devices. Codes: not_found, conflict (the session sends through a
+// connector).
 func (c *Client) ofDevices(ctx context.Context, id string) (Session, error) {
 	s, err := c.Session(ctx, id)
 	if err == nil && !s.ByDevice() {
@@ -57,7 +58,7 @@ func (c *Client) ofDevices(ctx context.Context, id string) (Session, error) {
 	return s, err
 }
 
-// Devices lists the devices of a session, by id. Codes: not_found, conflict (sessions of this kind have no devices).
+// Devices lists the devices of a session, by id. Codes: not_found, conflict (the session sends through a connector).
 func (c *Client) Devices(ctx context.Context, session string) ([]puntuale.Device, error) {
 	s, err := c.ofDevices(ctx, session)
 	if err != nil {
@@ -70,8 +71,8 @@ func (c *Client) Devices(ctx context.Context, session string) ([]puntuale.Device
 	return all, nil
 }
 
-// UnlinkDevice unlinks a device. Its token is not valid any more, and the messages that it holds are uncertain. Codes: not_found, conflict
-// (sessions of this kind have no devices).
+// UnlinkDevice unlinks a device. The device's token is not valid any more, and the messages that the device holds
+// become uncertain. Codes: not_found, conflict (the session sends through a connector).
 func (c *Client) UnlinkDevice(ctx context.Context, session, device string) error {
 	s, err := c.ofDevices(ctx, session)
 	if err != nil {
@@ -90,15 +91,15 @@ func (c *Client) UnlinkDevice(ctx context.Context, session, device string) error
 
 // NewDevice is a request to link a device.
 type NewDevice struct {
-	Code     string // as a person typed it
+	Code     string // as the person typed it
 	Name     string
 	Dedupes  bool
 	Assisted bool
-	Faults   []puntuale.Fault // found by the caller in the request itself
+	Faults   []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// LinkDevice links a device by a one-time code, and returns the token that the device must send. Codes: invalid, not_found (the code was
-// used, or is over), conflict (the session has as many devices as it may).
+// LinkDevice links a device by a one-time code, and returns the token that the device must send. Codes: invalid,
+// not_found (the code was used, or has expired), conflict (the session already has as many devices as it may).
 func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device, string, error) {
 	f := request.Faults(r.Faults)
 	f.Required("body.name", r.Name, puntuale.MaxDeviceName)
@@ -125,13 +126,13 @@ func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device,
 	return d, token, nil
 }
 
-// Device is a linked device reached by its token: it reaches the messages of its session, and nothing else.
+// Device is a linked device, found by its token. It gives access to the messages of its session, and to nothing else.
 type Device struct {
 	puntuale.Device
 	client *Client
 }
 
-// Device returns the device that owns the token. Codes: forbidden for other keys.
+// Device returns the device that owns the token. Codes: forbidden if the key is not a device's token.
 func (c *Caller) Device() (*Device, error) {
 	if c.principal.Side != puntuale.DeviceSide {
 		return nil, forbidden(faultCallerDeviceToken)
@@ -148,10 +149,10 @@ func (d *Device) SessionOf(ctx context.Context) (Session, error) {
 	return d.client.Session(ctx, d.Session.String())
 }
 
-// seenEvery is how often the server stores that a device called.
+// seenEvery is how often, at most, the server stores that a device called.
 const seenEvery = time.Minute
 
-// See stores that the device called, at most once in seenEvery.
+// See stores that the device called. It stores nothing if it did so less than seenEvery ago.
 func (d *Device) See(ctx context.Context) error {
 	now := d.client.control.clock.Now()
 	if now.Sub(d.Seen) < seenEvery {
@@ -164,7 +165,7 @@ func (d *Device) See(ctx context.Context) error {
 	return nil
 }
 
-// Unlink ends the device itself.
+// Unlink unlinks the device, because the device itself asks for it.
 func (d *Device) Unlink(ctx context.Context) error {
 	now := d.client.control.clock.Now()
 	if err := d.client.tenant.UnlinkDevices(ctx, d.Session, d.ID, now); err != nil {
@@ -174,7 +175,8 @@ func (d *Device) Unlink(ctx context.Context) error {
 	return nil
 }
 
-// Due lists the messages that the device could take now, in order, and those that it holds: at most 100 of each.
+// Due lists the messages that the device could take now, in order, and the messages that it holds. Each list has at
+// most 100 entries.
 func (d *Device) Due(ctx context.Context) (due, held []puntuale.HeldMessage, err error) {
 	if due, err = d.client.tenant.Takeable(ctx, d.Session, d.ID, d.client.control.clock.Now(), puntuale.MaxTaken); err != nil {
 		return nil, nil, fmt.Errorf("look for what is due: %w", err)
@@ -188,17 +190,17 @@ func (d *Device) Due(ctx context.Context) (due, held []puntuale.HeldMessage, err
 // TakeCall is a request for messages.
 type TakeCall struct {
 	ID      string // the device's own id for this call
-	Message string // "": the first that are due
-	Most    *int   // nil: 10
-	Lease   *int   // seconds; nil: two minutes
+	Message string // "": the first messages that are due
+	Most    *int   // how many messages; nil: 10
+	Lease   *int   // how long to hold them, in seconds; nil: two minutes
 	Faults  []puntuale.Fault
 }
 
-// defaultTaken is how many messages a take gets that names no number.
+// defaultTaken is how many messages a take gets if it names no number.
 const defaultTaken = 10
 
-// Take begins attempts of messages that are due; the device holds them from then on. Codes: invalid, conflict (the message cannot be taken
-// now), not_found (the device was unlinked meanwhile), unavailable.
+// Take begins attempts of messages that are due; from then on the device holds these messages. Codes: invalid, conflict
+// (the message cannot be taken now), not_found (the device was unlinked meanwhile), unavailable.
 func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, error) {
 	f := request.Faults(r.Faults)
 	now := d.client.control.clock.Now()
@@ -235,7 +237,8 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.HeldMessage, 
 	return held, nil
 }
 
-// Wait waits a second before the next look for the device. It reports false when the call has ended, or the server stops.
+// Wait waits one second before the next look for due messages. It returns false if the call has ended, or the server
+// stops.
 func (d *Device) Wait(ctx context.Context) bool {
 	c := d.client.control
 	fired, release := c.clock.After(time.Second)
@@ -262,7 +265,7 @@ func lease(f *request.Faults, seconds *int) time.Duration {
 	return d
 }
 
-// Attempt names an attempt to its device.
+// Attempt returns the name of an attempt that the device gets.
 func Attempt(h puntuale.HeldRef) string { return fmt.Sprintf("%d.%d", h.Message, h.Token) }
 
 // parseAttempt reads what [Attempt] made; ok is false for a text that Attempt did not make.
@@ -271,11 +274,11 @@ func parseAttempt(text string) (h puntuale.HeldRef, ok bool) {
 	return h, err == nil && n == 2 && Attempt(h) == text && h.Token > 0
 }
 
-// Renewed is what became of a renewal.
+// Renewed is the result of a renewal.
 type Renewed struct {
 	Attempts []string
 	Until    time.Time
-	Lost     []string // the hold had ended, or there is no such attempt
+	Lost     []string // attempts that the device no longer holds, or that do not exist
 }
 
 // Renew lets the device hold messages for longer. Codes: invalid, not_found (the device was unlinked).
@@ -313,7 +316,7 @@ func (d *Device) Renew(ctx context.Context, attempts []string, seconds *int, fou
 	return r, nil
 }
 
-// Reported is what a device tells of one attempt.
+// Reported is a device's report of one attempt.
 type Reported struct {
 	Attempt, Outcome, Detail string
 }
@@ -321,7 +324,7 @@ type Reported struct {
 // maxReportDetail bounds a device's words, in characters.
 const maxReportDetail = 300
 
-// Report records what became of attempts, and answers in the order asked. Codes: invalid.
+// Report records the outcomes that a device reports. It answers in the order of the reports. Codes: invalid.
 func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.Fault) ([]puntuale.ReportResult, error) {
 	f := request.Faults(found)
 	if !f.At("body.reports") && (len(all) == 0 || len(all) > puntuale.MaxReported) {
@@ -359,14 +362,14 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 	return results, nil
 }
 
-// What a device declares of a message. {1} is its name, or the declaration.
+// What a device declares about a message. {1} is the device's name, or the declaration.
 const (
 	reasonDeclared         puntuale.ReasonCode = "device.declared"
 	reasonDeclaredByPerson puntuale.ReasonCode = "device.declared_by_person"
 	reasonMaybe            puntuale.ReasonCode = "device.maybe"
 )
 
-// outcome translates a report into an outcome. Every detail says who declared it.
+// outcome turns a device's report into an outcome. Each detail says whether the device or its person declared it.
 func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool) {
 	by := reasonDeclared
 	if d.Assisted {
@@ -390,14 +393,14 @@ func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool
 	return puntuale.DeviceReport{Outcome: o, Returned: returned}, true
 }
 
-// SealedPush is the purpose for which a device's push subscription is sealed. Its place is the session's.
+// SealedPush is the purpose under which a device's push subscription is sealed. The place of the seal is the session's.
 const SealedPush = "push"
 
 // PushTarget is the address at which a device's browser receives pushes about due messages.
 type PushTarget struct {
 	Endpoint string `json:"endpoint"`
 	P256dh   string `json:"p256dh"` // the browser's public key, base64url
-	Auth     string `json:"auth"`   // its secret, base64url
+	Auth     string `json:"auth"`   // the subscription's secret, base64url
 }
 
 // maxPushEndpoint bounds the address of a push service, in characters.

@@ -16,11 +16,11 @@ import (
 	"puntuale/internal/plan"
 )
 
-// RehearsalCall is a request to try an unsaved sequence for a person.
+// RehearsalCall is a request to try an unsaved sequence for one person.
 type RehearsalCall struct {
 	Sequence NewSequence
-	Phone    string            // "" for no particular person
-	Fields   map[string]string // the values that a start would pass
+	Phone    string            // "": no particular person
+	Fields   map[string]string // the values that a start would give
 }
 
 // DryRun shows what a sequence would do. A fault in one step does not hide the other steps.
@@ -28,13 +28,13 @@ type DryRun struct {
 	Plan     plan.Plan
 	Fields   []puntuale.Field
 	Warnings []Warning
-	Dates    []FieldDate      // date fields that steps are reckoned from, in the order of their first use
-	Unsaid   []string         // required fields without a value; the plan shows an example instead
-	Faults   []puntuale.Fault // located in the sequence, such as "body.steps[2].text", or in the values, such as "body.fields.name"
+	Dates    []FieldDate      // the date fields that steps are counted from, in the order of their first use
+	Unsaid   []string         // required fields without a value; the plan uses an example for each
+	Faults   []puntuale.Fault // the location is in the sequence, such as "body.steps[2].text", or in the values, such as "body.fields.name"
 	Now      time.Time
 }
 
-// FieldDate is the moment that a date field names.
+// FieldDate is a date field, with the moment that its value names.
 type FieldDate struct {
 	Name string
 	At   time.Time
@@ -43,11 +43,11 @@ type FieldDate struct {
 // rehearsedPhone is used if the caller names no recipient.
 const rehearsedPhone = "+393331234567"
 
-// exampleDays is how far ahead the example lies for a date that the caller does not give.
+// exampleDays is how many days ahead an example date lies. The example replaces a date that the caller does not give.
 const exampleDays = 7
 
-// Rehearse plans a start of a sequence with the same planner as a start. The sequence need not be stored, and nothing is stored or counted.
-// Faults of the sequence and of the values are part of the answer. Errors come only from the store.
+// Rehearse plans a start of a sequence as a real start does. The sequence need not be stored. Nothing is stored or
+// counted. Faults of the sequence and of the values are part of the answer. Errors come only from the store.
 func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, error) {
 	zone, err := c.zone()
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (DryRun, erro
 	return r, nil
 }
 
-// examples are the given values, with an example for each needed value that is missing.
+// examples returns the given values, and an example for each missing value that is needed.
 func (c *Client) examples(r *DryRun, given map[string]string, zone *time.Location) map[string]plan.Value {
 	passed := map[string]plan.Value{}
 	for _, f := range r.Fields {
@@ -107,7 +107,7 @@ func Example(f puntuale.Field, now time.Time) string {
 	return ""
 }
 
-// anchors are the moments of the date fields that are the anchors of steps.
+// anchors returns the moments of the date fields that are anchors of steps.
 func anchors(s puntuale.Sequence, passed map[string]plan.Value, zone *time.Location) (dates []FieldDate) {
 	for _, step := range s.Steps {
 		name := step.Timing.Anchor
@@ -123,7 +123,8 @@ func anchors(s puntuale.Sequence, passed map[string]plan.Value, zone *time.Locat
 
 var faultyStep = regexp.MustCompile(`^(?:body\.)?steps\[(\d+)\](.*)$`)
 
-// rehearse plans the steps that can be planned. It leaves out steps with faults, and plans the rest again. A step keeps its number.
+// rehearse plans the steps that can be planned. It leaves out steps with faults, and plans the rest again. Each step
+// keeps its number.
 func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
 	good := make([]int, 0, len(s.Steps)) // the numbers of the steps that are left
 	bad := map[int]bool{}
@@ -158,7 +159,7 @@ func (c *Client) rehearse(r *DryRun, s puntuale.Sequence, in plan.Input) {
 	}
 }
 
-// leaveOut notes the faults of a plan, and returns the steps that have none.
+// leaveOut notes the faults of a plan, and returns the numbers of the steps without a fault.
 func (r *DryRun) leaveOut(err error, s puntuale.Sequence, good []int) (left []int) {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -181,7 +182,7 @@ func (r *DryRun) leaveOut(err error, s puntuale.Sequence, good []int) (left []in
 		}
 		r.Faults = append(r.Faults, f)
 	}
-	if len(out) == 0 { // nothing says which
+	if len(out) == 0 { // no fault names a step
 		return nil
 	}
 	for i, n := range good {

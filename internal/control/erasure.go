@@ -10,10 +10,11 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Erase forgets the person behind a number, or a group. It cancels the pending messages to it, and removes the number
-// and all texts from the client's data. Counts and charges stay. It counts one call and is never refused by the cap; a
-// repeat finishes what a failure left. found are faults that the caller found in the request itself. Codes: invalid;
-// busy, not counted, when messages to the number are just being sent.
+// Erase forgets the person behind a number, or a group. It cancels the pending messages to the number, and removes the
+// number and all texts from the client's data. Counts and charges stay. The call counts, but the daily cap never
+// refuses it. After a failure, a repeat finishes the erasure. found are the faults that the calling package already
+// found in the request. Codes: invalid; busy, if messages to the number are just being sent; then the call does not
+// count.
 func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Fault) (puntuale.ErasureResult, error) {
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
@@ -36,13 +37,13 @@ func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Faul
 	return done, nil
 }
 
-// Mark replaces a number in a client's blacklist after its person was erased. Without the vault, nobody can find the number. Each client
-// has another mark for the same number.
+// Mark returns the text that replaces a number in a client's blacklist after its person was erased. Without the vault's
+// key, nobody can find the number from the mark. The mark of the same number differs between clients.
 func Mark(v *auth.Vault, client puntuale.ClientID, phone string) string {
 	return puntuale.MarkPrefix + v.Mark("blacklist", client.String(), phone)
 }
 
-// mark returns "" without a vault.
+// mark returns the mark of a number, or "" if there is no vault.
 func (c *Client) mark(phone string) string {
 	if c.control.vault == nil {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/price"
 )
 
-// limitsOf reads what a session and its network allow, and what the session did in the last 24 hours.
+// limitsOf reads what a session and its network allow, and what the session sent in the last 24 hours.
 func (c *Client) limitsOf(ctx context.Context, session puntuale.Session, now time.Time) (campaign.Limits, error) {
 	limits := campaign.NewLimits(session)
 	if !limits.Any() {
@@ -43,7 +43,7 @@ func (c *Client) networkTemplatesOf(ctx context.Context, limits campaign.Limits,
 	return known, nil
 }
 
-// pricesOf says what messages of an Official session cost; nil for any other session.
+// pricesOf returns what messages of an Official session cost. It returns nil for any other session.
 func (c *Control) pricesOf(limits campaign.Limits, known []puntuale.NetworkTemplate) *campaign.Prices {
 	if !limits.Official {
 		return nil
@@ -59,7 +59,7 @@ func (c *Control) pricesOf(limits campaign.Limits, known []puntuale.NetworkTempl
 	}
 }
 
-// templateOf returns what the store knows of a template; the zero value if it knows nothing.
+// templateOf returns what the store knows about a template, or the zero value if it knows nothing.
 func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale.NetworkTemplate {
 	for _, t := range known {
 		if t.Name == a.Name && t.Language == strings.ReplaceAll(a.Language, "-", "_") {
@@ -73,10 +73,11 @@ func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale
 type CampaignBill struct {
 	Estimated *puntuale.CampaignCost // from the last check; nil: the check had no estimate
 	Reported  *puntuale.CampaignCost // for the messages that the network billed so far, at present prices
-	Free      int                    // messages that it delivered for nothing
+	Free      int                    // messages that the network delivered for nothing
 }
 
-// CampaignBill compares what a campaign's check estimated with what the network billed; nil if the network bills nothing.
+// CampaignBill compares the estimate of a campaign's check with the network's bill. It returns nil if the network bills
+// nothing.
 func (c *Client) CampaignBill(ctx context.Context, of Campaign) (*CampaignBill, error) {
 	charges, err := c.tenant.Charges(ctx, of.ID)
 	if err != nil {

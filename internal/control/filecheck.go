@@ -16,14 +16,15 @@ type FileFacts struct {
 	Size int64  // bytes
 }
 
-// How often a client's people may try addresses, and how long they wait for one.
+// How often a client's people may try an address, and how long one try may take.
 const (
 	fileTries  = 20
 	fileSpan   = time.Minute
 	fileWithin = 20 * time.Second
 )
 
-// fileChecks try files, and count the tries. Each process counts alone, so two processes allow twice as many. That does no harm.
+// fileChecks fetch files on trial, and count the tries. Each process counts for itself, so two processes allow twice as
+// many tries. That does no harm.
 type fileChecks struct {
 	source puntuale.MediaSource // nil: files cannot be tried
 
@@ -36,18 +37,18 @@ type fileWindow struct {
 	tries int
 }
 
-// CanTryFiles reports whether this process fetches files at all.
+// CanTryFiles reports whether this process can fetch files.
 func (c *Client) CanTryFiles() bool { return c.control.files.source != nil }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultMediaNotFetched puntuale.ReasonCode = "media.not_fetched"
 	faultMediaTooMany    puntuale.ReasonCode = "media.too_many"
 )
 
-// TryFile fetches the file at an address the way a message does, from public addresses only, and says what it is.
-// Codes: invalid, rate_limited, unavailable where this process fetches nothing. A fault of the file is a
-// [*puntuale.SendError].
+// TryFile fetches the file at an address as for a message, and returns the file's type and size. It fetches only from
+// public addresses. Codes: invalid; rate_limited; unavailable if this process fetches no files. If the file cannot be
+// sent, the error is a [*puntuale.SendError].
 func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error) {
 	address = strings.TrimSpace(address)
 	var f request.Faults

@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// Bounds of following.
+// Limits of waiting for changes.
 const (
 	linkEvery     = time.Second // between two looks at the links of a client's sessions
 	followEvery   = 2 * time.Second
@@ -17,7 +17,8 @@ const (
 	followAgainIn = 10 * time.Second
 )
 
-// follows are the clients whose messages or links somebody follows. The store is asked once for each client, however many people follow it.
+// follows are the clients whose messages or links somebody waits for. The store is asked once for each client, no
+// matter how many callers wait for changes of this client.
 type follows struct {
 	mu    sync.Mutex
 	of    map[puntuale.ClientID]*followed
@@ -27,23 +28,23 @@ type follows struct {
 	over  bool
 }
 
-// followed is one client's messages.
+// followed is one client whose messages somebody follows.
 type followed struct {
 	followers int
 	stop      context.CancelFunc
-	version   string        // the last one; "" until it was read
-	changed   chan struct{} // closed with the next version
+	version   string        // the latest version; "" until it was read
+	changed   chan struct{} // closed when the version changes
 }
 
-// Following tells when a client's messages have changed. One goroutine uses it.
+// Following tells when a client's messages have changed. Only one goroutine may use it.
 type Following struct {
 	client *Client
 	known  string
 	once   sync.Once
 }
 
-// Follow begins to look for changes after the version that is known ("" for none). The caller must call Stop. Codes:
-// rate_limited when too many look already.
+// Follow begins to look for changes of the client's messages. known is the version that the caller has, or "" for none.
+// The caller must call Stop. Codes: rate_limited if too many callers follow already.
 func (c *Client) Follow(known string) (*Following, error) {
 	f := &c.control.follows
 	f.mu.Lock()
@@ -114,7 +115,7 @@ func (f *follows) end() chan struct{} {
 	return f.ended
 }
 
-// Stopping returns a channel that is closed when the server stops: then all waiting must end.
+// Stopping returns a channel that is closed when the server stops. Then every caller that waits must return.
 func (c *Control) Stopping() <-chan struct{} {
 	f := &c.follows
 	f.mu.Lock()
@@ -133,7 +134,7 @@ func (c *Control) EndFollowing() {
 	}
 }
 
-// poll reads the version repeatedly while somebody follows. While the store cannot be read, it reports no change.
+// poll reads the version again and again while somebody follows. If the store cannot be read, poll reports no change.
 func (c *Client) poll(ctx context.Context, own *followed) {
 	f := &c.control.follows
 	for ctx.Err() == nil {
@@ -151,12 +152,13 @@ func (c *Client) poll(ctx context.Context, own *followed) {
 	}
 }
 
-// feedLag bounds how late a transaction may commit a row with an earlier moment. So a feed says nothing final about the
-// last two seconds: neither a cursor nor that a period is complete.
+// feedLag is the longest time by which a transaction may commit a row late, with an earlier moment. So the last two
+// seconds of a feed are not final. A feed gives no cursor for them, and does not say that a period is complete.
 const feedLag = 2 * time.Second
 
-// follow reads a part of a feed. read also returns the moment up to which its answer claims to be complete, or zero. If
-// that moment is less than feedLag ago, follow waits for the rest of feedLag and reads again.
+// follow reads a part of a feed. read also returns the moment up to which its answer should be complete, or the zero
+// time if it should not be. If this moment is less than feedLag ago, follow waits for the rest of feedLag and reads
+// again.
 func (c *Client) follow(ctx context.Context, read func(now time.Time) (complete time.Time, err error)) error {
 	for left := feedLag; ; {
 		now := c.control.clock.Now()

@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestFollowersAreBounded: forty pages may follow one client's messages. One more is refused for now, until one of them
-// ends.
+// TestFollowersAreBounded: forty pages may follow one client's messages. One more page is refused until one of the
+// forty stops.
 func TestFollowersAreBounded(t *testing.T) {
 	t.Parallel()
 	client := newLimited(t, storetest.SQLite(t)).client

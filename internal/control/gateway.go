@@ -13,18 +13,18 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// NewGateway is a request with what a session of type Send_app needs to reach its gateway.
+// NewGateway has what a session of type Send_app needs to reach its gateway.
 type NewGateway struct {
 	BaseURL     string // "": the address of SendApp Cloud
 	AccessToken string
-	InstanceID  string           // "": linking asks the gateway for one
+	InstanceID  string           // "": the server asks the gateway for an instance when the session is linked
 	Faults      []puntuale.Fault // found by the caller of SetGateway in the request itself
 }
 
 // toGateway reports whether the session sends through a gateway.
 func (s Session) toGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox && !s.ByDevice() }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultTooLong               puntuale.ReasonCode = "fault.too_long"
 	faultGatewayAddressTooLong puntuale.ReasonCode = "gateway.address_too_long"
@@ -34,9 +34,10 @@ const (
 	faultGatewayNotHTTPS       puntuale.ReasonCode = "gateway.not_https"
 )
 
-// SetGateway replaces some or all keys of a session with a gateway, and makes its node read them. A blank member changes nothing. A new
-// base URL needs a token in the same request, so that no other server gets the stored token. Codes: forbidden, not_found, invalid, conflict
-// (the session sends through no gateway, or another session has the instance).
+// SetGateway replaces some or all keys of a session that sends through a gateway. It makes the session's node read the
+// new keys. A blank member changes nothing. A new base URL needs a token in the same request, so that no other server
+// gets the stored token. Codes: forbidden, not_found, invalid, conflict (the session sends through no gateway, or
+// another session has the instance).
 func (c *Client) SetGateway(ctx context.Context, id string, r NewGateway) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -57,13 +58,13 @@ func (c *Client) SetGateway(ctx context.Context, id string, r NewGateway) (Sessi
 	return c.looked(ctx, id, found.ID)
 }
 
-// changedGateway makes new sealed keys from the old ones and the request.
+// changedGateway makes new sealed keys from the old sealed keys and the request.
 func (c *Client) changedGateway(id puntuale.SessionID, old []byte, r NewGateway) ([]byte, string, error) {
 	vault := c.control.vault
 	var before puntuale.GatewayKeys
 	plain, err := vault.Open(puntuale.SealedGateway, id.SealPlace(), old)
 	if err != nil || json.Unmarshal(plain, &before) != nil {
-		before = puntuale.GatewayKeys{} // another key sealed the old ones, so the request must give all
+		before = puntuale.GatewayKeys{} // the old keys were sealed with another key of the installation, so the request must give all keys
 	}
 	address := strings.TrimRight(strings.TrimSpace(r.BaseURL), "/")
 	if address == "" || address == before.BaseURL {
@@ -76,11 +77,11 @@ func (c *Client) changedGateway(id puntuale.SessionID, old []byte, r NewGateway)
 	return vault.Seal(puntuale.SealedGateway, id.SealPlace(), k.JSON()), k.Mark(vault.Mark), f.Err()
 }
 
-// maxInstance bounds the gateway's id of a number, in characters. The family's have 13.
+// maxInstance bounds a gateway's instance id, in characters. Gateways of SendApp's family use 13 characters.
 const maxInstance = 64
 
-// checkGateway notes faults of a gateway's keys, but never their values. It returns the keys without white space around them, which comes
-// from copying.
+// checkGateway notes faults of a gateway's keys. The faults never hold the values. It returns the keys without white
+// space around them, which copying may add.
 func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntuale.GatewayKeys {
 	k := puntuale.GatewayKeys{
 		BaseURL:     strings.TrimRight(strings.TrimSpace(g.BaseURL), "/"),

@@ -22,7 +22,7 @@ import (
 )
 
 // TestLimits calls every verb directly with values that the API and the pages would refuse. A verb must keep its own
-// limits for every caller. Each row has the expected refusal.
+// limits, because any caller may call it. Each row has the expected refusal.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -38,7 +38,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// limit is one call that exceeds a limit of a verb. want is the code and the locations of the faults; "" means success.
+// limit is one call that exceeds a limit of a verb. want is the expected code with the locations of the faults; ""
+// means that the call succeeds.
 type limit struct {
 	verb string
 	want string
@@ -70,12 +71,12 @@ type limited struct {
 	client   *control.Client
 	partner  *account.Partner
 	person   *account.Person
-	id       string // of the client
+	id       string // the client's
 	sequence string
-	session  string // a sandbox
+	session  string // a sandbox session's
 	official string
 	gateway  string
-	message  string // pending
+	message  string // a pending message's
 	device   *control.Device
 }
 
@@ -141,7 +142,7 @@ func newLimited(t *testing.T, db *storetest.Database) *limited {
 	return w
 }
 
-// nofiles stands for a server that fetches files. No row fetches one.
+// nofiles is a source of media without files, for a server that can fetch. No row fetches a file.
 type nofiles struct{}
 
 func (nofiles) Fetch(context.Context, puntuale.MediaRequest) (*puntuale.Media, error) {
@@ -250,7 +251,7 @@ var clientLimits = []limit{
 	}},
 	{"Rehearse", "invalid body.steps", func(ctx context.Context, w *limited) error {
 		done, err := w.client.Rehearse(ctx, control.RehearsalCall{Sequence: asked(make([]puntuale.Step, 300_000)...)})
-		if err == nil && len(done.Faults) < puntuale.MaxSteps+2 { // one fault for their number, and at most one for each value that is read
+		if err == nil && len(done.Faults) < puntuale.MaxSteps+2 { // one fault says that there are too many steps, and each value that is read has at most one
 			err = puntuale.Invalid(done.Faults[:1]...)
 		}
 		return err
@@ -577,7 +578,7 @@ var wide = request.Page{Limit: "1001", Cursor: long}
 
 const saysWide = "invalid query.limit query.cursor"
 
-// sorted puts some faults of an error first, so that a row can be read.
+// sorted puts the faults at some locations first, so that a row need not list all faults in their order.
 func sorted(err error, first ...string) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok {
@@ -695,7 +696,8 @@ var peopleLimits = []limit{
 	}},
 }
 
-// missing are rows for every verb whose first argument is an id. A text that is no id names nothing.
+// missing returns rows for every verb whose first argument is an id. A text that is no id names nothing, so each call
+// is refused with not_found.
 func (w *limited) missing() (rows []limit) {
 	ids := []string{"", nul, long, "-1", "0", "1e3", "99999999999999999999999999"}
 	text := reflect.TypeFor[string]()

@@ -13,20 +13,21 @@ import (
 
 // Pairing is a request to link a session.
 type Pairing struct {
-	Method string           // qr, code
-	Phone  string           // with code
-	Faults []puntuale.Fault // found by the caller in the request itself
+	Method string           // qr or code
+	Phone  string           // only with method code: the phone's number
+	Faults []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultNotPhone            puntuale.ReasonCode = "fault.not_phone"
 	faultSessionGoesWithCode puntuale.ReasonCode = "session.goes_with_code"
 )
 
-// Pair begins to link a session, and begins anew if a pairing is under way. It returns the session with the first pairing code.
-// [Client.Session] returns later pairing codes. Error codes: forbidden, not_found, invalid. conflict: the session is linked, this build
-// cannot link its type, or the pairing failed. busy: the network, or the session's node, did not answer in time.
+// Pair begins to link a session. If a pairing is under way, Pair ends it and begins a new one. It returns the session
+// with the first pairing code. [Client.Session] returns later pairing codes. Error codes: forbidden, not_found,
+// invalid. conflict: the session is linked, this build cannot link its type, or the pairing failed. busy: the network,
+// or the session's node, did not answer in time.
 func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -75,7 +76,7 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 	phone, err := request.ParseRecipient(text, c.account.Region)
 	refused, _ := errors.AsType[*request.RecipientError](err)
 	switch {
-	case f.At("body.phone"): // the caller already noted a fault here
+	case f.At("body.phone"): // a fault is already noted at this location
 	case text == "":
 		f.Add("body.phone", puntuale.FaultRequired, nil)
 	case refused == nil && phone[0] != '+', refused != nil && refused.Neither():
@@ -86,8 +87,9 @@ func (c *Client) pairPhone(f *request.Faults, text string) string {
 	return phone
 }
 
-// Unlink ends a session's link, or the pairing under way, and returns the session. Pending messages wait. A session that is not linked
-// stays so. Codes: not_found, busy (messages are being sent; the session's node did not answer in time).
+// Unlink ends a session's link, or the pairing under way, and returns the session. Pending messages wait. If the
+// session is not linked, nothing changes. Codes: not_found, busy (messages are being sent; the session's node did not
+// answer in time).
 func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
 	if err == nil && found.ByDevice() {
@@ -97,7 +99,7 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 		c.control.wakeup(found.ID, c.control.clock.Now())
 		return c.Session(ctx, id)
 	}
-	keyed := found.Type == puntuale.Official && !found.Sandbox // it has keys to forget, valid or not
+	keyed := found.Type == puntuale.Official && !found.Sandbox // the session has keys to forget, valid or not
 	if err != nil || found.Link.State == puntuale.LinkUnlinked && !keyed || c.control.vault == nil || !c.control.sessions.links(found.Session) {
 		return found, err
 	}
@@ -107,8 +109,8 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	return c.Session(ctx, id)
 }
 
-// drained runs a function while nothing of the session is in flight. The session rests only for a bounded time, in case this process dies
-// before it ends the rest.
+// drained runs a function while no message of the session is in flight. It stops the session's sends only for a bounded
+// time, because this process may die before it lets the session go on.
 func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() error) error {
 	order := puntuale.DrainOrder{Until: c.control.clock.Now().Add(drainMost)}
 	err := c.command(ctx, id, puntuale.CommandDrain, order.JSON())
@@ -118,19 +120,19 @@ func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() e
 	if err != nil {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
 		defer cancel()
-		_, _ = c.give(late, id, puntuale.CommandResume, nil) // if this fails, the rest ends by itself
+		_, _ = c.give(late, id, puntuale.CommandResume, nil) // if this fails, the session goes on by itself when the time is over
 	}
 	return err
 }
 
-// stateOf returns the session's link state, as its last owner wrote it. Without an owner, it leaves out states that only an owner can keep
-// true.
+// stateOf returns the session's link state, as its last owner wrote it. If the session has no owner now, stateOf leaves
+// out states that only an owner can keep up to date.
 func (c *Client) stateOf(s puntuale.Session) Session {
 	shown := Session{Session: s, State: s.LinkOf(), Number: s.Link.Number, Detail: s.Link.Detail, Condition: s.Link.Condition}
 	now, owned := c.control.clock.Now(), s.Owner != 0
 	numbered := s.Type == puntuale.Socket && !s.Sandbox
 	switch {
-	case s.ByDevice(): // the session's row has its whole state
+	case s.ByDevice(): // the whole state of the session is in its row
 		if s.Link.Code != "" && now.Before(s.Link.Until) {
 			shown.Code, shown.Until = c.openCode(s), s.Link.Until
 		}
@@ -158,19 +160,20 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	return shown
 }
 
-// webhookPath is the path to which a session's network reports, "" for sessions without a webhook.
+// webhookPath returns the path to which a session's network reports, or "" if the session has no webhook.
 func (c *Client) webhookPath(s puntuale.Session) string {
 	switch {
 	case s.Sandbox:
 	case s.Type == puntuale.Official:
 		return s.ID.WebhookPath()
-	case s.Type == puntuale.SendApp && !s.ByDevice() && c.control.vault != nil: // the path has a secret, which derives from the vault's key
+	case s.Type == puntuale.SendApp && !s.ByDevice() && c.control.vault != nil: // the path has a secret, which is derived from the vault's key
 		return s.ID.GatewayWebhookPath(c.control.vault.Mark)
 	}
 	return ""
 }
 
-// openCode opens a pairing code; nil if it cannot be opened, as after the installation's key was changed.
+// openCode opens a pairing code. It returns nil if the code cannot be opened, as after the installation's key was
+// changed.
 func (c *Client) openCode(s puntuale.Session) *puntuale.PairingCode {
 	if c.control.vault == nil {
 		return nil
@@ -187,8 +190,8 @@ func (c *Client) openCode(s puntuale.Session) *puntuale.PairingCode {
 }
 
 const (
-	// codeGrace is how long a code is shown after its time, until the next one is stored. So a caller that asks at this moment still gets a
-	// code, and asks again soon.
+	// codeGrace is how long a code is still shown after its end, because the next code may not be stored yet. So a
+	// caller always gets a code, and asks again soon.
 	codeGrace  = 2 * time.Second
 	drainMost  = 40 * time.Second
 	resumeWait = 5 * time.Second

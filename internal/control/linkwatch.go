@@ -7,16 +7,17 @@ import (
 	"puntuale"
 )
 
-// linkWatch polls a client's sessions for all who wait for a change of one. The lock of follows guards it.
+// linkWatch polls a client's sessions, on behalf of all callers that wait for a change of a session. The lock of
+// follows guards it.
 type linkWatch struct {
 	waiting int
 	stop    context.CancelFunc
-	found   map[puntuale.SessionID]puntuale.Session // by the latest look
-	looked  chan struct{}                           // closed with the next look
+	found   map[puntuale.SessionID]puntuale.Session // the sessions that the latest look found
+	looked  chan struct{}                           // closed after the next look
 }
 
-// AwaitSession returns a session as soon as it differs from what the caller saw. It fails when the context ends, or the server stops.
-// Codes: not_found; rate_limited when too many wait already.
+// AwaitSession returns a session as soon as its state differs from what the caller saw. It fails when the context ends,
+// or the server stops. Codes: not_found; rate_limited if too many callers wait already.
 func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session) bool) (Session, error) {
 	w, err := c.watchLinks()
 	if err != nil {
@@ -41,7 +42,7 @@ func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session)
 		looked = w.looked
 		f.mu.Unlock()
 		if !there {
-			return c.Session(ctx, id) // the session is gone; this call returns that error
+			return c.Session(ctx, id) // the session is gone, so this call returns the error
 		}
 		s = c.stateOf(row)
 	}
@@ -82,8 +83,8 @@ func (c *Client) leaveLinks(w *linkWatch) {
 	}
 }
 
-// pollLinks reads the client's sessions each linkEvery while callers wait. While the store cannot be read, it reports
-// no change.
+// pollLinks reads the client's sessions each linkEvery while callers wait. If the store cannot be read, it reports no
+// change.
 func (c *Client) pollLinks(ctx context.Context, w *linkWatch) {
 	for c.control.clock.Sleep(ctx, linkEvery) == nil {
 		found, err := c.allSessions(ctx)

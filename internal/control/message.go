@@ -12,8 +12,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Details returns the messages found, in the order asked, each once. It leaves out unknown ids, other clients' ids, and texts that are no
-// id. Codes: invalid.
+// Details returns the messages with these ids, each once, in the order of the ids. It leaves out unknown ids, other
+// clients' ids, and texts that are no id. Codes: invalid.
 func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageDetail, error) {
 	const location = "query.message_ids"
 	var f request.Faults
@@ -28,7 +28,7 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 	}
 	wanted := make([]puntuale.MessageID, 0, len(ids))
 	for _, text := range ids {
-		if id, err := puntuale.ParseID[puntuale.MessageID](text); err == nil { // a text that is no id belongs to nobody
+		if id, err := puntuale.ParseID[puntuale.MessageID](text); err == nil { // a text that is no id names no message
 			wanted = append(wanted, id)
 		}
 	}
@@ -39,25 +39,25 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 	return found, nil
 }
 
-// MessageQuery narrows a list of messages; a field that is "" does not narrow.
+// MessageQuery narrows a list of messages. A field that is "" excludes no message.
 type MessageQuery struct {
 	State     string // one of the contract's words
 	Origin    string // SINGLE, SEQUENCE, MASSIVE, AUTOMATION
 	Sequence  string // id
 	Campaign  string // id
 	Phone     string
-	Reference string         // of the caller
-	Period    request.Period // of the planned moment
+	Reference string         // the caller's reference
+	Period    request.Period // of the moments for which the messages are planned
 	Text      string         // words of the text and of the recipient's name; see [puntuale.MessageFilter]
-	Standing  bool           // without those in whose place another message stands
+	Standing  bool           // true: leave out a message if a move put another message in its place
 	Page      request.Page
 
-	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that the page comes at once. Searches for a text, or
-	// for a rare state, are always bounded.
+	// Brief bounds how many rows one page looks through ([puntuale.MessageFilter].Look), so that the page comes
+	// quickly. Searches for a text, or for a rare state, are always bounded.
 	Brief bool
 }
 
-// BriefCalls is how many calls a page looks through in about 20 ms.
+// BriefCalls is how many calls the search for one page looks through in about 20 ms.
 const BriefCalls = 10_000
 
 // Messages lists the client's messages, newest first. Codes: invalid.
@@ -77,7 +77,7 @@ func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.Messa
 	return rows, next, nil
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultNotCampaignID puntuale.ReasonCode = "fault.not_campaign_id"
 	faultNotSequenceID puntuale.ReasonCode = "fault.not_sequence_id"
@@ -125,7 +125,8 @@ func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilt
 	return filter, nil
 }
 
-// MediaName is the name of a message's media: the given name, else the last part of its address; "" without media.
+// MediaName returns the name of a message's media. It is the given name, or else the last part of the address. It is ""
+// if the message has no media.
 func MediaName(c puntuale.Content) string {
 	if c.MediaURL == "" || c.MediaName != "" {
 		return c.MediaName
@@ -140,20 +141,20 @@ func MediaName(c puntuale.Content) string {
 	return u.Host
 }
 
-// maxOutcomes is the most that one answer lists; the contract sets it.
+// maxOutcomes is how many outcomes one answer lists at most. The contract sets this number.
 const maxOutcomes = 1000
 
 // OutcomeQuery asks for the outcomes of a period.
 type OutcomeQuery struct {
 	Period request.Period
 	Cursor string           // "" reads from the beginning; otherwise the cursor of the last answer
-	Faults []puntuale.Fault // found by the caller in the request itself
+	Faults []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// Outcomes lists outcomes of messages by the moment of their record, oldest first, at most 1,000, with the cursor of
-// the next page. The answer is complete if its period is over, or if another page follows. Within two seconds after the
-// period's end, the call waits. For a period that has not ended it answers at once, with all outcomes so far. Codes:
-// invalid.
+// Outcomes lists at most 1,000 outcomes of messages, with the cursor of the next page. The list is in the order in
+// which the outcomes were recorded, oldest first. If the period is over, or if another page follows, nothing is missing
+// from the answer. To be sure of this, the call may wait for up to two seconds. If the period has not ended, the call
+// answers at once, with all outcomes so far. Codes: invalid.
 func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.MessageOutcome, string, error) {
 	loc, err := c.zone()
 	if err != nil {
@@ -166,7 +167,7 @@ func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.Messa
 	if err := f.Err(); err != nil {
 		return nil, "", err
 	}
-	if !from.Before(to) { // both bounds lie in the hour that a clock change skips
+	if !from.Before(to) { // a clock change skips the hour in which both bounds lie
 		return nil, "", nil
 	}
 	var rows []puntuale.MessageOutcome

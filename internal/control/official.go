@@ -12,16 +12,17 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// NewKeys is a request to replace some or all keys of an Official session: a blank member changes nothing.
+// NewKeys is a request to replace some or all keys of an Official session. A blank member changes nothing.
 type NewKeys struct {
 	puntuale.OfficialKeys
-	NoAccount  bool             // remove BusinessAccountID
-	KeepGroups bool             // GroupsAPI stays as it was
-	Faults     []puntuale.Fault // found by the caller in the request itself
+	NoAccount  bool             // true: remove BusinessAccountID
+	KeepGroups bool             // true: GroupsAPI stays as it was
+	Faults     []puntuale.Fault // the faults that the calling package already found in the request
 }
 
-// SetKeys replaces the keys of an Official session, which are never shown again, and makes its node read them. Codes: forbidden, not_found,
-// invalid (also a blank member where no key is stored), conflict (the session is not Official, or is a sandbox).
+// SetKeys replaces the keys of an Official session, and makes the session's node read them. The keys are never shown
+// again. Codes: forbidden, not_found, invalid (also for a blank member if no such key is stored), conflict (the session
+// is not Official, or is a sandbox).
 func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -39,7 +40,8 @@ func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, er
 	return c.looked(ctx, id, found.ID)
 }
 
-// looked makes the session's node look at its new keys, and returns the session. If the node does not answer, it looks later.
+// looked makes the session's node check its new keys, and returns the session. It does not wait for the check. If the
+// node cannot be told now, it checks the keys later.
 func (c *Client) looked(ctx context.Context, id string, session puntuale.SessionID) (Session, error) {
 	if _, err := c.give(ctx, session, puntuale.CommandTest, nil); err != nil && puntuale.CodeOf(err) != puntuale.CodeBusy {
 		return Session{}, err
@@ -47,13 +49,13 @@ func (c *Client) looked(ctx context.Context, id string, session puntuale.Session
 	return c.Session(ctx, id)
 }
 
-// changed makes new sealed keys from the old ones and the request.
+// changed makes new sealed keys from the old sealed keys and the request.
 func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, error) {
 	var before puntuale.OfficialKeys
 	if old != nil {
 		plain, err := c.control.vault.Open(puntuale.SealedOfficial, id.SealPlace(), old)
 		if err != nil || json.Unmarshal(plain, &before) != nil {
-			before = puntuale.OfficialKeys{} // another key sealed the old ones, so the request must give all
+			before = puntuale.OfficialKeys{} // the old keys were sealed with another key of the installation, so the request must give all keys
 		}
 	}
 	k := r.OfficialKeys
@@ -75,23 +77,24 @@ func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, 
 	return c.seal(id, k), f.Err()
 }
 
-// SessionTest is the result of a test whether a session can send.
+// SessionTest is the result of a test of whether a session can send.
 type SessionTest struct {
 	Session   Session
 	OK        bool                      // messages leave now
-	Message   puntuale.Reason           // the fault, or the sentence that there is none
-	Templates puntuale.NetworkTemplates // read again by the test; Problem says why that failed
+	Message   puntuale.Reason           // what is wrong, or the sentence that nothing is wrong
+	Templates puntuale.NetworkTemplates // as the test read them again; Problem says why the reading failed
 }
 
-// The results of a test if the session has no detail.
+// The results of a test, for a session without a detail.
 const (
 	reasonNumberWell puntuale.ReasonCode = "link.well_number" // {1}: the number
 	reasonWell       puntuale.ReasonCode = "link.well"
 	reasonNotYet     puntuale.ReasonCode = "link.not_yet"
 )
 
-// TestSession makes the node of a session test whether the session can send. The session must be Official or have a gateway. For Official
-// ones, the node also reads the templates. Codes: not_found, conflict (another kind of session), busy (the node did not answer in time).
+// TestSession makes the node of a session test whether the session can send. The session must be Official or have a
+// gateway. If the session is Official, the node also reads the templates. Codes: not_found, conflict (another kind of
+// session), busy (the node did not answer in time).
 func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error) {
 	found, err := c.Session(ctx, id)
 	if err == nil && !found.toGateway() {
@@ -124,15 +127,15 @@ func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error
 	return t, nil
 }
 
-// NetworkTemplates are the templates of an Official session's business as Meta has them.
+// NetworkTemplates are the templates of an Official session's business, as Meta lists them.
 type NetworkTemplates struct {
 	puntuale.NetworkTemplates
 	All  []puntuale.NetworkTemplate
-	Next string // cursor of the next page, "" at the end
+	Next string // cursor of the next page; "": this is the last page
 }
 
-// NetworkTemplates lists the templates of an Official session's business, by name and language, in their last known form. Codes: not_found,
-// invalid, conflict (the session is not Official, or is a sandbox).
+// NetworkTemplates lists the templates of an Official session's business, by name and language, as they were when they
+// were last read. Codes: not_found, invalid, conflict (the session is not Official, or is a sandbox).
 func (c *Client) NetworkTemplates(ctx context.Context, id string, p request.Page) (NetworkTemplates, error) {
 	found, err := c.official(ctx, id)
 	if err != nil {
@@ -149,7 +152,7 @@ func (c *Client) NetworkTemplates(ctx context.Context, id string, p request.Page
 	return out, nil
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultMoreCharacters        puntuale.ReasonCode = "fault.more_characters"
 	faultOfficialAccountID     puntuale.ReasonCode = "official.account_id"
@@ -175,7 +178,7 @@ func (c *Client) official(ctx context.Context, id string) (Session, error) {
 	return found, nil
 }
 
-// storeSession creates a session, with its keys if there are some.
+// storeSession creates a session. keys are its keys, or nil if it has none yet.
 func (c *Client) storeSession(ctx context.Context, s puntuale.Session, keys *puntuale.OfficialKeys, once *puntuale.Idempotency) (puntuale.SessionID, error) {
 	if keys == nil || c.control.vault == nil {
 		return c.tenant.CreateSession(ctx, s, once)
@@ -187,7 +190,8 @@ func (c *Client) seal(id puntuale.SessionID, keys puntuale.OfficialKeys) []byte 
 	return c.control.vault.Seal(puntuale.SealedOfficial, id.SealPlace(), keys.JSON())
 }
 
-// checkKeys notes faults of keys, but never their values. It removes white space around them, which comes from copying.
+// checkKeys notes faults of keys. The faults never hold the values. It removes white space around the keys, which
+// copying may add.
 func (c *Client) checkKeys(f *request.Faults, at string, k *puntuale.OfficialKeys) {
 	for _, key := range []struct {
 		name string
@@ -200,7 +204,7 @@ func (c *Client) checkKeys(f *request.Faults, at string, k *puntuale.OfficialKey
 	} {
 		*key.text = strings.TrimSpace(*key.text)
 		switch text := *key.text; {
-		case text == "" && key.name == "business_account_id": // it may be blank: then templates are not read
+		case text == "" && key.name == "business_account_id": // this key may be blank; then templates are not read
 		case text == "":
 			f.Add(at+key.name, puntuale.FaultRequired, nil)
 		case utf8.RuneCountInString(text) > key.most:

@@ -6,7 +6,8 @@ import (
 	"puntuale"
 )
 
-// The text may say how to opt out, or a part of an approved template may. Similar words do not count.
+// A text must say how to opt out. In an approved template, any part may say it. Words that only look similar do not
+// count.
 func TestOptOutWarnings(t *testing.T) {
 	t.Parallel()
 	for text, hints := range map[string]bool{

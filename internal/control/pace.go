@@ -10,18 +10,18 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// PaceChange is a request for another pace; a nil field changes nothing.
+// PaceChange is a request for another pace. A nil field changes nothing.
 type PaceChange struct{ PerMinute, PerDay, ColdPerMinute, ColdPerDay, Jitter *int }
 
-// SessionChange is a request to change a session; a nil field changes nothing.
+// SessionChange is a request to change a session. A nil field changes nothing.
 type SessionChange struct {
 	Name   *string
 	Pace   *PaceChange
-	Known  []puntuale.Version // the session's version must be one of these; none: any
-	Faults []puntuale.Fault   // found by the caller in the request itself
+	Known  []puntuale.Version // the session's version must be one of these; empty: any version
+	Faults []puntuale.Fault   // the faults that the calling package already found in the request
 }
 
-// on applies the change to a pace and returns the result.
+// on applies the change to the pace p, and returns the result.
 func (r *PaceChange) on(p puntuale.Pace, f *request.Faults) puntuale.Pace {
 	if r == nil {
 		return p
@@ -47,14 +47,14 @@ func (r *PaceChange) on(p puntuale.Pace, f *request.Faults) puntuale.Pace {
 	return p
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultSessionNothingChanged      puntuale.ReasonCode = "session.nothing_changed"
 	faultSessionOnlyLinkedReconnect puntuale.ReasonCode = "session.only_linked_reconnect"
 )
 
-// ChangeSession changes a session's name, and how much it sends from the next message on. Codes: forbidden, not_found,
-// invalid, precondition_failed.
+// ChangeSession changes a session's name, or its pace, or both. A new pace applies from the next message on. Codes:
+// forbidden, not_found, invalid, precondition_failed.
 func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -90,8 +90,9 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 	return c.Session(ctx, id)
 }
 
-// Reconnect makes a session's node connect it at once, if it was replaced or waits. Codes: not_found, busy (the node did not answer in
-// time). conflict: the session is not linked, connects by itself, or must wait until a moment.
+// Reconnect makes a session's node connect the session at once. This helps if another connection replaced the
+// session's, or if the session waits before its next try. Codes: not_found, busy (the node did not answer in time).
+// conflict: the session is not linked, connects by itself, or must wait until a moment.
 func (c *Client) Reconnect(ctx context.Context, id string) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err

@@ -19,15 +19,15 @@ type Person struct {
 	phone string
 }
 
-// Person returns the person with a phone, who need not be a contact. found are faults that the caller found in the
-// request itself. Codes: invalid.
+// Person returns the person with a phone number. The person need not be a contact. found are the faults that the
+// calling package already found in the request. Codes: invalid.
 func (c *Client) Person(_ context.Context, phone string, found ...puntuale.Fault) (*Person, error) {
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
 	return &Person{c, phone}, f.Err()
 }
 
-// personMessage is a message to a person, as their document has it.
+// personMessage is a message to a person, in the form of the person's document.
 type personMessage struct {
 	ID       puntuale.MessageID `json:"id"`
 	State    string             `json:"state"`
@@ -149,7 +149,7 @@ func (w *personWriter) member(name string, v any) {
 	w.value(v)
 }
 
-// writePages writes a list of rows as a member, however many there are.
+// writePages writes a list of rows as one member of the object. The list may have any number of rows.
 func writePages[T any](w *personWriter, name string, read func(request.Page) ([]T, string, error)) error {
 	w.name(name)
 	w.text("[")

@@ -20,11 +20,11 @@ import (
 // previewRows is how many rows of a list the preview shows.
 const previewRows = 5
 
-// Recipients describes a campaign's list.
+// Recipients describes a campaign's list of recipients.
 type Recipients struct {
 	Size    int
 	Columns []string
-	Mapping map[string]int // the column, from 0, of each field that the list fills
+	Mapping map[string]int // the column, counted from 0, of each field that the list fills
 	Preview [][]string
 	Fields  []puntuale.Field // the fields that the texts name
 	Missing []string         // required fields that neither the list nor the campaign fills
@@ -42,8 +42,8 @@ func mapped(l puntuale.RecipientList) (map[string]int, error) {
 	return columns, nil
 }
 
-// AddRecipients appends recipients to a campaign's list; each names its fields. The check looks at their phones later. Codes: not_found,
-// invalid, conflict (the campaign started).
+// AddRecipients appends recipients to a campaign's list. Each recipient names its fields. AddRecipients does not check
+// the phones; the campaign's check does. Codes: not_found, invalid, conflict (the campaign started).
 func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -101,10 +101,10 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 	return c.RecipientsOf(ctx, id)
 }
 
-// mostRowFaults bounds the faults of rows that one answer names.
+// mostRowFaults is how many faults of rows one answer names at most.
 const mostRowFaults = 100
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCampaignFieldNameTooLong puntuale.ReasonCode = "campaign.field_name_too_long"
 	faultCampaignTooManyFields    puntuale.ReasonCode = "campaign.too_many_fields"
@@ -128,7 +128,7 @@ func (c *Client) checkRecipient(f *request.Faults, location string, r Recipient)
 	}
 }
 
-// widen adds the fields that the list has no column for yet.
+// widen adds a column for each field that has none in the list yet.
 func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) error {
 	if _, ok := columns[columnPhone]; !ok {
 		columns[columnPhone] = 0
@@ -149,8 +149,8 @@ func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) e
 	return err
 }
 
-// listed returns a recipient's number in the form of messages, or "" if it is no number. Then the check refuses the
-// row.
+// listed returns a recipient's number in the form of messages, or "" if the text is no number. With "", the campaign's
+// check refuses the row.
 func (c *Client) listed(text string) string {
 	if roster.LostDigits(text) {
 		return ""
@@ -162,9 +162,10 @@ func (c *Client) listed(text string) string {
 	return phone
 }
 
-// PutRecipients reads a list from a file, CSV or XLSX, and replaces the campaign's list by it. The mapping names columns of the file for
-// fields, such as "phone:Telefono,nome:Nome"; "" guesses the mapping. A file with a fault changes nothing. Codes: not_found, invalid,
-// too_large, conflict (the campaign started), overloaded (too many lists are being read).
+// PutRecipients reads a list from a file, CSV or XLSX, and replaces the campaign's list by it. The mapping says which
+// column of the file fills which field, such as "phone:Telefono,nome:Nome". With "", PutRecipients guesses the mapping.
+// A file with a fault changes nothing. Codes: not_found, invalid, too_large, conflict (the campaign started),
+// overloaded (too many lists are being read).
 func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType, mapping string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -192,7 +193,7 @@ type rowSource interface {
 	Next() (roster.Row, error) // io.EOF at the end
 }
 
-// replaceRecipients writes a new list beside the current one, and then makes it the current one.
+// the error is io.EOF at the end
 func (c *Client) replaceRecipients(ctx context.Context, stored puntuale.Campaign, from rowSource, mapping string) (Recipients, error) {
 	x := &newList{client: c, campaign: stored, from: from, l: puntuale.RecipientList{Campaign: stored.ID, Columns: from.Columns()}}
 	if err := x.read(ctx, mapping); err != nil {
@@ -204,7 +205,7 @@ func (c *Client) replaceRecipients(ctx context.Context, stored puntuale.Campaign
 	return c.RecipientsOf(ctx, stored.ID.String())
 }
 
-// newList is a list that is being written.
+// newList is a list while it is being written.
 type newList struct {
 	client   *Client
 	campaign puntuale.Campaign
@@ -214,7 +215,7 @@ type newList struct {
 	columns map[string]int
 	rows    []puntuale.Recipient
 	faults  request.Faults
-	more    int // the number of faults that are only counted
+	more    int // the number of further faults, which are counted and not listed
 }
 
 // listChunk is how many rows one transaction stores.
@@ -296,7 +297,7 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 	return first, nil
 }
 
-// fault notes what is wrong with a row, or returns what is wrong with the whole file.
+// fault notes a fault of one row. It returns err if err is a fault of the whole file.
 func (x *newList) fault(err error) error {
 	row, ok := errors.AsType[*roster.RowError](err)
 	if !ok {
@@ -323,7 +324,7 @@ func (x *newList) add(row roster.Row) {
 		}
 	}
 	if len(x.faults) > 0 {
-		return // a file with faults changes nothing
+		return // a file with faults changes nothing in the store
 	}
 	r := puntuale.Recipient{Line: row.Line, Cells: row.Cells}
 	if at := x.columns[columnPhone]; at < len(row.Cells) {
@@ -344,8 +345,8 @@ func (x *newList) flush(ctx context.Context) error {
 	return nil
 }
 
-// MapRecipients changes which column is which field, without another upload. Codes: not_found, invalid, conflict, overloaded (too
-// many lists are being read).
+// MapRecipients changes which column fills which field. The file need not be uploaded again. Codes: not_found, invalid,
+// conflict, overloaded (too many lists are being read).
 func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -369,7 +370,7 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipie
 	return c.replaceRecipients(ctx, stored, &storedRows{ctx: ctx, tenant: c.tenant, list: l}, mapping)
 }
 
-// storedRows are the rows of a list that is already stored.
+// storedRows gives the rows of a list that is already stored.
 type storedRows struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as one call
 	tenant puntuale.Tenant
@@ -394,13 +395,13 @@ func (s *storedRows) Next() (roster.Row, error) {
 		}
 		r := s.rows[0]
 		s.rows = s.rows[1:]
-		if len(r.Cells) > 0 { // a row without cells was erased
+		if len(r.Cells) > 0 { // a row without cells belongs to an erased person
 			return roster.Row{Line: r.Line, Cells: r.Cells}, nil
 		}
 	}
 }
 
-// fieldsOf are the fields that a campaign's texts name.
+// fieldsOf returns the fields that a campaign's texts name.
 func (c *Client) fieldsOf(ctx context.Context, stored puntuale.Campaign) ([]puntuale.Field, error) {
 	sequence := puntuale.Sequence{}
 	switch {
@@ -473,13 +474,13 @@ func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error
 
 // RecipientQuery asks for a part of a campaign's list.
 type RecipientQuery struct {
-	State  string // waiting, fed, refused; "" for all
-	Reason string // of refused ones; "" for any
+	State  string // waiting, fed or refused; "": all
+	Reason string // why rows were refused; "": any reason
 	After  int64
 	Limit  int
 }
 
-// ListRecipients lists rows of a campaign's list by their place. Codes: not_found, invalid.
+// ListRecipients lists rows of a campaign's list, in the order of the list. Codes: not_found, invalid.
 func (c *Client) ListRecipients(ctx context.Context, id string, q RecipientQuery) ([]puntuale.Recipient, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil || stored.List == 0 {
@@ -504,11 +505,12 @@ func (c *Client) ListRecipients(ctx context.Context, id string, q RecipientQuery
 	return rows, nil
 }
 
-// retryRows is how many messages one transaction of a retry sends again.
+// retryRows is how many messages one transaction of RetryCampaign sends again.
 const retryRows = 500
 
-// RetryCampaign sends the failed messages of a campaign again, counts one call, and returns how many. Uncertain ones may have arrived, so
-// it sends them again only if uncertain is true. Codes: not_found, conflict (the campaign neither runs nor has ended), forbidden.
+// RetryCampaign sends the failed messages of a campaign again, and returns how many. The call counts once. Uncertain
+// messages may have arrived, so RetryCampaign sends them again only if uncertain is true. Codes: not_found, conflict
+// (the campaign neither runs nor has ended), forbidden.
 func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (again int, err error) {
 	if err := c.MayCreate(); err != nil {
 		return 0, err
@@ -550,8 +552,8 @@ func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (
 	return again, nil
 }
 
-// resendOfCampaign sends messages of a campaign again, each as soon as its window allows. With free, it counts no call. It leaves out
-// messages that were sent again meanwhile, or whose text was removed.
+// resendOfCampaign sends messages of a campaign again, each as soon as its window allows. If free is true, no call
+// counts. It leaves out messages that were sent again meanwhile, or whose text was removed.
 func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time, free bool) (int, error) {
 	found, err := c.tenant.Details(ctx, ids)
 	if err != nil {

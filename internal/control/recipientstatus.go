@@ -9,13 +9,14 @@ import (
 	"puntuale"
 )
 
-// RecipientStatus shows what is known of a person before somebody starts a sequence for them.
+// RecipientStatus is what is known about a person before somebody starts a sequence for the person.
 type RecipientStatus struct {
-	Blacklisted bool // all messages would become BLACKLISTED
-	Running     bool // messages of the sequence are pending for them already
+	Blacklisted bool // if true, all messages would become BLACKLISTED
+	Running     bool // messages of the sequence to the person are already pending
 }
 
-// Standing looks up a person. It stores and counts nothing. Codes: not_found (the sequence), invalid.
+// Standing returns what is known about a person. It stores and counts nothing. Codes: not_found (the sequence does not
+// exist), invalid.
 func (c *Client) Standing(ctx context.Context, sequence, phone string) (s RecipientStatus, err error) {
 	if _, err = sequenceID(sequence); err != nil {
 		return s, err
@@ -33,27 +34,28 @@ func (c *Client) Standing(ctx context.Context, sequence, phone string) (s Recipi
 	return s, err
 }
 
-// Recipient is a number or a group as messages have it. Codes: invalid.
+// Recipient reads a number or a group, and returns it in the form that messages use. Codes: invalid.
 func (c *Client) Recipient(text string) (string, error) {
 	var f request.Faults
 	phone := c.recipient(&f, "query.phone", text)
 	return phone, f.Err()
 }
 
-// Blacklisted reports whether a number, as messages have it, is in the blacklist: as itself, or as the mark of an
-// erased person.
+// Blacklisted reports whether the blacklist has a number. The entry may be the number itself, or the mark of an erased
+// person. The number must have the form that messages use.
 func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
 	found, err := c.BlacklistedAmong(ctx, phone)
 	return found[phone], err
 }
 
-// BlacklistedAmong is [Client.Blacklisted] for several numbers; those in the blacklist are true.
+// BlacklistedAmong is [Client.Blacklisted] for several numbers. The result has the value true for each number in the
+// blacklist.
 func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[string]bool, error) {
 	words := make([]string, 0, 2*len(phones))
-	of := make(map[string]string, cap(words)) // by text in the blacklist: the number that it stands for
+	of := make(map[string]string, cap(words)) // for each text that the blacklist may hold: the number that the text stands for
 	for _, phone := range phones {
 		if !possible(phone) {
-			continue // a blacklist cannot hold such a text
+			continue // a blacklist cannot hold this text
 		}
 		for _, word := range []string{phone, c.mark(phone)} {
 			if _, twice := of[word]; word != "" && !twice {
@@ -72,8 +74,8 @@ func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[st
 	return listed, nil
 }
 
-// Unwanted returns which pending messages will not leave, and why. Their number is in the blacklist, or the person did not
-// agree to marketing.
+// Unwanted returns the pending messages that will not leave, each with the reason. Either the number is in the
+// blacklist, or the person did not agree to marketing.
 func (c *Client) Unwanted(ctx context.Context, messages ...[]puntuale.MessageDetail) (map[puntuale.MessageID]puntuale.ReasonCode, error) {
 	var phones, marketing []string
 	waits := func(m *puntuale.MessageDetail) bool {

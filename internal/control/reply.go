@@ -10,16 +10,16 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// mostUnread bounds what a count of unread replies counts.
+// mostUnread is the highest count of unread replies.
 const mostUnread = 100
 
-// Replies lists the replies of people, newest first; phone "" means all of them. Codes: invalid.
+// Replies lists the replies of people, newest first; phone "" means all people. Codes: invalid.
 func (c *Client) Replies(ctx context.Context, phone string, unread bool, p request.Page) ([]puntuale.Reply, string, error) {
 	return c.replies(ctx, puntuale.ReplyFilter{Phone: phone, Unread: unread}, p)
 }
 
-// Thread lists what a person wrote, and what the client's people wrote to them on the linked phone, newest first. Codes:
-// invalid.
+// Thread lists the messages of a conversation, newest first: what the person wrote, and what the client's people wrote
+// on the linked phone. Codes: invalid.
 func (c *Client) Thread(ctx context.Context, phone string, p request.Page) ([]puntuale.Reply, string, error) {
 	return c.replies(ctx, puntuale.ReplyFilter{Phone: phone, Own: true}, p)
 }
@@ -52,7 +52,7 @@ func (c *Client) Reply(ctx context.Context, id string) (puntuale.Reply, error) {
 	return y, nil
 }
 
-// Conversations lists the people who wrote, by the latest reply. Codes: invalid.
+// Conversations lists the people who wrote. People with the latest reply come first. Codes: invalid.
 func (c *Client) Conversations(ctx context.Context, unread bool, p request.Page) ([]puntuale.Conversation, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Conversation, string, error) {
 		return c.tenant.Conversations(ctx, unread, p)
@@ -63,7 +63,8 @@ func (c *Client) Conversations(ctx context.Context, unread bool, p request.Page)
 	return rows, next, nil
 }
 
-// Conversation returns the state of one person's conversation, zero where nobody wrote. The phone is as messages have it.
+// Conversation returns the state of one person's conversation, or the zero value if the person never wrote. The phone
+// must have the form that messages use.
 func (c *Client) Conversation(ctx context.Context, phone string) (puntuale.Conversation, error) {
 	if !possible(phone) {
 		return puntuale.Conversation{Phone: phone}, nil
@@ -84,8 +85,8 @@ func (c *Client) UnreadReplies(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// MarkRead marks a person's replies as read, up to the given one, or with 0 all. It returns how many were unread. The
-// phone is as messages have it.
+// MarkRead marks a person's replies as read, up to the reply last. With last 0 it marks all. It returns how many were
+// unread. The phone must have the form that messages use.
 func (c *Client) MarkRead(ctx context.Context, phone string, last puntuale.ReplyID) (int, error) {
 	if !possible(phone) {
 		return 0, nil
@@ -97,8 +98,9 @@ func (c *Client) MarkRead(ctx context.Context, phone string, last puntuale.Reply
 	return n, nil
 }
 
-// Answer sends a message to somebody as [Client.Send] does. It notes before that a person of the client answers, so that
-// automations leave the conversation alone. It refuses free text that an Official number may not send to this person now.
+// Answer sends a message to somebody as [Client.Send] does. Before it sends, it notes that a person of the client
+// answers, so that automations stay out of the conversation. It refuses free text if an Official number may not send
+// free text to this person now.
 func (c *Client) Answer(ctx context.Context, call SingleCall) (Started, error) {
 	if phone, err := request.ParseRecipient(call.Phone, c.account.Region); err == nil {
 		open, err := c.mayWrite(ctx, call, phone)
@@ -117,8 +119,9 @@ func (c *Client) Answer(ctx context.Context, call SingleCall) (Started, error) {
 
 const faultAnswerClosed puntuale.ReasonCode = "answer.closed"
 
-// mayWrite reports whether the call's session may send the call's text to a phone now. An Official number may send free text
-// for 24 hours after the person wrote. A session that is not the client's is refused later.
+// mayWrite reports whether the call's session may send the call's text to a phone now. An Official number may send free
+// text for 24 hours after the person wrote. If the session is not the client's, mayWrite returns true, because Send
+// refuses the call later.
 func (c *Client) mayWrite(ctx context.Context, call SingleCall, phone string) (bool, error) {
 	var f request.Faults
 	s, err := c.sessionFor(ctx, &f, call.Session)
@@ -129,7 +132,8 @@ func (c *Client) mayWrite(ctx context.Context, call SingleCall, phone string) (b
 	return until.After(c.control.clock.Now()), err
 }
 
-// WindowUntil returns until when free text may be sent to a phone through an Official session; zero where they did not write.
+// WindowUntil returns until when free text may be sent to a phone through an Official session. It returns the zero time
+// if the person did not write.
 func (c *Client) WindowUntil(ctx context.Context, session puntuale.SessionID, phone string) (time.Time, error) {
 	if !possible(phone) {
 		return time.Time{}, nil
@@ -141,8 +145,8 @@ func (c *Client) WindowUntil(ctx context.Context, session puntuale.SessionID, ph
 	return until, nil
 }
 
-// MarkReadAsked is [Client.MarkRead] for a phone and an id as a program writes them. found are faults that the caller found
-// in the request itself. Codes: invalid.
+// MarkReadAsked is [Client.MarkRead] for a phone and an id as a program writes them. found are the faults that the
+// calling package already found in the request. Codes: invalid.
 func (c *Client) MarkReadAsked(ctx context.Context, phone, last string, found ...puntuale.Fault) (int, error) {
 	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
@@ -159,13 +163,13 @@ func (c *Client) MarkReadAsked(ctx context.Context, phone, last string, found ..
 	return c.MarkRead(ctx, phone, id)
 }
 
-// possible reports whether a text may be a recipient. Rows hold no other texts.
+// possible reports whether a text can be a recipient. The store has no rows with other texts.
 func possible(phone string) bool {
 	return len(phone) <= puntuale.MaxPersonID && !strings.ContainsRune(phone, 0)
 }
 
 // OpenMedia fetches the file of a reply from its network. The caller must close it. Codes: not_found (the session is
-// gone), gone (there is no file, or the network no longer has it), unavailable (for now), too_large, overloaded.
+// gone), gone (there is no file, or the network no longer has it), unavailable (now), too_large, overloaded.
 func (c *Client) OpenMedia(ctx context.Context, r puntuale.Reply) (*puntuale.ReplyFile, error) {
 	if r.Media == nil || c.control.opener == nil {
 		return nil, &puntuale.Error{Code: puntuale.CodeGone, Reason: puntuale.Because(puntuale.FaultMediaGone)}

@@ -14,17 +14,18 @@ import (
 // ResendCall is a request to send messages again.
 type ResendCall struct {
 	IDs    []string
-	Date   string // YYYY-MM-DD, in the client's zone; "" is now
-	Time   string // HH:MM, with Date; "" is each message's own time of day
+	Date   string // YYYY-MM-DD, in the client's zone; "": now
+	Time   string // HH:MM, only with Date; "": each message's own time of day
 	Faults []puntuale.Fault
 	Once   Once[puntuale.ResendResult]
 
-	unknown bool // the messages are among those that a restore left unknown
+	unknown bool // true: the messages are among those that a restore left unknown
 }
 
-// Resend sends messages again, all or none, and counts one call. Each gets a new message, in the order asked. A repeated id gets one.
-// Codes: not_found naming each id that is unknown; invalid; conflict naming each message that was sent again before, or is being sent;
-// cap_reached, forbidden. With an error nothing is scheduled or counted.
+// Resend sends messages again, all or none. The call counts once. A new message is made for each message, in the order
+// of the ids. If an id is given twice, only one is made. Codes: not_found naming each id that is unknown; invalid;
+// conflict naming each message that was sent again before, or is being sent; cap_reached, forbidden. If Resend returns
+// an error, nothing is scheduled or counted.
 func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendResult, error) {
 	if err := c.MayCreate(); err != nil {
 		return puntuale.ResendResult{}, err
@@ -80,15 +81,15 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.ResendRe
 	return resent, nil
 }
 
-// resendMoments says when messages leave again.
+// resendMoments says when resent messages leave.
 type resendMoments struct {
 	now  time.Time
 	zone *time.Location
 	day  puntuale.Date  // zero: now
-	at   *time.Duration // nil: each message's own
+	at   *time.Duration // the time of day; nil: each message's own
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultBeforeToday         puntuale.ReasonCode = "fault.before_today"
 	faultNotTime             puntuale.ReasonCode = "fault.not_time"
@@ -128,7 +129,8 @@ func (call ResendCall) moments(f *request.Faults, now time.Time, zone *time.Loca
 	return m
 }
 
-// of gives one message its new moments, inside the same window and in the zone of its run. Its validity stays as long as before.
+// of returns the new moments of one message. They lie inside the message's window, in the zone of its run. The message
+// stays valid after its new moment as long as it did after the old one.
 func (m resendMoments) of(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
 	r := puntuale.ResendMessage{ID: d.ID, Due: m.now}
 	if !m.day.IsZero() {
@@ -149,9 +151,9 @@ func (m resendMoments) of(d *puntuale.MessageDetail, loc *time.Location) puntual
 	return r
 }
 
-// CancelMessages cancels those messages that are not sent yet. The answer leaves out the others. It counts one call and
-// is never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found naming
-// each id that is unknown, and then nothing is cancelled; invalid.
+// CancelMessages cancels the messages that are not sent yet, and returns only these. The call counts, but the daily cap
+// never refuses it. found are the faults that the calling package already found in the request. Codes: not_found,
+// naming each unknown id; invalid. With an error, nothing is cancelled.
 func (c *Client) CancelMessages(ctx context.Context, ids []string, found ...puntuale.Fault) ([]puntuale.CancelledMessage, error) {
 	f := request.Faults(found)
 	messages, places, err := c.named(ctx, &f, ids)
@@ -177,8 +179,9 @@ func (c *Client) CancelMessages(ctx context.Context, ids []string, found ...punt
 	return cancelled, nil
 }
 
-// named reads the messages that a body's list of ids names, in the order asked, each once. It returns their places in
-// the list, and leaves out content and request. Codes: not_found naming each id that is no message of the client's.
+// named reads the messages that a body's list of ids names, each once, in the order of the list. The messages come
+// without content and request. places are their positions in the list. Codes: not_found naming each id that is no
+// message of the client's.
 func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (found []puntuale.MessageDetail, places []int, err error) {
 	const location = "body.id"
 	switch {
@@ -192,7 +195,7 @@ func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (fo
 	}
 	wanted := make([]puntuale.MessageID, len(ids))
 	for i, text := range ids {
-		wanted[i], _ = puntuale.ParseID[puntuale.MessageID](text) // a text that is no id belongs to nobody
+		wanted[i], _ = puntuale.ParseID[puntuale.MessageID](text) // a text that is no id names no message
 	}
 	rows, err := c.tenant.Outlines(ctx, wanted)
 	if err != nil {
@@ -221,8 +224,8 @@ func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (fo
 	return found, places, nil
 }
 
-// placed translates an error of the store. The store numbers a list without repetitions; the result has the positions
-// in the request.
+// placed translates an error of the store. The error's positions are those of a list without repetitions. placed turns
+// them into the positions in the request.
 func placed(err error, places []int) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	if !ok || len(e.Faults) == 0 {

@@ -7,7 +7,8 @@ import (
 	"puntuale"
 )
 
-// A resent message has the same validity after its new moment as before, however short.
+// A resent message is valid after its new moment exactly as long as it was after the old one, even if that is very
+// short.
 func TestResendKeepsValidity(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// SandboxMessages lists what the simulated network received of the client, oldest first. A page before another one is complete. For
-// messages of the last two seconds, it waits. Codes: invalid.
+// SandboxMessages lists what the simulated network received from the client, oldest first. If another page follows, no
+// message is missing from the page. For this the call may wait for up to two seconds. Codes: invalid.
 func (c *Client) SandboxMessages(ctx context.Context, p request.Page) ([]puntuale.SandboxMessage, string, error) {
 	rows, next, err := request.List(p, func(p puntuale.Page) (rows []puntuale.SandboxMessage, next string, err error) {
 		err = c.follow(ctx, func(time.Time) (complete time.Time, err error) {
@@ -30,25 +30,25 @@ func (c *Client) SandboxMessages(ctx context.Context, p request.Page) ([]puntual
 	return rows, next, nil
 }
 
-// SandboxReply is what the phone of the simulated network answers.
+// SandboxReply is what a phone of the simulated network answers.
 type SandboxReply struct {
-	Session   string // of a sandbox; "" for the client's default one
+	Session   string // the id of a sandbox; "": the client's default session
 	Phone     string // who answers
 	Text      string
-	NetworkID string // the network's; a second reply with the same id is a repeat of the message. "": a new one
+	NetworkID string // the network's id of the reply; a second reply with the same id is a repeat. "": a new id
 
-	Faults     []puntuale.Fault // found by the caller in the request itself
-	Scope, Key string           // if NetworkID is "", the key decides the id
+	Faults     []puntuale.Fault // the faults that the calling package already found in the request
+	Scope, Key string           // if NetworkID is "", the id derives from the idempotency key
 }
 
-// These are the faults of a reply of the simulated network.
+// Codes of the faults in a reply of the simulated network.
 const (
 	faultSandboxOnly  puntuale.ReasonCode = "sandbox.only"
 	faultSandboxGroup puntuale.ReasonCode = "sandbox.group"
 	faultSandboxTaken puntuale.ReasonCode = "sandbox.not_taken"
 )
 
-// AnswerFromSandbox takes a reply as if a network had delivered it. It counts no call. It returns the answer as it was
+// AnswerFromSandbox takes a reply as if a network had delivered it. No call is counted. It returns the reply as it was
 // taken, with its session, phone and id. Codes: invalid, conflict (this server takes no replies).
 func (c *Client) AnswerFromSandbox(ctx context.Context, r SandboxReply) (SandboxReply, error) {
 	f := request.Faults(r.Faults)

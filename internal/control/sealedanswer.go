@@ -12,8 +12,9 @@ import (
 	"puntuale"
 )
 
-// Answers that hold a new API key are kept for repeats, but not readable. They are sealed under a key that is derived from the caller's API
-// key, which is stored nowhere. A reader of the database cannot open them, and neither can another key of the same partner.
+// Answers that hold a new API key are kept for repeats, but nobody can read them in the database. They are sealed under
+// a key that is derived from the caller's API key, and no API key is stored. Even another API key of the same partner
+// cannot open them.
 
 // sealer seals and opens the answers of one caller.
 type sealer struct{ aead cipher.AEAD }
@@ -34,7 +35,7 @@ func newSealer(plainKey string) (sealer, error) {
 	return sealer{aead}, nil
 }
 
-// seal makes an answer unreadable. It can be opened only under the same scope and key.
+// seal makes an answer unreadable. The answer can be opened only with the same scope and idempotency key.
 func (s sealer) seal(o *puntuale.Idempotency, answer []byte) []byte {
 	sealed := s.aead.Seal(nil, nil, answer, place(o)) //nolint:gosec // the cipher makes the random nonce
 	return base64.StdEncoding.AppendEncode(nil, sealed)
@@ -42,7 +43,7 @@ func (s sealer) seal(o *puntuale.Idempotency, answer []byte) []byte {
 
 const faultKeyOfAnother puntuale.ReasonCode = "fault.key_of_another"
 
-// open is the inverse of seal. Codes: conflict when another key sealed it.
+// open is the inverse of seal. Codes: conflict if another API key sealed it.
 func (s sealer) open(o *puntuale.Idempotency, sealed []byte) ([]byte, error) {
 	raw, err := base64.StdEncoding.DecodeString(string(sealed))
 	if err != nil {

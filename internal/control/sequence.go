@@ -13,23 +13,23 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Sequence is a sequence with the parametric fields that its steps name.
+// Sequence is a sequence with the fields that its steps name.
 type Sequence struct {
 	puntuale.Sequence
 	Fields   []puntuale.Field
-	Warnings []Warning // only for a single sequence: read, created or replaced; not in lists
+	Warnings []Warning // only for one sequence that was read, created or replaced; lists have none
 }
 
 // NewSequence is a request to create a sequence, or to replace one as a whole.
 type NewSequence struct {
 	Name        string
-	Session     string // "" for the client's default one, looked up at each start
-	IfRunning   string // allow, skip, restart, reject; "" is allow
+	Session     string // "": the client's default session, looked up at each start
+	IfRunning   string // allow, skip, restart or reject; "": allow
 	StopOnReply bool
-	Purpose     string // service or marketing; "" is service
+	Purpose     string // service or marketing; "": service
 	Steps       []puntuale.Step
-	Known       []puntuale.Version // for a replacement: the stored version must be one of these; none: any
-	Faults      []puntuale.Fault   // found by the caller in the request itself
+	Known       []puntuale.Version // for a replacement: the stored version must be one of these; empty: any version
+	Faults      []puntuale.Fault   // the faults that the calling package already found in the request
 }
 
 // CreateSequence stores a new sequence. Codes: invalid, forbidden.
@@ -63,8 +63,8 @@ func (c *Client) CreateSequence(ctx context.Context, r NewSequence, o Once[Seque
 	return result(id), nil
 }
 
-// ReplaceSequence replaces a stored sequence. Runs that started before keep their content. Codes: not_found (the sequence), invalid,
-// precondition_failed.
+// ReplaceSequence replaces a stored sequence. Runs that started earlier keep their old content. Codes: not_found (the
+// sequence does not exist), invalid, precondition_failed.
 func (c *Client) ReplaceSequence(ctx context.Context, id string, r NewSequence) (Sequence, error) {
 	old, err := c.Sequence(ctx, id)
 	if err != nil {
@@ -101,8 +101,8 @@ func (c *Client) Sequence(ctx context.Context, id string) (Sequence, error) {
 
 // SequenceSearch asks for a part of the list of sequences.
 type SequenceSearch struct {
-	Text   string // words of the name, or the id; "": all
-	Newest bool   // the newest first, else by id
+	Text   string // words of the name, or the id; "": all sequences
+	Newest bool   // true: the newest first; false: by id
 	Page   request.Page
 }
 
@@ -125,8 +125,8 @@ func (c *Client) Sequences(ctx context.Context, s SequenceSearch) ([]Sequence, s
 // mostRecent bounds how many sequences LastStarted returns.
 const mostRecent = 20
 
-// LastStarted returns the sequences that were started last, the latest first, at most limit, and at most 20. It leaves out deleted
-// sequences.
+// LastStarted returns the sequences that were started last, the latest first. It returns at most limit, and never more
+// than 20. It leaves out deleted sequences.
 func (c *Client) LastStarted(ctx context.Context, limit int) ([]Sequence, error) {
 	ids, err := c.tenant.LastStarted(ctx, max(0, min(limit, mostRecent)))
 	if err != nil {
@@ -146,9 +146,9 @@ func (c *Client) LastStarted(ctx context.Context, limit int) ([]Sequence, error)
 	return c.withFields(ctx, all...)
 }
 
-// DeleteSequence removes a sequence. pending says what becomes of its pending messages: "cancel", "keep", or "" to
-// refuse while there are some. Kept messages are sent, and a stop still reaches them. Codes: not_found, invalid,
-// conflict.
+// DeleteSequence removes a sequence. pending says what becomes of its pending messages: "cancel", "keep", or "", which
+// refuses while there are some. Messages that are kept will be sent, and [Client.Stop] can still cancel them. Codes:
+// not_found, invalid, conflict.
 func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 	wanted, err := sequenceID(id)
 	if err != nil {
@@ -169,9 +169,9 @@ func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 // restorable is how long a deleted sequence can be restored.
 const restorable = 24 * time.Hour
 
-// RestoreSequence undoes a deletion of the last 24 hours. Messages that were cancelled with it stay cancelled. The named sessions get it
-// back as their default start or stop sequence, unless they have another one now. Codes: not_found; invalid, when it names a session or a
-// template that does not exist any more.
+// RestoreSequence undoes a deletion of the last 24 hours. Messages that the deletion cancelled stay cancelled. start
+// and stop are the ids of sessions that had the sequence as their default. These get it back, unless they have another
+// default now. Codes: not_found; invalid, if the sequence names a session or a template that does not exist any more.
 func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []string) (Sequence, error) {
 	wanted, err := sequenceID(id)
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 	for _, session := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(start, stop)))) {
 		s, err := c.Session(ctx, session)
 		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-			continue // it went meanwhile
+			continue // the session was deleted meanwhile
 		}
 		if err != nil {
 			return Sequence{}, err
@@ -209,7 +209,7 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 
 const faultSequenceTooManyFields puntuale.ReasonCode = "sequence.too_many_fields"
 
-// checkSequence checks a request as a whole.
+// checkSequence checks a request as a whole, and makes the sequence.
 func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, error) {
 	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Steps: r.Steps}
 	f := request.Faults(r.Faults)
@@ -260,10 +260,11 @@ func sequenceID(text string) (puntuale.SequenceID, error) {
 	return id, nil
 }
 
-// memoryOfField is the memory, in bytes, of one field in an answer. A template may name many, and many steps may name it.
+// memoryOfField is the memory, in bytes, that one field of an answer needs. A template may name many fields, and many
+// steps may name the template.
 const memoryOfField = 256
 
-// withFields adds the parametric fields that the steps and their templates name.
+// withFields adds the fields that the steps and their templates name.
 func (c *Client) withFields(ctx context.Context, rows ...puntuale.Sequence) ([]Sequence, error) {
 	expanded, err := c.expand(ctx, rows...)
 	if err != nil {

@@ -13,34 +13,34 @@ import (
 type Session struct {
 	puntuale.Session
 	State  puntuale.LinkState    // never LinkAsCreated
-	Number string                // "+…", the linked one; "" when it is not known
-	Detail puntuale.Reason       // why it is in this state; often zero
-	Code   *puntuale.PairingCode // while pairing, and a code can be shown
-	Until  time.Time             // of Code, or of Condition
+	Number string                // the linked number, "+…"; "": it is not known
+	Detail puntuale.Reason       // why the session is in this state; often the zero reason
+	Code   *puntuale.PairingCode // set while the session is pairing and a code can be shown
+	Until  time.Time             // the end of Code, or of Condition
 	puntuale.Condition
-	Limited time.Time       // until then the session sends nothing to cold contacts; zero: no limit
-	Hint    puntuale.Reason // what to do
-	// WebhookPath is the path to which the network must report, below the service's address; "" for sessions without a webhook. Webhook is
-	// the whole address, "" if the service's address is not set.
+	Limited time.Time       // before this moment the session sends nothing to cold contacts; zero: no limit
+	Hint    puntuale.Reason // what a person can do
+	// WebhookPath is the path to which the network must report, below the service's address. It is "" if the session
+	// has no webhook. Webhook is the whole address. It is "" if the service's address is not set.
 	WebhookPath, Webhook string
 }
 
-// Word names the state to callers.
+// Word returns the name of the state that callers see.
 func (s Session) Word() string { return puntuale.Link{State: s.State, Condition: s.Condition}.Word() }
 
 // NewSession is a request to create a session.
 type NewSession struct {
 	Name    string
-	Type    string                 // Socket, Send_app, Official
-	Sandbox *bool                  // nil: as the server is set
-	Keys    *puntuale.OfficialKeys // of an Official session; nil: none yet
-	Gateway *NewGateway            // of a Send_app session; nil: none
-	Devices bool                   // of a Send_app session: devices take its messages
-	Pace    *PaceChange            // nil: the default one
-	Faults  []puntuale.Fault       // found by the caller in the request itself
+	Type    string                 // Socket, Send_app or Official
+	Sandbox *bool                  // nil: as the operator configured
+	Keys    *puntuale.OfficialKeys // only for an Official session; nil: no keys yet
+	Gateway *NewGateway            // only for a Send_app session; nil: no gateway
+	Devices bool                   // only for a Send_app session; true: devices take its messages
+	Pace    *PaceChange            // nil: the default pace
+	Faults  []puntuale.Fault       // the faults that the calling package already found in the request
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultNotOwnSequence      puntuale.ReasonCode = "fault.not_own_sequence"
 	faultSessionGoesWithType puntuale.ReasonCode = "session.goes_with_type"
@@ -50,7 +50,7 @@ const (
 	faultSessionWayRequired  puntuale.ReasonCode = "session.way_required"
 )
 
-// CreateSession creates a session beside the client's default one. Codes: invalid, forbidden.
+// CreateSession creates a session in addition to the client's default session. Codes: invalid, forbidden.
 func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session]) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -113,7 +113,8 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	return result(id), nil
 }
 
-// checkWay notes a way that does not fit the session's type. typed says that the type was given and is valid.
+// checkWay notes a fault if the gateway and the devices in the request do not fit the session's type. typed says that
+// the request gave a valid type.
 func checkWay(f *request.Faults, s puntuale.Session, r NewSession, typed bool) {
 	switch {
 	case r.Devices && typed && s.Type != puntuale.SendApp:
@@ -153,8 +154,9 @@ func (c *Client) Sessions(ctx context.Context, p request.Page) ([]Session, strin
 	return sessions, next, nil
 }
 
-// DeleteSession removes a session other than the default one. pending "cancel" cancels its pending messages, moveTo (a session of the
-// client) takes them over. With neither, the deletion is refused while there are some. Codes: not_found, invalid, conflict, busy.
+// DeleteSession removes a session other than the default one. If pending is "cancel", its pending messages are
+// cancelled. If moveTo is the id of another session of the client, this session takes them over. If both are "", the
+// deletion is refused while there are pending messages. Codes: not_found, invalid, conflict, busy.
 func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) error {
 	found, err := c.Session(ctx, id)
 	if err != nil {
@@ -188,9 +190,9 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	err = remove()
 	switch {
 	case puntuale.CodeOf(err) != puntuale.CodeBusy:
-	case found.ByDevice(): // no node sends for it; devices left these attempts in flight
+	case found.ByDevice(): // no node sends for the session; its devices left these attempts in flight
 		err = c.removeQuiet(ctx, found.ID, remove)
-	case c.control.vault != nil: // a message is in flight
+	case c.control.vault != nil: // a message may be in flight, so the session must stop sending first
 		err = c.drained(ctx, found.ID, func() error { return c.removeQuiet(ctx, found.ID, remove) })
 	}
 	if err != nil {
@@ -204,9 +206,9 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	return nil
 }
 
-// removeQuiet removes a session without messages in flight. After a server stopped or a failover, some attempts still
-// look as if they were in flight. removeQuiet gives them up, because a session that cannot send would keep them for a
-// day.
+// removeQuiet removes a session without messages in flight. After a server stopped, or after a failover, some attempts
+// still look as if they were in flight. removeQuiet gives these attempts up. Otherwise a session that cannot send could
+// not be removed for a day.
 func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove func() error) error {
 	err := remove()
 	if puntuale.CodeOf(err) != puntuale.CodeBusy {
@@ -218,9 +220,9 @@ func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove 
 	return remove()
 }
 
-// SetDefaultPair sets a session's default sequences as a pair; "" is none. The pair's version must be one of known; an empty list allows
-// any. found are faults that the caller found in the request itself. Codes: not_found (the session), invalid (a sequence that is not the
-// client's), precondition_failed.
+// SetDefaultPair sets both default sequences of a session; "" means none. The version of the stored pair must be one of
+// known; an empty list allows any version. found are the faults that the calling package already found in the request.
+// Codes: not_found (the session does not exist), invalid (a sequence that is not the client's), precondition_failed.
 func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, known []puntuale.Version, found ...puntuale.Fault) (Session, error) {
 	s, err := c.Session(ctx, id)
 	if err != nil {

@@ -2,7 +2,7 @@ package control
 
 import "puntuale"
 
-// Advice: what a person can do about a session.
+// Codes of advice: what a person can do about a session.
 const (
 	adviceConnecting    puntuale.ReasonCode = "hint.connecting"
 	adviceWaiting       puntuale.ReasonCode = "hint.waiting"
@@ -24,7 +24,7 @@ const (
 	adviceOnline        puntuale.ReasonCode = "hint.online"
 )
 
-// advice returns what a person can do about a session, for every state. It is the same for programs and pages.
+// advice returns what a person can do about a session, for every state. Programs and pages get the same advice.
 func (s Session) advice() puntuale.ReasonCode {
 	switch s.Condition {
 	case puntuale.Connecting:

@@ -17,23 +17,23 @@ import (
 // SingleCall is a request to send one message, now or at a date.
 type SingleCall struct {
 	Phone     string                     // a number or a group id
-	Fields    map[string]json.RawMessage // the body's members: text, media, media_name, date, and the template's fields
-	Latitude  *float64                   // together with Longitude
+	Fields    map[string]json.RawMessage // the body's members: text, media, media_name, date, and the fields of the template
+	Latitude  *float64                   // given together with Longitude
 	Longitude *float64
-	ValidFor  *puntuale.Validity // how long after its moment the message may still leave; nil: 24 hours
-	Template  string             // the name of a template of the client, in the place of text and media
-	Session   string             // "" for the client's default one
-	Name      string             // kept as nome_invio
+	ValidFor  *puntuale.Validity // how long after its planned moment the message may still leave; nil: 24 hours
+	Template  string             // the name of a client's template, which replaces text and media
+	Session   string             // "": the client's default session
+	Name      string             // kept under the contract's name nome_invio
 	Purpose   string             // service or marketing; "": service
 	Reference Reference
-	Timezone  string // that the date is reckoned in; "" for the client's
-	Body      []byte // byte for byte, kept as richiesta
+	Timezone  string // the zone of the date; "": the client's zone
+	Body      []byte // byte for byte; kept under the contract's name richiesta
 
-	Faults     []puntuale.Fault // found by the caller in the request itself
-	Scope, Key string           // as in [StartCall]
+	Faults     []puntuale.Fault // the faults that the calling package already found in the request
+	Scope, Key string           // see [StartCall]
 }
 
-// The body's members that a single send has besides the template's fields.
+// Members of a single send's body that are not fields of the template.
 const (
 	singleText  = "text"
 	singleMedia = "media"
@@ -41,9 +41,9 @@ const (
 	singleDate  = "date"
 )
 
-// Send schedules one message and counts one call. A text is sent unchanged; a template's placeholders are filled from the other members.
-// Codes: invalid, conflict (the idempotency key with another body), busy, cap_reached, forbidden. With an error nothing is scheduled or
-// counted.
+// Send schedules one message. The call counts once. A text is sent unchanged. The placeholders of a template are filled
+// from the body's other members. Codes: invalid, conflict (the idempotency key with another body), busy, cap_reached,
+// forbidden. If Send returns an error, nothing is scheduled or counted.
 func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 	if err := c.MayCreate(); err != nil {
 		return Started{}, err
@@ -57,13 +57,13 @@ func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	if clash != nil { // faults of the request come before a conflict
+	if clash != nil { // the caller must learn of faults in the request before a conflict
 		return Started{}, clash
 	}
 	return c.start(ctx, p, call.Body, once, now)
 }
 
-// planSingle reads a single send as a whole and plans it, as a sequence of one step.
+// planSingle checks a single send as a whole, and plans it as a sequence of one step.
 func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time) (planned, error) {
 	f := request.Faults(call.Faults)
 	p := planned{origin: puntuale.OriginSingle, name: call.Name, ifRunning: puntuale.IfRunningAllow}
@@ -120,7 +120,7 @@ func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleC
 	}
 	located := call.Latitude != nil || call.Longitude != nil
 	if call.Template == "" {
-		// Placeholders are filled in one pass, so braces in a field's value stay as they are.
+		// The planner fills placeholders in one pass. So braces in the value of a field stay as they are.
 		step.Text, step.Media, step.MediaName = "{{text|}}", "{{media|}}", "{{media_name|}}"
 		step.Latitude, step.Longitude = call.Latitude, call.Longitude
 		if located {
@@ -172,7 +172,8 @@ func given(members map[string]json.RawMessage, name string) bool {
 	return v.Kind == plan.Other || strings.TrimSpace(v.Text) != ""
 }
 
-// singleLocation turns the location of a fault in the step of a single send into a location in the body.
+// singleLocation translates the location of a fault. The location in the single send's step becomes the location in the
+// body.
 func singleLocation(location string) string {
 	rest, ok := strings.CutPrefix(location, "steps[0]")
 	switch {
@@ -184,7 +185,7 @@ func singleLocation(location string) string {
 	return "body" + rest
 }
 
-// sessionFor returns the session that a call names, else the client's default one.
+// sessionFor returns the session that a call names. If the call names none, it returns the client's default session.
 func (c *Client) sessionFor(ctx context.Context, f *request.Faults, id string) (puntuale.Session, error) {
 	if id != "" {
 		s, err := c.Session(ctx, id)
@@ -194,7 +195,7 @@ func (c *Client) sessionFor(ctx context.Context, f *request.Faults, id string) (
 		}
 		return s.Session, err
 	}
-	for cursor := ""; ; { // usually it is the first one
+	for cursor := ""; ; { // usually the default session is the first one
 		rows, next, err := c.tenant.Sessions(ctx, puntuale.Page{Limit: request.PageRows, Cursor: cursor})
 		if err != nil {
 			return puntuale.Session{}, fmt.Errorf("look for the default session: %w", err)

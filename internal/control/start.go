@@ -17,25 +17,26 @@ import (
 
 // StartCall is a request to start a sequence for one recipient, or to see what that would do.
 type StartCall struct {
-	Sequence  string                     // as the path shows it
+	Sequence  string                     // the sequence's id, as in the path
 	Phone     string                     // a number or a group id
-	Fields    map[string]json.RawMessage // the body's members; those that no step names are ignored
-	Timezone  string                     // from the query; "" for the body's
-	BodyZone  string                     // from the body; "" for the client's
-	IfRunning string                     // "" for the sequence's
+	Fields    map[string]json.RawMessage // the body's members; members that no step names are ignored
+	Timezone  string                     // from the query; "": the body's zone
+	BodyZone  string                     // from the body; "": the client's zone
+	IfRunning string                     // "": the sequence's own setting
 	Reference Reference
-	Body      []byte // byte for byte, kept as richiesta
+	Body      []byte // byte for byte; kept under the contract's name richiesta
 
-	Faults []puntuale.Fault // faults that the caller already found; they are answered together with the others
+	Faults []puntuale.Fault // the faults that the calling package already found; the answer names them together with the others
 
-	// Scope and Key identify repeats of the call, which get the first answer. Key "" is none. Scope is "POST /api/start/12".
+	// Scope and Key identify repeats of the call. A repeat gets the first answer. Scope is, for example, "POST
+	// /api/start/12". An empty Key means that no call is a repeat.
 	Scope, Key string
 }
 
 // Started is the answer to a start.
 type Started struct {
 	puntuale.StartedRun
-	Replayed bool // an earlier call's answer, given again
+	Replayed bool // true: the answer of an earlier call is given again
 }
 
 // startOnce makes a repeat of a start return the first answer. The store keeps the run, not the bytes of the answer.
@@ -45,7 +46,7 @@ func startOnce(scope, key string, body []byte) *Keyed[puntuale.StartedRun] {
 	}}.keyed()
 }
 
-// startedBefore is the answer of an earlier call, if the error holds one. Any other error stays as it is.
+// startedBefore returns the answer of an earlier call, if the error holds one. It returns any other error unchanged.
 func startedBefore(err error) (Started, error) {
 	kept := &puntuale.Replayed{}
 	if !errors.As(err, &kept) {
@@ -58,9 +59,9 @@ func startedBefore(err error) (Started, error) {
 	return started, nil
 }
 
-// Start schedules all messages of a sequence for one recipient and counts one call. Codes: not_found (the sequence),
-// invalid, conflict (if_running reject; the idempotency key with another body), busy, cap_reached, forbidden. With an
-// error nothing is scheduled or counted.
+// Start schedules all messages of a sequence for one recipient. The call counts once. Codes: not_found (the sequence
+// does not exist), invalid, conflict (if_running reject; the idempotency key with another body), busy, cap_reached,
+// forbidden. If Start returns an error, nothing is scheduled or counted.
 func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	if c.remembered {
 		started, proven, err := c.startFromMemory(ctx, call)
@@ -87,14 +88,14 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	if clash != nil { // faults of the request come before a conflict
+	if clash != nil { // the caller must learn of faults in the request before a conflict
 		return Started{}, clash
 	}
 	return c.start(ctx, p, call.Body, once, now)
 }
 
-// startFromMemory plans a start from memory, and starts it. Its result counts only if the store found the client unchanged. Otherwise the
-// start must be planned again from the store.
+// startFromMemory plans a start with data from memory, and starts it. Its result counts only if proven is true: then
+// the store found the client unchanged. Otherwise the caller must plan the start again with data from the store.
 func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started, proven bool, err error) {
 	sequence, err := sequenceID(call.Sequence)
 	if err != nil {
@@ -115,7 +116,7 @@ func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started
 // Preview is what a start would schedule.
 type Preview = plan.Plan
 
-// Preview plans a start as Start would, and stores and counts nothing. Codes: not_found, invalid.
+// Preview plans a start as Start does, but stores and counts nothing. Codes: not_found, invalid.
 func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
 	if c.remembered {
 		fresh, err := c.again(ctx)
@@ -136,24 +137,24 @@ func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
 type planned struct {
 	plan.Plan
 	origin    puntuale.Origin
-	name      string // of a single send
+	name      string // only for a single send
 	sequence  puntuale.Sequence
 	session   puntuale.Session
 	phone     string
 	reference string
 	zone      *time.Location
 	ifRunning puntuale.IfRunning
-	purposes  []puntuale.Purpose // of each step
+	purposes  []puntuale.Purpose // one for each step
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallOtherReference   puntuale.ReasonCode = "call.other_reference"
 	faultCallOtherTimezone    puntuale.ReasonCode = "call.other_timezone"
 	faultSequenceTemplateGone puntuale.ReasonCode = "sequence.template_gone"
 )
 
-// plan checks a start call as a whole and plans it. Seed 0 is a dry run.
+// plan checks a start call as a whole, and plans it. seed decides random delays; seed 0 means a dry run.
 func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCall, now time.Time, seed uint64) (planned, error) {
 	info, err := c.startInfo(ctx, id, now)
 	if err != nil {
@@ -192,7 +193,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	return p, f.Err()
 }
 
-// startInfo reads the data for planning a start. For a client that was found in memory, it takes the data from memory, too.
+// startInfo reads the data for planning a start. If the client was found in memory, it also takes the data from memory.
 func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time.Time) (startInfo, error) {
 	key := startKey{c.account.ID, id, c.account.Revision}
 	if c.remembered {
@@ -213,11 +214,11 @@ func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time
 		return startInfo{}, err
 	}
 	info := startInfo{filled[0], session, purposes}
-	c.control.cache.keepStart(key, info, now) // the data were read after the revision, so they are at least as new
+	c.control.cache.keepStart(key, info, now) // the data were read after the revision, so they are at least as new as the revision
 	return info, nil
 }
 
-// start stores what was planned, in one transaction with the day's usage.
+// start stores a planned start. One transaction stores the messages and the day's usage.
 func (c *Client) start(ctx context.Context, p planned, body []byte, once *Keyed[puntuale.StartedRun], now time.Time) (Started, error) {
 	zone, err := c.zone()
 	if err != nil {
@@ -263,7 +264,7 @@ func startedRun(stored any) puntuale.StartedRun {
 	return r
 }
 
-// callZone returns the zone that a start is planned in: the call's, else the client's.
+// callZone returns the zone in which a start is planned. It is the call's zone, or else the client's.
 func (c *Client) callZone(f *request.Faults, call StartCall) (*time.Location, error) {
 	location, name := "query.timezone", call.Timezone
 	if name == "" {
@@ -274,7 +275,7 @@ func (c *Client) callZone(f *request.Faults, call StartCall) (*time.Location, er
 	return c.zoneOf(f, location, name)
 }
 
-// zoneOf returns the zone of a name, the client's without one.
+// zoneOf returns the zone with a name. If the name is "", it returns the client's zone.
 func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Location, error) {
 	if name != "" {
 		loc, err := c.control.zones.Named(name)
@@ -288,11 +289,12 @@ func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Locatio
 
 // Reference is a caller's own name of what a call is about, such as a booking's number.
 type Reference struct {
-	Query string // from the query; "" for the body's
-	Body  string // from the body's member; "": there is none
+	Query string // from the query; "": the body's reference
+	Body  string // from the body's member "reference"; "": there is none
 }
 
-// of returns the reference. The member of the body is a field where the sequence has one of this name.
+// of returns the reference. If the sequence has a field named reference, the body's member is this field, and not the
+// reference.
 func (r Reference) of(f *request.Faults, s puntuale.Sequence) string {
 	const field = "reference"
 	if slices.ContainsFunc(plan.Fields(s), func(named puntuale.Field) bool { return named.Name == field }) {
@@ -309,7 +311,7 @@ func (r Reference) of(f *request.Faults, s puntuale.Sequence) string {
 	return text
 }
 
-// values takes from the body the values of the fields that the sequence's steps name.
+// values returns the values of the fields that the sequence's steps name. It takes them from the body.
 func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]plan.Value {
 	fields := map[string]plan.Value{}
 	for _, field := range plan.Fields(s) {
@@ -318,7 +320,7 @@ func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]pla
 	return fields
 }
 
-// shownPhone replaces a refused recipient, so that the planner finds all other faults.
+// shownPhone returns an example number in place of a refused recipient, so that the planner finds all other faults.
 func shownPhone(phone string) string {
 	if phone == "" {
 		return "+39"
@@ -326,7 +328,7 @@ func shownPhone(phone string) string {
 	return phone
 }
 
-// untilMidnight tells a caller with a used-up cap when to come back.
+// untilMidnight says when a caller may come back, if err says that the daily cap is reached: at the client's midnight.
 func untilMidnight(err error, wait time.Duration) error {
 	e := &puntuale.Error{}
 	if puntuale.CodeOf(err) != puntuale.CodeCapReached || !errors.As(err, &e) || e.RetryAfter > 0 {

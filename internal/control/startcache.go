@@ -17,14 +17,14 @@ type startCache struct {
 	starts  generations[startKey, startInfo]
 }
 
-// Servers of the previous version change clients without a new revision, so nothing is remembered for long.
+// Servers of the previous version may change a client and not its revision. So nothing is remembered for long.
 const (
 	rememberFor  = time.Second
-	rememberMost = 4096     // of each kind
-	rememberSize = 16 << 10 // bytes of a sequence's steps
+	rememberMost = 4096     // entries of each kind
+	rememberSize = 16 << 10 // the most bytes that a sequence's steps may have
 )
 
-// startKey names a sequence as it is under a client's revision.
+// startKey names a sequence at one revision of its client.
 type startKey struct {
 	client   puntuale.ClientID
 	sequence puntuale.SequenceID
@@ -35,7 +35,7 @@ type startKey struct {
 type startInfo struct {
 	sequence puntuale.Sequence
 	session  puntuale.Session
-	purposes []puntuale.Purpose // of each step
+	purposes []puntuale.Purpose // one for each step
 }
 
 func (m *startCache) caller(hash puntuale.KeyHash, now time.Time) (puntuale.Principal, bool) {
@@ -79,7 +79,7 @@ func (m *startCache) keepStart(k startKey, info startInfo, now time.Time) {
 // generations is a map whose entries expire after [rememberFor]. It never has more than twice [rememberMost] entries.
 type generations[K comparable, V any] struct {
 	young, old map[K]dated[V]
-	begun      time.Time // the young one
+	begun      time.Time // when the map young was begun
 }
 
 type dated[V any] struct {

@@ -10,8 +10,9 @@ import (
 	"puntuale"
 )
 
-// Stop cancels the unsent messages of a sequence's runs for one recipient; with a reference, only of runs that have it. It works on a deleted sequence too. It counts one call and is
-// never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found, invalid.
+// Stop cancels the unsent messages of a sequence's runs for one recipient. If a reference is given, it stops only the
+// runs with this reference. The sequence may be deleted already. The call counts, but the daily cap never refuses it.
+// found are the faults that the calling package already found in the request. Codes: not_found, invalid.
 func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Reference, found ...puntuale.Fault) (puntuale.StopResult, error) {
 	id, err := sequenceID(sequence)
 	if err != nil {
@@ -21,7 +22,7 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Ref
 	phone = c.recipient(&f, "body.phone", phone)
 	only := reference.of(&f, puntuale.Sequence{})
 	if err := f.Err(); err != nil {
-		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // a missing sequence comes before faults of the body
+		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // a sequence that does not exist is reported before faults of the body
 			return puntuale.StopResult{}, fmt.Errorf("read sequence %d to stop: %w", id, missing)
 		}
 		return puntuale.StopResult{}, err
@@ -38,8 +39,8 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, reference Ref
 	return stopped, nil
 }
 
-// StopRun cancels the messages of one run to a recipient that are not sent yet, and returns how many. It is never refused
-// by the cap. Codes: invalid.
+// StopRun cancels the messages of one run to a recipient that are not sent yet, and returns how many. The daily cap
+// never refuses it. Codes: invalid.
 func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err error) {
 	var f request.Faults
 	phone = c.recipient(&f, "body.phone", phone)
@@ -74,17 +75,17 @@ func (c *Client) StopRun(ctx context.Context, phone, run string) (n int, err err
 	return n, nil
 }
 
-// CancelCall is a request to cancel the messages to some recipients, those of a reference, or all of the client's.
+// CancelCall is a request to cancel messages: those to some recipients, those with a reference, or all of the client's.
 type CancelCall struct {
-	Phones    []string         // none of them: nothing is cancelled, unless All or Reference is given
+	Phones    []string         // empty: nothing is cancelled, unless All or Reference is given
 	Reference *string          // nil: none
-	All       bool             // all of the client's
-	Location  string           // of the list: "body.phones", "query.phones"
-	Faults    []puntuale.Fault // found by the caller in the request itself, answered together with the others
+	All       bool             // true: all of the client's messages
+	Location  string           // where the list is in the request: "body.phones" or "query.phones"
+	Faults    []puntuale.Fault // the faults that the calling package already found; the answer names them together with the others
 }
 
-// CancelPending cancels the unsent messages, and returns their number. It passes them to took in parts of at most 1,000. It counts one call
-// and is never refused by the cap. Codes: invalid, and then nothing is cancelled.
+// CancelPending cancels the unsent messages, and returns their number. It passes the cancelled messages to took, at
+// most 1,000 at a time. The call counts, but the daily cap never refuses it. Codes: invalid; then nothing is cancelled.
 func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([]puntuale.CancelledMessage) error) (n int, err error) {
 	f := request.Faults(call.Faults)
 	target := puntuale.CancelTarget{Phones: c.recipients(&f, call.Location, call.Phones), All: call.All}
@@ -109,7 +110,7 @@ func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([
 	return n, nil
 }
 
-// Cancelled is the sentence about n cancelled messages.
+// Cancelled returns the sentence about n cancelled messages.
 func Cancelled(n int) string {
 	switch n {
 	case 0:

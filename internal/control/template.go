@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Template is a template with the parametric fields that it names.
+// Template is a template with the fields that it names.
 type Template struct {
 	puntuale.Template
 	Fields []puntuale.Field
@@ -18,12 +18,12 @@ type Template struct {
 
 // NewTemplate is a request to create a template, or to replace one as a whole.
 type NewTemplate struct {
-	puntuale.Template                    // ID and moments zero
-	Known             []puntuale.Version // for a replacement: the stored version must be one of these; none: any
-	Faults            []puntuale.Fault   // found by the caller in the request itself
+	puntuale.Template                    // ID, Created and Updated are zero
+	Known             []puntuale.Version // for a replacement: the stored version must be one of these; empty: any version
+	Faults            []puntuale.Fault   // the faults that the calling package already found in the request
 }
 
-// CreateTemplate stores a new template. Codes: invalid, conflict (the name is another's), forbidden.
+// CreateTemplate stores a new template. Codes: invalid, conflict (another template has the name), forbidden.
 func (c *Client) CreateTemplate(ctx context.Context, r NewTemplate, o Once[Template]) (Template, error) {
 	if err := c.MayCreate(); err != nil {
 		return Template{}, err
@@ -53,8 +53,9 @@ func (c *Client) CreateTemplate(ctx context.Context, r NewTemplate, o Once[Templ
 	return result(id), nil
 }
 
-// ReplaceTemplate replaces a stored template. Runs that started before keep their content. Codes: not_found, invalid, precondition_failed,
-// conflict (the name is another's, or a sequence names this one and the name changes).
+// ReplaceTemplate replaces a stored template. Runs that started earlier keep their old content. Codes: not_found,
+// invalid, precondition_failed, conflict (another template has the name, or the name changes while a sequence names the
+// template).
 func (c *Client) ReplaceTemplate(ctx context.Context, id string, r NewTemplate) (Template, error) {
 	old, err := c.Template(ctx, id)
 	if err != nil {
@@ -130,15 +131,15 @@ func templateFields(t puntuale.Template) Template {
 	return Template{t, plan.Fields(puntuale.Sequence{Steps: []puntuale.Step{filled(puntuale.Step{}, t)}})}
 }
 
-// filled returns a step with a template's content.
+// filled returns a step with the content of a template.
 func filled(step puntuale.Step, t puntuale.Template) puntuale.Step {
 	step.Text, step.Media, step.MediaName = t.Text, t.Media, t.MediaName
 	step.Latitude, step.Longitude, step.Official = t.Latitude, t.Longitude, t.Official
 	return step
 }
 
-// expand returns sequences whose steps hold the content of the templates they name; a step with a missing template stays as it is. It does
-// not change the given sequences.
+// expand returns sequences whose steps hold the content of the templates that they name. If a template is missing, its
+// step stays as it is. The given sequences are not changed.
 func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]puntuale.Sequence, error) {
 	var names []string
 	for _, s := range sequences {
@@ -167,7 +168,7 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 	return expanded, nil
 }
 
-// templatesNamed returns the client's templates of these names; texts that cannot be names are ignored.
+// templatesNamed returns the client's templates with these names. It ignores texts that cannot be names.
 func (c *Client) templatesNamed(ctx context.Context, names []string) (map[string]puntuale.Template, error) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		var f request.Faults
@@ -184,7 +185,7 @@ func (c *Client) templatesNamed(ctx context.Context, names []string) (map[string
 	return templates, nil
 }
 
-// unfilled reports whether a step names a template that does not exist.
+// unfilled reports whether a step names a template that does not exist. After expand, such a step has no content.
 func unfilled(step puntuale.Step) bool {
 	return step.Template != "" && step.Text == "" && step.Media == "" && step.Latitude == nil
 }

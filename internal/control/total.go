@@ -8,18 +8,18 @@ import (
 	"puntuale"
 )
 
-// Totals is what the client sends by day; see [Totals].
+// Totals counts the client's messages by day: see the function [Totals].
 func (c *Client) Totals(ctx context.Context, back, ahead int) ([]puntuale.DayTotal, error) {
 	now := c.control.clock.Now()
 	tenant := c.control.tenants.Partner(c.account.Partner)
 	return Totals(ctx, tenant, c.account.ID, c.control.DayOf(c.account, now), now, back, ahead)
 }
 
-// mostTotalDays bounds how far totals look back or ahead, in days. The store keeps counted days for about as long.
+// mostTotalDays bounds how far totals look back or ahead, in days. The store keeps its counts for about this long.
 const mostTotalDays = 400
 
-// Totals counts messages by day, of one client or of all (client 0), from so many days back to so many ahead. Each day is in the
-// list.
+// Totals counts messages by day, of one client, or with id 0 of all clients. back and ahead are the days before and
+// after today. Each day is in the list.
 func Totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.ClientID, today puntuale.Date, now time.Time, back, ahead int) ([]puntuale.DayTotal, error) {
 	back, ahead = max(0, min(back, mostTotalDays)), max(0, min(ahead, mostTotalDays))
 	from, to := today.AddDays(-back), today.AddDays(ahead)
@@ -38,7 +38,7 @@ func Totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.Clie
 	return all, nil
 }
 
-// Today is the present day in the zone of most clients, for pages that belong to no client.
+// Today returns the present day in the zone of most clients. Pages that belong to no client use it.
 func (c *Control) Today(now time.Time) puntuale.Date {
 	loc, err := c.zones.Load(puntuale.NewAccount(puntuale.AccountFull, puntuale.Date{}).Zone)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Control) Today(now time.Time) puntuale.Date {
 	return puntuale.DateOf(now.In(loc))
 }
 
-// DayOf is a client's present day.
+// DayOf returns a client's present day.
 func (c *Control) DayOf(account puntuale.Client, now time.Time) puntuale.Date {
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Control) DayOf(account puntuale.Client, now time.Time) puntuale.Date {
 	return puntuale.DateOf(now.In(loc))
 }
 
-// Pulse returns a client's calls of today, and its sessions.
+// Pulse returns how many calls a client made today, and the state of its sessions.
 func (c *Client) Pulse(ctx context.Context) (puntuale.ClientStatus, error) {
 	day := c.control.DayOf(c.account, c.control.clock.Now())
 	found, err := c.control.tenants.Partner(c.account.Partner).Pulses(ctx, []puntuale.ClientDay{{Client: c.account.ID, Day: day}})

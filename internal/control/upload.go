@@ -15,16 +15,16 @@ import (
 	"puntuale/internal/roster"
 )
 
-// Bounds of the lists that one server reads at the same time. A list takes up to 1.2 GB of disk while it is read, and a
-// hostile workbook up to two minutes of one processor.
+// Bounds of the lists that one server reads at the same time. A list takes up to 1.2 GB of disk while it is read. A
+// hostile workbook takes up to two minutes of one processor.
 const (
 	mostUploads        = 16
-	mostPartnerUploads = mostUploads / 2 // so that the clients of one partner cannot take all
-	uploadWaits        = 5 * time.Minute // for a processor
+	mostPartnerUploads = mostUploads / 2 // so that the clients of one partner cannot take all places
+	uploadWaits        = 5 * time.Minute // how long a workbook waits for a processor
 	uploadRetry        = 10 * time.Second
 )
 
-// uploads bounds the lists that are read at the same time. Many goroutines may use it at once.
+// uploads counts and bounds the lists that are read at the same time. Many goroutines may use it at once.
 type uploads struct {
 	mu         sync.Mutex
 	all        int
@@ -35,14 +35,15 @@ type uploads struct {
 // partnerUploads are the uploads of one partner's clients.
 type partnerUploads struct {
 	all  int
-	slot *semaphore.Weighted // one of them waits for a processor, or has it
+	slot *semaphore.Weighted // one of the uploads waits for a processor, or uses it
 }
 
 func newUploads(processors int) *uploads {
 	return &uploads{partners: map[puntuale.PartnerID]*partnerUploads{}, processors: semaphore.NewWeighted(int64(processors))}
 }
 
-// begin takes a slot for one list. On success, the caller calls the upload's end. Codes: overloaded.
+// begin counts one more list that is being read. After a success, the caller must call the upload's method end. Codes:
+// overloaded.
 func (u *uploads) begin(partner puntuale.PartnerID) (*upload, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -59,7 +60,7 @@ func (u *uploads) begin(partner puntuale.PartnerID) (*upload, error) {
 	return &upload{of: u, partner: partner, slot: p.slot}, nil
 }
 
-// upload is one list that is being read. One goroutine uses it.
+// upload is one list that is being read. Only one goroutine may use it.
 type upload struct {
 	of      *uploads
 	partner puntuale.PartnerID
@@ -67,8 +68,8 @@ type upload struct {
 	working bool
 }
 
-// work waits for a processor, and keeps it until the end. Only one upload of a partner waits at a time, so that many uploads of one partner
-// do not delay other partners. Codes: overloaded.
+// work waits for a processor. The upload keeps the processor until it ends. Only one upload of a partner waits at a
+// time, so that many uploads of one partner do not delay other partners. Codes: overloaded.
 func (u *upload) work(ctx context.Context) error {
 	if u.working {
 		return nil
@@ -115,7 +116,7 @@ type uploadReader struct {
 	first []byte
 }
 
-// archiveMark begins a zip archive, and so a workbook.
+// archiveMark is how a zip archive begins. A workbook is a zip archive.
 var archiveMark = []byte("PK")
 
 func (u *uploadReader) Read(p []byte) (int, error) {
@@ -131,7 +132,7 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // the reader's own error
 }
 
-// mappingFault is a fault of the mapping that a caller gave.
+// mappingFault turns an error of the caller's mapping into a fault.
 func mappingFault(err error, mapping string) error {
 	e, ok := errors.AsType[*roster.MappingError](err)
 	if !ok {
@@ -140,7 +141,7 @@ func mappingFault(err error, mapping string) error {
 	return puntuale.Invalid(e.Reason().At("query.columns", mapping))
 }
 
-// fileFault is a fault of a file as a whole.
+// fileFault turns an error of a file as a whole into a fault.
 func fileFault(err error) error {
 	e, ok := errors.AsType[*roster.FileError](err)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// Workbooks wait for a processor; only one workbook of a partner waits in that queue. So a partner with many workbooks
-// does not always come first. CSV lists do not wait. A workbook that waits too long is refused.
+// Workbooks wait for a processor, and only one workbook of each partner waits in that queue. So a partner with many
+// workbooks does not delay other partners. CSV lists do not wait. A workbook that waits too long is refused.
 func TestWorkbooksWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

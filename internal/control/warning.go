@@ -12,9 +12,9 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Warning is a present problem of a step: its message would fail. It does not prevent that the sequence is stored.
+// Warning says that a message of a step would fail at present. A sequence with warnings can be stored.
 type Warning struct {
-	Step   int // from 0
+	Step   int // the number of the step, counted from 0
 	Reason puntuale.Reason
 }
 
@@ -28,8 +28,8 @@ func (c *Client) SequenceWarnings(ctx context.Context, r NewSequence) ([]Warning
 	return checked.Warnings, err
 }
 
-// warn adds what the network of a sequence's session will refuse. It refuses files of some kinds. For Official sessions, Meta has further
-// rules.
+// warn adds warnings about what the session's network will refuse. Every network refuses files of some kinds. For
+// Official sessions, Meta has further rules.
 func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequence) error {
 	id := ""
 	if s.Session != 0 {
@@ -76,8 +76,8 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 // metaFiles are the extensions of the files that Meta takes. (Meta, business-phone-numbers/media.)
 var metaFiles = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3", "ogg", "aac", "amr", "m4a", "pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}
 
-// mediaWarning is the reason why the network will refuse a step's file. It is "" if nothing is known before the fields
-// are filled.
+// mediaWarning returns the reason why the network will refuse a step's file. It returns "" if this is not known before
+// the fields are filled.
 func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.ReasonCode {
 	address, _, _ := strings.Cut(step.Media, "?")
 	extension := strings.ToLower(strings.TrimPrefix(path.Ext(address), "."))
@@ -85,7 +85,7 @@ func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.
 		return ""
 	}
 	switch {
-	case step.Official == nil && step.Text != "" && puntuale.MediaKind(address) == "audio": // this kind of file is shown without a caption
+	case step.Official == nil && step.Text != "" && puntuale.MediaKind(address) == "audio": // phones show a file of this kind without a caption
 		return puntuale.ReasonAudioAlone
 	case network == puntuale.Official && extension != "" && !slices.Contains(metaFiles, extension):
 		return puntuale.ReasonFileType
@@ -93,7 +93,7 @@ func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) puntuale.
 	return ""
 }
 
-// stepWarning is what will go wrong with a step, zero if nothing is known.
+// stepWarning returns what will go wrong with a step, or the zero reason if nothing is known.
 func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []puntuale.NetworkTemplate) puntuale.Reason {
 	a := step.Official
 	if a == nil {
@@ -116,7 +116,7 @@ func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []pu
 	return puntuale.Reason{}
 }
 
-// fits reports whether a step fills exactly what the template leaves open.
+// fits reports whether a step fills exactly the parts that the template leaves open.
 func fits(step puntuale.Step, t puntuale.NetworkTemplate) bool {
 	a, header := step.Official, t.Part("HEADER")
 	switch header.Format {
@@ -136,7 +136,8 @@ func fits(step puntuale.Step, t puntuale.NetworkTemplate) bool {
 	return fills(a.Header, header.Placeholders(), t.Named) && fills(a.Body, t.Part("BODY").Placeholders(), t.Named) && pressed(a.Buttons, t.Part("BUTTONS").Buttons)
 }
 
-// fills reports whether values fit the placeholders: the same number, or all their names.
+// fills reports whether values fit the placeholders. There must be a value for each placeholder; named placeholders
+// need the same names.
 func fills(values []puntuale.Parameter, places []string, named bool) bool {
 	if len(values) != len(places) {
 		return false
@@ -149,7 +150,7 @@ func fills(values []puntuale.Parameter, places []string, named bool) bool {
 	return true
 }
 
-// pressed reports whether all buttons that need a value have one.
+// pressed reports whether each button that needs a value has one.
 func pressed(values []puntuale.Button, buttons []puntuale.TemplateButton) bool {
 	for i, b := range buttons {
 		if b.Open() && !slices.ContainsFunc(values, func(v puntuale.Button) bool { return v.Index == i }) {
@@ -161,7 +162,7 @@ func pressed(values []puntuale.Button, buttons []puntuale.TemplateButton) bool {
 	})
 }
 
-// optOut finds the words that say how to get no more messages. The words are those that docs/campaigns.md lists.
+// optOut matches the words that say how to get no more messages. docs/campaigns.md lists these words.
 var optOut = regexp.MustCompile(`(?i)(^|[^-\w])(stop\b|disiscri|cancell(ami|ati|arti|arsi)\b|annulla(re)? l.iscrizione|` +
 	`non (voglio|vuoi|vuole|desider\w+|ricever\w*)( ricevere)? (pi\x{f9}|altr)|unsubscrib|opt[ -]?out|no longer (receive|want))`)
 

@@ -6,15 +6,18 @@ import (
 	"puntuale"
 )
 
-// attempts are the attempts of this process. Memory is certain only about these.
+// attempts has the attempts of this process. About these the dispatcher trusts memory; about all else it asks the
+// disk.
 type attempts struct {
-	open map[puntuale.MessageID]*queuedMessage // attempts without a recorded outcome, even if their session queue was dropped
+	// open has the attempts without a recorded outcome, even those of sessions that this node lost.
+	open map[puntuale.MessageID]*queuedMessage
 
-	// unsent has the tokens of claims whose answer was lost, and when it was lost. No message of these claims was sent.
+	// unsent has the token of each claim whose answer was lost, with the moment of the loss. No message of these
+	// claims was sent.
 	unsent map[int64]time.Time
 }
 
-// unsentFor is how long tokens of lost claims are remembered. The next polls find the rows that carry one.
+// unsentFor is how long the tokens of lost claims are kept. The next polls find the rows with such a token.
 const unsentFor = time.Hour
 
 func newAttempts() attempts {

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// noop accepts everything at once.
+// noop is a network that accepts every message at once.
 type noop struct{ sent atomic.Int64 }
 
 func (*noop) Capabilities() puntuale.Capabilities {
@@ -32,7 +32,7 @@ func (n *noop) Send(context.Context, puntuale.Prepared) (puntuale.Acceptance, er
 	return puntuale.Acceptance{}, nil
 }
 
-// meter keeps lateness and counts outcomes.
+// meter keeps the lateness of each message and counts outcomes.
 type meter struct {
 	puntuale.NoMeter
 	mu      sync.Mutex
@@ -56,7 +56,7 @@ func (m *meter) Batch(op string, size int, _ time.Duration) {
 	m.batches[op] = [2]int{b[0] + 1, b[1] + size}
 }
 
-// quantiles sums up a sample of durations. It sorts all.
+// quantiles sorts the durations, and describes them in a line.
 func quantiles(all []time.Duration) string {
 	if len(all) == 0 {
 		return "none"
@@ -75,7 +75,7 @@ func openBench(b testing.TB) *world {
 	return openWorld(b, "")
 }
 
-// fill schedules messages, 50 a run, spread over the sessions.
+// fill schedules n messages in runs of 50, spread over the sessions.
 func (w *world) fill(b testing.TB, n int, sessions []puntuale.SessionID, due func(i int) time.Time) []puntuale.MessageID {
 	b.Helper()
 	var all []puntuale.MessageID
@@ -103,12 +103,13 @@ func (w *world) fill(b testing.TB, n int, sessions []puntuale.SessionID, due fun
 	return all
 }
 
-// spread gives each message of a run its own recipient. Messages to one recipient would wait for each other.
+// spread gives each message its own recipient, because messages to one recipient would wait for each other.
 func (w *world) spread(b testing.TB) {
 	w.exec(b, "update message set phone = phone || id")
 }
 
-// BenchmarkStore dispatches b.N messages through the real store. All are due, and each has a durable intent.
+// BenchmarkStore dispatches b.N messages through the real store. All are due, and the intent of each is written to
+// disk.
 func BenchmarkStore(b *testing.B) {
 	for _, sessions := range []int{1, 10} {
 		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) {
@@ -153,7 +154,7 @@ func BenchmarkStore(b *testing.B) {
 	}
 }
 
-// countRecords tells how many outcomes were recorded.
+// countRecords calls count with the number of recorded outcomes.
 type countRecords struct {
 	puntuale.Queue
 	count func(int)
@@ -167,7 +168,7 @@ func (c countRecords) Record(ctx context.Context, now time.Time, r []puntuale.Re
 	return ok, err
 }
 
-// BenchmarkScheduler dispatches through a queue that costs next to nothing, so it measures the dispatcher.
+// BenchmarkScheduler measures the dispatcher alone: its queue costs almost nothing.
 func BenchmarkScheduler(b *testing.B) {
 	q := &flat{left: int64(b.N), now: time.Now(), done: make(chan struct{})}
 	n := &noop{}
@@ -187,11 +188,11 @@ func BenchmarkScheduler(b *testing.B) {
 	}
 }
 
-// flat is an endless backlog: each message has its own recipient, is due, and is gone once claimed.
+// flat is a queue of b.N due messages, each to its own recipient. A claimed message leaves the queue.
 type flat struct {
 	mu      sync.Mutex
 	left    int64
-	first   int64 // the lowest id not yet claimed; claims come nearly in order
+	first   int64 // the smallest id that was not claimed; claims come nearly in order
 	now     time.Time
 	claimed map[puntuale.MessageID]bool
 	done    chan struct{}
@@ -278,8 +279,8 @@ func (f *flat) Assign(_ context.Context, _, _ puntuale.NodeID, ids []puntuale.Se
 	return ids, nil
 }
 
-// BenchmarkLateness prints how late intents reach the disk, at a steady rate of messages planned ahead. Live starts
-// come at the same time.
+// BenchmarkLateness prints how late intents reach the disk, at a steady rate of messages planned ahead. At the same
+// time, live starts come.
 func BenchmarkLateness(b *testing.B) {
 	for _, rate := range []int{500, 2000, 10000} {
 		b.Run(fmt.Sprintf("rate=%d", rate), func(b *testing.B) {
@@ -312,8 +313,8 @@ func BenchmarkLateness(b *testing.B) {
 	}
 }
 
-// BenchmarkStartToLedger prints how long a message takes from the start call to the ledger. It is due at once, and the
-// sandbox is idle otherwise.
+// BenchmarkStartToLedger prints the time from the call of start until the message is in the sandbox's ledger. The
+// message is due at once, and nothing else is sent.
 func BenchmarkStartToLedger(b *testing.B) {
 	w := openBench(b)
 	arrived := make(chan time.Time, 1)
@@ -332,7 +333,7 @@ func BenchmarkStartToLedger(b *testing.B) {
 	b.Logf("start to ledger: %s", quantiles(took))
 }
 
-// tap notices when a message is in the ledger.
+// tap tells arrived when a message is in the ledger.
 type tap struct {
 	puntuale.SandboxLedger
 	arrived chan time.Time

@@ -2,27 +2,27 @@ package dispatch
 
 import "puntuale"
 
-// campaignQueue holds the messages that campaigns fed to one session. It is read beside the session's other messages,
-// always from the beginning, and little of it is in memory. The session's other messages leave first, and never wait
-// for a campaign's message.
+// campaignQueue has the messages that campaigns fed to one session. The dispatcher reads it apart from the session's
+// other messages, always from the beginning, and keeps only a small part in memory. The other messages leave first,
+// and never wait for a message of a campaign.
 type campaignQueue struct {
 	ready    fifo[*queuedMessage] // due and prepared
-	open     bool                 // some campaign may have messages to send
-	inMemory int                  // in memory and not yet claimed
+	open     bool                 // at least one campaign may have messages to send
+	inMemory int                  // messages in memory that are not claimed yet
 }
 
-// Sizes of one campaign queue in memory. All campaign queues together have a quarter of the memory.
+// Limits of the campaign queues in memory. All of them together may use a quarter of the memory.
 const (
 	campaignMost   = 1024
 	campaignMemory = memory / 4
 )
 
-// campaignMost is how many messages of one campaign queue may be in memory.
+// campaignMost returns how many messages of one campaign queue may be in memory.
 func (s *scheduler) campaignMost() int {
 	return min(max(campaignMemory/max(1, len(s.queues)), queueLeast), campaignMost)
 }
 
-// recipientKey is a recipient in a session queue, or in its campaign queue.
+// recipientKey names a recipient of a session. Messages of campaigns have keys of their own.
 type recipientKey struct {
 	phone    string
 	campaign bool
@@ -32,10 +32,10 @@ func recipientKeyOf(row *puntuale.DueMessage) recipientKey {
 	return recipientKey{row.Phone, row.Campaign != 0}
 }
 
-// withoutCampaigns is how many messages of the session queue are in memory, apart from its campaign queue.
+// withoutCampaigns returns how many messages of the session are in memory, without those of campaigns.
 func (q *sessionQueue) withoutCampaigns() int { return len(q.messages) - q.campaign.inMemory }
 
-// readyList is where a due message waits until it leaves.
+// readyList returns the list in which a due message waits until it leaves.
 func (q *sessionQueue) readyList(m *queuedMessage) *fifo[*queuedMessage] {
 	switch {
 	case m.repeat():
@@ -46,7 +46,7 @@ func (q *sessionQueue) readyList(m *queuedMessage) *fifo[*queuedMessage] {
 	return &q.ready
 }
 
-// removeFromMemory takes a message out of its session queue.
+// removeFromMemory removes a message from its session queue.
 func (s *scheduler) removeFromMemory(m *queuedMessage) {
 	q := m.queue
 	if q.messages[m.row.ID] != m {
@@ -59,7 +59,7 @@ func (s *scheduler) removeFromMemory(m *queuedMessage) {
 	}
 }
 
-// campaignCursors returns where a read of the campaign queues begins, and how many messages it may bring of each.
+// campaignCursors returns where a read of the campaign queues begins, and how many messages it may return from each.
 func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.QueueCursor, limit int) {
 	for _, q := range queues {
 		if q.campaign.open {
@@ -73,7 +73,7 @@ func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.Que
 	return from, limit
 }
 
-// gotCampaigns takes into memory the messages that a read found in campaign queues.
+// gotCampaigns adds to memory the messages that a read found in campaign queues.
 func (s *scheduler) gotCampaigns(r *readResult) {
 	now := s.cfg.Clock.Now()
 	count := make(map[puntuale.SessionID]int, len(r.queues))
@@ -96,7 +96,8 @@ func (s *scheduler) gotCampaigns(r *readResult) {
 	}
 }
 
-// dropCampaign drops the messages in memory of a campaign that may not send now. The next read leaves it out.
+// dropCampaign removes from memory the messages of a campaign that may not send now. The next read leaves this
+// campaign out.
 func (s *scheduler) dropCampaign(q *sessionQueue, id puntuale.CampaignID) {
 	for _, m := range q.messages {
 		if m.row.Campaign == id && m.stage != settling {

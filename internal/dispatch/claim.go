@@ -9,23 +9,24 @@ import (
 )
 
 const (
-	claimers     = 2      // claims under way at once, with a backlog
+	claimers     = 2      // most claims that run at once, if there is a backlog
 	claimMost    = 512    // messages in one claim
 	inFlightMost = 32_768 // attempts without a recorded outcome
 	claimRetry   = 200 * time.Millisecond
 )
 
-// claims has the state of the claims under way.
+// claims says how the dispatcher claims now.
 type claims struct {
 	running int
-	full    bool // the last claim was as large as a claim may be: there is a backlog
+	full    bool // the last claim had the largest size, so there is a backlog
 	counter int64
 	resume  time.Time // after a failure, nothing is claimed before this moment
-	stuck   bool      // outcomes cannot be recorded: the store is away
+	stuck   bool      // outcomes cannot be recorded, because the store does not answer
 }
 
-// claim begins the attempts of messages that may leave now. A claim does not wait: messages that come due during its commit are for the
-// next claim. Several claims run at once only with a backlog. With less, two small claims at once take longer than one after the other.
+// claim begins the attempts of messages that may leave now. Messages that come due while a claim commits go into the
+// next claim. Only with a backlog do several claims run at once. Without one, two small claims at once would take
+// longer than one after the other.
 func (s *scheduler) claim(now time.Time) {
 	for s.claims.running == 0 || s.claims.full && s.claims.running < claimers {
 		if !s.mayClaim(now) {
@@ -47,7 +48,7 @@ func (s *scheduler) mayClaim(now time.Time) bool {
 	return !now.Before(s.claims.resume) || s.claims.resume.Sub(now) > claimRetry
 }
 
-// batch takes messages from the fair queue.
+// batch takes messages from the fair queue for one claim.
 func (s *scheduler) batch(now time.Time) (batch []*queuedMessage) {
 	for len(batch) < claimMost {
 		q := s.fair.next()
@@ -65,7 +66,7 @@ func (s *scheduler) batch(now time.Time) (batch []*queuedMessage) {
 	return batch
 }
 
-// begin takes a message out of its queue and into flight.
+// begin removes a message from its queue, and counts it as in flight.
 func (s *scheduler) begin(m *queuedMessage, now time.Time) {
 	q := m.queue
 	m.stage, m.begun = claiming, now
@@ -126,8 +127,9 @@ func (s *scheduler) startClaim(batch []*queuedMessage, now time.Time) {
 	})
 }
 
-// missed reports whether the moment of a message passed while its claim was committed. Nothing was sent, so it is open again: it waits for
-// its window, or it expires. A repeat stays uncertain. Any goroutine may call it.
+// missed reports whether the message may no longer leave, because its window or deadline ended while the claim
+// committed. Nothing was sent, so o opens the message again: it waits for its window, or it expires. A repeat stays
+// uncertain. Any goroutine may call missed.
 func (s *scheduler) missed(m *queuedMessage, now time.Time) (o puntuale.Outcome, missed bool) {
 	next, inside := insideWindow(m.window, m.zone, now)
 	expired := m.expired(now)
@@ -143,7 +145,7 @@ func (s *scheduler) missed(m *queuedMessage, now time.Time) (o puntuale.Outcome,
 	return puntuale.Outcome{Verdict: puntuale.Retry, Next: next}, true
 }
 
-// claimed takes the answer of a claim.
+// claimed handles the answer to a claim.
 func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMessage, granted []puntuale.ClaimAnswer, err error) {
 	now := s.cfg.Clock.Now()
 	s.claims.running--
@@ -158,7 +160,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	lost := 0
 	for i, m := range batch {
 		if m.stage != claiming {
-			continue // the mutation's answers come before the claim's
+			continue // in this mutation, the answers of connectors come before the answer to the claim
 		}
 		switch granted[i] {
 		case puntuale.ClaimGranted:
@@ -187,8 +189,8 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	}
 }
 
-// lostClaim handles a claim without an answer. The database may have committed it, but none of its messages was sent.
-// So a row that is later found with its token is opened again.
+// lostClaim handles a claim without an answer. The database may have committed the claim, but no message of it was
+// sent. So if a read later finds a row with the claim's token, recover opens the message again.
 func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queuedMessage, err error, now time.Time) {
 	for _, m := range batch {
 		m.queue.lookahead.Stray()
@@ -209,8 +211,8 @@ func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queued
 	}
 }
 
-// freeSlot frees the slot of a message that is no longer claimed or sent, and lets the recipient's next message go. over says that this
-// message is not in retry either.
+// freeSlot frees the slot of a message that is no longer claimed or sent, and lets the recipient's next message go.
+// over says that the message is not in retry either.
 func (s *scheduler) freeSlot(m *queuedMessage, over bool) {
 	q := m.queue
 	q.inFlight--
@@ -227,7 +229,7 @@ func (s *scheduler) freeSlot(m *queuedMessage, over bool) {
 	s.fair.activate(q)
 }
 
-// finished forgets an attempt: its outcome is on disk, or it has none.
+// finished forgets an attempt whose outcome is on disk, or that never took place.
 func (s *scheduler) finished(m *queuedMessage) {
 	m.stage = gone
 	s.attempts.remove(m.row.ID)
@@ -240,7 +242,7 @@ func (s *scheduler) finished(m *queuedMessage) {
 	}
 }
 
-// stopTenant stops a client's messages in memory until it may send again. Nothing is written.
+// stopTenant stops sending a client's messages from memory until the client may send again. It writes nothing.
 func (s *scheduler) stopTenant(t *tenantQueue) {
 	if t.stopped {
 		return
@@ -254,7 +256,8 @@ func (s *scheduler) stopTenant(t *tenantQueue) {
 	}
 }
 
-// unmarked notes that a client's claims need marks. Messages that a claim refused because of that are read again at once.
+// unmarked notes that a client's claims need marks, because the client erased persons. Messages that were refused
+// ([puntuale.ClaimUnmarked]) are read again at once.
 func (s *scheduler) unmarked(q *sessionQueue) {
 	if s.cfg.Mark == nil {
 		s.stopTenant(q.tenant)
@@ -264,7 +267,7 @@ func (s *scheduler) unmarked(q *sessionQueue) {
 	s.want(q, true)
 }
 
-// askStandings asks whether clients that had to wait may send again.
+// askStandings asks the store which stopped clients may send again.
 func (s *scheduler) askStandings(stopped map[puntuale.ClientID]bool) {
 	if len(stopped) == 0 || s.fair.asking {
 		return
@@ -285,7 +288,7 @@ func (s *scheduler) askStandings(stopped map[puntuale.ClientID]bool) {
 func (s *scheduler) gotStandings(found map[puntuale.ClientID]puntuale.SendPermission, err error) {
 	s.fair.asking = false
 	if err != nil {
-		return // asked again at the next poll
+		return // the next poll asks again
 	}
 	now := s.cfg.Clock.Now()
 	for client, standing := range found {

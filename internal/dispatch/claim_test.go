@@ -11,8 +11,9 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestRepeatClaimWithoutAnswer: the claim of a repeat was committed, and its answer was lost. Nothing of the repeat was
-// sent, but the first attempt may have arrived. So the message is never open again, and cannot be cancelled.
+// TestRepeatClaimWithoutAnswer has the claim of a repeat that was committed, and whose answer was lost. The repeat
+// was not sent, but the first attempt may have arrived. So the message is never opened again, and cannot be
+// cancelled.
 func TestRepeatClaimWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	var lost lostRepeat
@@ -41,7 +42,7 @@ func TestRepeatClaimWithoutAnswer(t *testing.T) {
 	})
 }
 
-// lostRepeat commits the first claim of a repeat and loses the answer.
+// lostRepeat commits the first claim of a repeat, but loses the answer.
 type lostRepeat struct {
 	*memory
 	once atomic.Bool
@@ -55,8 +56,8 @@ func (l *lostRepeat) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Cl
 	return g, err
 }
 
-// TestClaimThatTookTooLong: a message is not sent if its deadline passed, or its window closed, while its claim was
-// committed.
+// TestClaimThatTookTooLong checks that a message is not sent if its deadline passes or its window closes while its
+// claim commits.
 func TestClaimThatTookTooLong(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Somebody may set the wall clock while the process runs. The moments of messages on disk do not change. When the clock
-// is set back, the moments for which this process waits move with it. When the clock is set forward, they only come
-// early. So code that gives up an attempt never counts time by the clock (overdue).
+// A person may set the machine's clock while the process runs. The moments of messages on disk do not change. If the
+// clock is set back, setBack also moves back the moments for which this process waits. If the clock is set forward,
+// these moments only come early. So code that gives up an attempt never uses the clock (see overdue).
 
-// tick returns the present moment, and notices when the clock was set back.
+// tick returns the present moment. If the clock was set back, it calls setBack.
 func (s *scheduler) tick() time.Time {
 	now := s.cfg.Clock.Now()
 	if by := s.last.Sub(now); by > 0 {
@@ -19,7 +19,7 @@ func (s *scheduler) tick() time.Time {
 	return now
 }
 
-// setBack moves all moments for which this process waits, by as much as the clock was set back.
+// setBack moves back all moments for which this process waits. by is how far the clock was set back.
 func (s *scheduler) setBack(by time.Duration) {
 	back := func(moments ...*time.Time) {
 		for _, t := range moments {
@@ -43,7 +43,7 @@ func (s *scheduler) setBack(by time.Duration) {
 		}
 	}
 	for _, t := range s.timers {
-		if t.message == nil || t.message.parked { // else it is a message's own moment
+		if t.message == nil || t.message.parked { // all other timers of messages stand at the message's own moment, which does not change
 			t.at -= by.Microseconds()
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// jumpingClock is a clock that may be set while it runs. Timers do not notice.
+// jumpingClock is a clock that a test may set while it runs. Running timers do not change.
 type jumpingClock struct {
 	clock.Clock
 	by atomic.Int64
@@ -36,7 +36,7 @@ func bubbleOn(t *testing.T, setup func(*dispatch.Config, *memory, *network), run
 
 var clockJumps = map[string]time.Duration{"back": -time.Hour, "forward": time.Hour}
 
-// TestClockJump: after the clock was set, a message with a wakeup leaves at once, and the next one leaves by the poll's
+// TestClockJump sets the clock. Then a message with a wakeup leaves at once, and the next message within the poll's
 // interval.
 func TestClockJump(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestClockJump(t *testing.T) {
 	}
 }
 
-// TestClockJumpWhileReading: a jump during a read does not count as the time that it took.
+// TestClockJumpWhileReading sets the clock during a read. The jump must not count as time that the read took.
 func TestClockJumpWhileReading(t *testing.T) {
 	t.Parallel()
 	for name, by := range clockJumps {
@@ -88,8 +88,8 @@ func TestClockJumpWhileReading(t *testing.T) {
 	}
 }
 
-// TestClockSetBackDuringWaits: a pause, a drain and the wait behind a message in retry last as long as they should,
-// whatever the clock shows. The retry itself keeps its moment.
+// TestClockSetBackDuringWaits sets the clock back during three waits: a pause, a drain, and a wait behind a message
+// in retry. Each wait must last as long as planned. The retry itself keeps its moment.
 func TestClockSetBackDuringWaits(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -138,7 +138,7 @@ func TestClockSetBackDuringWaits(t *testing.T) {
 	})
 }
 
-// TestClockSetForwardInFlight: an attempt is not given up because the clock was set forward.
+// TestClockSetForwardInFlight checks that an attempt is not given up because the clock was set forward.
 func TestClockSetForwardInFlight(t *testing.T) {
 	t.Parallel()
 	v := &verdicts{}
@@ -163,7 +163,7 @@ func TestClockSetForwardInFlight(t *testing.T) {
 	})
 }
 
-// verdicts is a queue that notes what is recorded.
+// verdicts is a queue that notes the recorded verdicts.
 type verdicts struct {
 	puntuale.Queue
 	mu  sync.Mutex
@@ -179,7 +179,7 @@ func (v *verdicts) Record(ctx context.Context, now time.Time, results []puntuale
 	return v.Queue.Record(ctx, now, results)
 }
 
-// TestDrainIsBounded: a drain ends within 40 s, whatever the clock of its caller shows.
+// TestDrainIsBounded checks that a drain ends within 40 s, even if the clock of its caller is wrong.
 func TestDrainIsBounded(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// killable stands between a dispatcher and everything that it calls. Once it is killed, no call has an effect, as if
-// the process had died. Attempts in flight never end on disk.
+// killable is between a dispatcher and everything that it calls. After kill, no call has an effect, as if the process
+// had died. Attempts in flight then never get an outcome on disk.
 type killable struct {
 	puntuale.Queue
 	puntuale.Fleet
@@ -40,7 +40,7 @@ func (k *killable) Due(ctx context.Context, from []puntuale.QueueCursor, h time.
 	return k.Queue.Due(ctx, from, h, limit)
 }
 
-// Claim may commit just before the process dies. Then the process never gets the answer.
+// Claim may commit just before kill. Then the dispatcher never gets the answer.
 func (k *killable) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.ClaimAnswer, error) {
 	if err := k.check(); err != nil {
 		return nil, err
@@ -108,10 +108,10 @@ func (k *killable) Arrived(ctx context.Context, e puntuale.Envelope) (bool, erro
 	return k.Connector.(puntuale.DeliveryChecker).Arrived(ctx, e)
 }
 
-// kill ends the process's effects. Its goroutines end with the test.
+// kill stops all effects of the dispatcher. Its goroutines end with the test.
 func (k *killable) kill() { k.dead.Store(true) }
 
-// mortal starts a dispatcher that can be killed.
+// mortal starts a dispatcher that a test can kill.
 func (w *world) mortal(t *testing.T, latency time.Duration) (*dispatch.Dispatcher, *killable) {
 	t.Helper()
 	return w.mortalWith(t, sandbox.New(w.store, clock.System(), latency))
@@ -130,7 +130,7 @@ func (w *world) mortalWith(t *testing.T, out puntuale.Connector) (*dispatch.Disp
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		if k.dead.Load() {
-			cancel() // nobody waits for a dead process
+			cancel() // the killed process must not wait for anything
 		}
 		defer cancel()
 		if err := d.Stop(ctx); err != nil && !k.dead.Load() {
@@ -140,11 +140,11 @@ func (w *world) mortalWith(t *testing.T, out puntuale.Connector) (*dispatch.Disp
 	return d, k
 }
 
-// silent is a sandbox that never answers. A message to a number in lost does not even arrive.
+// silent is a sandbox that never answers. A message to the number lost does not even arrive.
 type silent struct {
 	*sandbox.Connector
 	lost    string
-	arrived atomic.Int64 // messages that were handed over, the lost ones too
+	arrived atomic.Int64 // messages that were handed over, including the lost ones
 }
 
 func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
@@ -158,9 +158,9 @@ func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Accept
 	return puntuale.Acceptance{}, ctx.Err()
 }
 
-// TestStoppedThenCrashed: a process dies with messages in flight that were stopped meanwhile. The next process sends
-// none of them. It asks the network, and completes at once what arrived. The rest stays uncertain, because it may still
-// arrive.
+// TestStoppedThenCrashed kills a process with messages in flight that were stopped meanwhile. The next process sends
+// none of them. It asks the network, and closes the messages that arrived as COMPLETED. The others stay uncertain,
+// because they may still arrive.
 func TestStoppedThenCrashed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -188,8 +188,8 @@ func TestStoppedThenCrashed(t *testing.T) {
 	})
 }
 
-// TestCrash: a process dies with messages in flight. Some are answered and not recorded, some claimed and not sent. The
-// next process brings every message to its end, and each is visible once.
+// TestCrash kills a process with messages in flight. Some were answered but not recorded, others were claimed but not
+// sent. The next process brings every message to its end, and people see each message once.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -220,8 +220,8 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// TestTwoDispatchers: two processes on one database share the sessions. One is killed, and the other takes over. A third
-// takes its place. Every message leaves, once.
+// TestTwoDispatchers has two processes on one database that share the sessions. One is killed, and the other takes
+// over its sessions. Then a third process joins. Every message leaves exactly once.
 func TestTwoDispatchers(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -265,7 +265,7 @@ func TestTwoDispatchers(t *testing.T) {
 	})
 }
 
-// owners counts the nodes that own sessions.
+// owners returns how many nodes own sessions.
 func (w *world) owners(t *testing.T) (n int) {
 	t.Helper()
 	if err := w.raw.QueryRowContext(t.Context(), "select count(distinct owner) from session where owner <> 0").Scan(&n); err != nil {

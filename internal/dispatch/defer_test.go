@@ -14,8 +14,9 @@ func deferred(after time.Duration) error {
 	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: puntuale.Quoted("Troppo a questo destinatario"), After: after}
 }
 
-// TestDeferred: a message that must wait because of its recipient delays no other recipient. Later messages to the same
-// recipient keep their order. The effect is the same whether Prepare or Send refuses the message.
+// TestDeferred checks that a message that must wait because of its recipient delays no other recipient. Later
+// messages to the same recipient keep their order. The effect is the same whether Prepare or Send refuses the
+// message.
 func TestDeferred(t *testing.T) {
 	t.Parallel()
 	for _, found := range []string{"before", "by the attempt"} {
@@ -57,14 +58,14 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
-// TestNetworksRate: a session sends at most as many messages a second as its network takes, even if its own pace is
-// faster. A slower pace of its own holds, too.
+// TestNetworksRate checks that a session never sends more messages a second than its network takes, even if the
+// session's own pace is faster. A slower pace of the session also holds.
 func TestNetworksRate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		perMin    int
 		perSecond float64
-		want      time.Duration // between two messages
+		want      time.Duration // time between two messages
 	}{
 		"the network's":        {0, 10, 100 * time.Millisecond},
 		"the slower network's": {6000, 10, 100 * time.Millisecond},
@@ -95,7 +96,7 @@ func TestNetworksRate(t *testing.T) {
 	}
 }
 
-// TestTokenReachesTheConnector: each attempt is handed over with the token of its intent on disk.
+// TestTokenReachesTheConnector checks that the connector gets each attempt with the token of its intent on disk.
 func TestTokenReachesTheConnector(t *testing.T) {
 	t.Parallel()
 	var tokens []int64

@@ -12,63 +12,65 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Config is what a dispatcher needs. Durations that are zero get the defaults below.
+// Config is the configuration of a [Dispatcher]. Durations that are zero get the defaults below.
 type Config struct {
 	Queue puntuale.Queue
 	Fleet puntuale.Fleet
-	// Connector gives the way out of a session. It is nil if there is none: the session is never online then. It must answer from memory,
-	// and the same for as long as the session exists.
+	// Connector returns the connector of a session. nil: there is none, so the session is never online. It must read
+	// only memory, and return the same connector as long as the session exists.
 	Connector func(puntuale.Session) puntuale.Connector
 
-	// Elsewhere gets the wakeups for sessions of other nodes, so that their [Dispatcher.TakeWakeup] gets them. It must not block. nil: no other
-	// node is told.
+	// Elsewhere gets the wakeups for sessions of other nodes. It must bring them to the other nodes'
+	// [Dispatcher.TakeWakeup], and must not block. nil: other nodes get no wakeups.
 	Elsewhere puntuale.Wakeup
 
-	// Departed returns the moments when messages of a session left since a moment, latest first, and at most most of
-	// them. The pace for a day needs it. nil: each node counts from the moment when it gets a session.
+	// Departed returns the moments, after since, at which messages of a session left. It returns the latest ones
+	// first, at most most. The daily pace of a session needs them. nil: a node counts only from the moment when it
+	// gets the session.
 	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error)
 
-	// Mark returns the mark that replaces an erased person's number in a client's blacklist. The dispatcher calls it only for clients that
-	// erased persons, from many goroutines at once. nil: their messages wait.
+	// Mark returns the mark that replaces an erased person's number in a client's blacklist. Many goroutines call it
+	// at once, but only for clients that erased persons. nil: the messages of these clients wait.
 	Mark func(client puntuale.ClientID, phone string) string
 
-	Clock  clock.Clock            // nil: the system's
-	Meter  puntuale.DispatchMeter // nil: none
+	Clock  clock.Clock            // nil: the system's clock
+	Meter  puntuale.DispatchMeter // nil: figures are ignored
 	Logger *slog.Logger           // nil: slog.Default
 
-	Lease          time.Duration // of the node, prolonged each Beat; default 6 s
-	Beat           time.Duration // default a third of Lease
-	Poll           time.Duration // between looks at all sessions; default 1 s
-	Horizon        time.Duration // how far ahead messages are read and prepared; default 2 s
-	UncertainAfter time.Duration // an attempt without an answer becomes FAILED; default 24 h
+	Lease          time.Duration // length of the node's lease, which is prolonged every Beat; default 6 s
+	Beat           time.Duration // default: a third of Lease
+	Poll           time.Duration // time between two polls of all sessions; default 1 s
+	Horizon        time.Duration // how long before their moments messages are read and prepared; default 2 s
+	UncertainAfter time.Duration // time after which an attempt without an answer makes its message FAILED; default 24 h
 
-	Sessions Sessions // nil: connectors have their sessions open at once
+	Sessions Sessions // nil: connectors open their sessions themselves
 
-	// Observe, if set, gets each attempt's outcome when it is known, before it is recorded. Many goroutines call it at once.
+	// Observe, if set, gets the outcome of each attempt before it is recorded. Many goroutines call it at once.
 	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome)
 }
 
-// Sessions opens and closes what the node owns. Own and Release must not block.
+// Sessions opens and closes the sessions that the node owns. Own and Release must not block.
 type Sessions interface {
-	// Own says that the node owns exactly these sessions from now on. Those in leaving are about to go to another node:
-	// Own does not open them, and Release closes them.
+	// Own says which sessions the node owns from now on. Sessions in leaving will go to another node: Own does not
+	// open them, and Release closes them.
 	Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool)
-	// Release closes a session that has nothing in flight. It calls done once another node may open the session.
+	// Release closes a session that has no message in flight. It calls done when another node may open the session.
 	Release(session puntuale.SessionID, done func())
-	// ReleaseAll closes all sessions, before the node leaves. It returns once they are closed, or ctx ends.
+	// ReleaseAll closes all sessions before the node leaves the fleet. It returns when they are closed, or when ctx
+	// ends.
 	ReleaseAll(ctx context.Context)
 }
 
 const (
 	stopWait  = 20 * time.Second // how long Stop waits for messages in flight
 	leaveWait = 5 * time.Second
-	closeSoon = 500 * time.Millisecond // how long all sessions may take to close; then those that closed are freed
-	callWait  = 15 * time.Second       // how long one call of the store may take
+	closeSoon = 500 * time.Millisecond // how long Stop waits for all sessions to close before it frees those that are closed
+	callWait  = 15 * time.Second       // longest time for one call of the store
 	horizon   = 2 * time.Second
 )
 
-// Dispatcher sends what is due for the sessions that its node owns. Start and Stop may be called more than once, also at
-// the same time. A dispatcher that was stopped does not start again.
+// Dispatcher sends the due messages of the sessions that its node owns. Start and Stop may be called more than once,
+// and at the same time. A dispatcher that was stopped cannot start again.
 type Dispatcher struct {
 	cfg        Config
 	mailbox    *mailbox
@@ -121,8 +123,8 @@ func New(cfg Config) *Dispatcher {
 	return d
 }
 
-// Start joins the fleet, takes the node's sessions and begins to send. It returns once it is safe to claim. If it fails,
-// it returns the error and leaves nothing running. ctx bounds the start only.
+// Start joins the fleet, takes the node's sessions and begins to send. It returns when the node may claim messages.
+// If it fails, it leaves nothing running. ctx limits only the start.
 func (d *Dispatcher) Start(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,14 +144,14 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop claims no more, waits until everything in flight is recorded, frees the node's sessions and leaves the fleet. After
-// 20 s, or when ctx ends, it gives up the attempts that are left: they count as unanswered. The error says what was left
-// unfinished.
+// Stop ends claiming, waits until everything in flight is recorded, frees the node's sessions and leaves the fleet.
+// After 20 s, or when ctx ends, it aborts the remaining attempts: they count as unanswered. The error says what was
+// not finished.
 func (d *Dispatcher) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.started {
-		d.started = true // so a Start that comes after this Stop does nothing
+		d.started = true // so that a later Start does nothing
 		return nil
 	}
 	d.stopOnce.Do(func() {
@@ -174,7 +176,8 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	}
 	d.cancel()
 	d.wg.Wait()
-	// The caller may stop waiting for messages in flight. Leaving is brief, and spares the other nodes a wait for the lease.
+	// Leave the fleet even if ctx has ended, because leaving is quick. Otherwise other nodes would wait for the end
+	// of the lease.
 	ctx = context.WithoutCancel(ctx)
 	if d.cfg.Sessions != nil {
 		d.release(ctx)
@@ -189,7 +192,7 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// release closes the node's sessions. While one session hangs, the others are already free.
+// release closes the node's sessions. If one session hangs, the others are freed before it.
 func (d *Dispatcher) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWait)
 	defer cancel()
@@ -214,7 +217,7 @@ func (d *Dispatcher) release(ctx context.Context) {
 	d.cfg.Sessions.ReleaseAll(ctx)
 }
 
-// abandon cuts the attempts that are still under way. Their outcomes have a last chance to be recorded.
+// abandon aborts the attempts that still run. Then it waits a little longer until their outcomes are recorded.
 func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 	d.sched.life.cutSends()
 	fired, release := d.cfg.Clock.After(leaveWait)
@@ -227,23 +230,24 @@ func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 	}
 }
 
-// Wake says that the session has something due at a moment, or, with a zero moment, that sessions changed. It never blocks. Several wakeups
-// at once count as one. A wakeup for a session that another node may own is passed on.
+// Wake says that the session has something due at the moment due. A zero due says that sessions changed. Wake never
+// blocks. Several wakeups that come together have the effect of one. If another node may own the session, Wake passes
+// the wakeup on.
 func (d *Dispatcher) Wake(session puntuale.SessionID, due time.Time) { d.wake(session, due, true) }
 
-// TakeWakeup is Wake for a wakeup of another node. It does not pass the wakeup on. If no node has the session yet, only the node that should
-// have it acts. Session 0: any session may be free.
+// TakeWakeup takes a wakeup that another node passed on. Unlike Wake, it does not pass it on again. If no node owns
+// the session yet, only the node that should own it acts. Session 0 means that any session may be free.
 func (d *Dispatcher) TakeWakeup(session puntuale.SessionID, due time.Time) {
 	d.wake(session, due, false)
 }
 
 func (d *Dispatcher) wake(session puntuale.SessionID, due time.Time, here bool) {
-	if !due.After(d.cfg.Clock.Now().Add(d.cfg.Horizon)) { // else the poll finds it in time
+	if !due.After(d.cfg.Clock.Now().Add(d.cfg.Horizon)) { // the poll finds later messages in time
 		d.mailbox.addWakeup(session, due, here)
 	}
 }
 
-// Soon returns the Wakeup of a node without a dispatcher. It passes on the wakeups that other nodes would act on.
+// Soon returns the Wakeup of a node without a dispatcher. It passes on only wakeups on which other nodes would act.
 func Soon(c clock.Clock, elsewhere puntuale.Wakeup) puntuale.Wakeup {
 	return func(session puntuale.SessionID, due time.Time) {
 		if !due.After(c.Now().Add(horizon)) {
@@ -252,21 +256,22 @@ func Soon(c clock.Clock, elsewhere puntuale.Wakeup) puntuale.Wakeup {
 	}
 }
 
-// Drain stops new attempts of a session until a moment. Then the session continues by itself. The channel is closed once nothing of it is
-// in flight and every outcome is on disk. It is closed at once if the session is not the node's.
+// Drain makes a session begin no new attempts until a moment. Then the session continues by itself. The channel is
+// closed when nothing of the session is in flight and every outcome is on disk. It is closed at once if the node does
+// not own the session.
 func (d *Dispatcher) Drain(session puntuale.SessionID, until time.Time) <-chan struct{} {
 	quiet := make(chan struct{})
 	d.mailbox.post(func() { d.sched.drain(session, until, quiet) })
 	return quiet
 }
 
-// Resume ends a drain before its time.
+// Resume ends a drain early.
 func (d *Dispatcher) Resume(session puntuale.SessionID) {
 	d.mailbox.post(func() { d.sched.endDrain(d.sched.queues[session]) })
 }
 
-// Node is the node that owns the sessions here now, 0 for none.
+// Node returns the id of the node that owns this dispatcher's sessions now, or 0 if it owns none.
 func (d *Dispatcher) Node() puntuale.NodeID { return puntuale.NodeID(d.sched.health.owner.Load()) }
 
-// Healthy returns nil while this node may claim and the store answers. The error says what is wrong.
+// Healthy returns nil if this node may claim and the store answers. Otherwise the error explains the problem.
 func (d *Dispatcher) Healthy() error { return d.sched.health.err() }

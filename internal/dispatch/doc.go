@@ -1,7 +1,8 @@
-// Package dispatch moves due messages to their connectors, each at its moment. The network sees each at most once.
+// Package dispatch gives due messages to their connectors, each at its moment. It never sends a message twice, except
+// as a repeat that the network recognises or that the step asks for.
 //
-// One goroutine, the scheduler, owns all queues in memory. Everything slow happens beside it, and comes back to it by the
-// mailbox:
+// One goroutine, the scheduler, owns all queues in memory. Everything slow runs in other goroutines, which send their
+// results to the scheduler's mailbox:
 //
 //	poll, wakeup ─▶ read what is due soon ─▶ read contents ─▶ Prepare        (reader.go, prepare.go)
 //	                                                            │
@@ -16,11 +17,11 @@
 //	                     ▼
 //	              record, batches of what ended meanwhile                    (recorder.go)
 //
-// Memory is not trusted: reads may be stale, wakeups may be lost, and queues may be dropped at any moment. The claim
-// repeats every condition on disk, and the poll finds again all that was forgotten. One thing is certain in memory: which
-// attempts of this process have no recorded outcome yet. A row with an attempt that is not among them is an orphan of a
-// crash (recovery.go).
+// The dispatcher does not trust memory: reads may be old, wakeups may be lost, and queues may be dropped at any
+// moment. The claim checks every condition again on disk, and the poll finds all forgotten messages again. Memory is
+// certain about one thing: which attempts of this process have no recorded outcome. If a row has an attempt that is
+// not among them, a crash left it behind (recovery.go).
 //
-// Package lookahead decides when a session is read, and how far. The membership keeps the node's lease. By rendezvous
-// hashing it decides with the other nodes which node sends for a session (membership.go).
+// Package lookahead decides when a session is read, and how far. The membership keeps the node's lease. It also
+// decides, by rendezvous hashing, which node sends for a session; all nodes come to the same result (membership.go).
 package dispatch

@@ -6,24 +6,24 @@ import (
 	"puntuale"
 )
 
-// A session may be drained, so that it can be unlinked or deleted with nothing in flight. A drain always ends by itself, because the caller
-// may have died.
+// This file drains sessions, so that a session can be unlinked or deleted with nothing in flight. A drain always ends
+// by itself, because its caller may have died.
 
 // drain is the drain of one session.
 type drain struct {
-	until   time.Time       // nothing begins until then; zero: no drain is under way
-	waiters []chan struct{} // closed once nothing is in flight
+	until   time.Time       // no message begins before this moment; zero: the session is not being drained
+	waiters []chan struct{} // channels to close when nothing is in flight
 }
 
 func (d *drain) active() bool { return !d.until.IsZero() }
 
-// over reports whether a drain has reached its end.
+// over reports whether a running drain has reached its end.
 func (d *drain) over(now time.Time) bool { return d.active() && !now.Before(d.until) }
 
-// drainMost is how long a drain may last. The caller's clock, which set its end, may be ahead of ours.
+// drainMost is the longest drain. The caller sets the end by its own clock, which may be ahead of this node's clock.
 const drainMost = 40 * time.Second
 
-// drain stops a session from beginning anything new until a moment. It closes quiet once nothing of the session is in flight.
+// drain makes a session begin nothing new until a moment. It closes quiet when nothing of the session is in flight.
 func (s *scheduler) drain(session puntuale.SessionID, until time.Time, quiet chan struct{}) {
 	q := s.queues[session]
 	if q == nil {
@@ -39,7 +39,7 @@ func (s *scheduler) drain(session puntuale.SessionID, until time.Time, quiet cha
 	s.tellDrained(q)
 }
 
-// endDrain lets a session continue. q may be nil.
+// endDrain ends a drain, so that the session continues. q may be nil.
 func (s *scheduler) endDrain(q *sessionQueue) {
 	if q == nil || !q.drain.active() {
 		return
@@ -48,8 +48,8 @@ func (s *scheduler) endDrain(q *sessionQueue) {
 	s.resume(q)
 }
 
-// tellDrained tells the waiters once nothing is in flight, neither of this session queue nor of an earlier one of the
-// session.
+// tellDrained closes the waiters' channels when nothing of the session is in flight. Messages of an earlier session
+// queue of the same session count, too.
 func (s *scheduler) tellDrained(q *sessionQueue) {
 	if len(q.drain.waiters) == 0 || q.unrecorded > 0 && !q.lost() {
 		return

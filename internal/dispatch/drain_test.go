@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestDrain: a session that is drained begins nothing new. Its waiters hear when everything in flight is on disk. The
-// session continues when it is told to, or by itself at the end of the drain.
+// TestDrain checks that a drained session begins nothing new, and that its waiters learn when everything in flight is
+// on disk. The session continues after Resume, or by itself at the end of the drain.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(_ *dispatch.Config, _ *memory, n *network) {
@@ -46,7 +46,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("while it is drained: %v %d", s.state, s.Intent)
 		}
 		<-d.Drain(1, now.Add(time.Hour))
-		<-d.Drain(9, now.Add(time.Hour)) // no node has it
+		<-d.Drain(9, now.Add(time.Hour)) // no node owns this session
 		d.Resume(9)
 		d.Resume(1)
 		after(5 * time.Second)
@@ -66,7 +66,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// keeper notes what the dispatcher tells it about sessions.
+// keeper notes the calls by which the dispatcher opens and closes sessions.
 type keeper struct {
 	mu   sync.Mutex
 	told []string
@@ -107,8 +107,8 @@ func (k *keeper) seen() []string {
 	return slices.Clone(k.told)
 }
 
-// TestSessionsAreTold: the dispatcher says which sessions it took. It makes the keeper close them before they go to
-// another node, before the node leaves, and once its lease is gone.
+// TestSessionsAreTold checks that the dispatcher tells the keeper which sessions it took. The keeper must close a
+// session before it goes to another node, before the node leaves, and when the lease is gone.
 func TestSessionsAreTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestSessionsAreTold(t *testing.T) {
 			t.Errorf("stopped: %q", got)
 		}
 		m.mu.Lock()
-		clear(m.nodes) // its lease is gone
+		clear(m.nodes) // the node's lease is gone
 		m.mu.Unlock()
 		after(3 * time.Second)
 		if got := a.seen(); !slices.Contains(got, "own 0 leaving 0 node false") {
@@ -178,8 +178,8 @@ func TestSessionsAreTold(t *testing.T) {
 	})
 }
 
-// TestLinkingIsNotMoved: a session that is being linked stays with its node when another node joins, because a move
-// would end the pairing. It moves once the pairing is over, whatever the result.
+// TestLinkingIsNotMoved checks that a session that is being linked stays with its node when another node joins,
+// because a move would end the pairing. It moves when the pairing has ended, whatever its result.
 func TestLinkingIsNotMoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestLinkingIsNotMoved(t *testing.T) {
 	})
 }
 
-// hanging is a keeper with one session that never closes.
+// hanging is a keeper with a session that never closes.
 type hanging struct{ keeper }
 
 func (h *hanging) Release(session puntuale.SessionID, done func()) {
@@ -240,7 +240,7 @@ func (h *hanging) Release(session puntuale.SessionID, done func()) {
 
 func (h *hanging) ReleaseAll(ctx context.Context) { <-ctx.Done() }
 
-// leaving is a fleet that takes no call after its deadline.
+// leaving is a fleet that refuses calls after their deadline.
 type leaving struct{ *memory }
 
 func (l leaving) Leave(ctx context.Context, node puntuale.NodeID) error {
@@ -250,8 +250,8 @@ func (l leaving) Leave(ctx context.Context, node puntuale.NodeID) error {
 	return l.memory.Leave(ctx, node)
 }
 
-// TestStopWithHangingSession: a session that hangs while the node stops does not delay the others. The hanging session
-// becomes free once the node has left.
+// TestStopWithHangingSession checks that a session that hangs while the node stops does not delay the others. The
+// hanging session becomes free when the node has left.
 func TestStopWithHangingSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(cfg *dispatch.Config, m *memory, _ *network) {

@@ -8,7 +8,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestEnvelope: a connector learns the client and the run of a message, so that it fetches media once.
+// TestEnvelope checks that a connector gets the client and the run of a message. It needs them to fetch media only
+// once.
 func TestEnvelope(t *testing.T) {
 	t.Parallel()
 	var ids []puntuale.MessageID

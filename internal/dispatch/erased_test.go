@@ -9,9 +9,9 @@ import (
 	"puntuale"
 )
 
-// TestErasedNumberGetsNothing: a blacklisted number that was erased is known by its mark alone. Messages to the
-// client's other recipients leave on time. This includes the first one, whose claim shows the dispatcher that it must
-// use marks.
+// TestErasedNumberGetsNothing blacklists a number that was then erased, so that only its mark is known. Messages to
+// the client's other recipients leave on time. This includes the first one, whose claim tells the dispatcher to use
+// marks.
 func TestErasedNumberGetsNothing(t *testing.T) {
 	t.Parallel()
 	const blocked, free = "+393470001000", "+393470002000"
@@ -53,7 +53,8 @@ func TestErasedNumberGetsNothing(t *testing.T) {
 	})
 }
 
-// TestNothingEmptyIsSent: a message whose content is gone, for whatever reason, is FAILED and never handed over.
+// TestNothingEmptyIsSent checks that a message without content becomes FAILED and is never handed over, whatever
+// removed the content.
 func TestNothingEmptyIsSent(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {

@@ -2,25 +2,26 @@ package dispatch
 
 import "puntuale"
 
-// fairQueue is round robin between clients: each round has one message of each client that has something to send.
+// fairQueue takes messages from clients in rounds. Each round has one message of each client that has something to
+// send.
 type fairQueue struct {
 	tenants map[puntuale.ClientID]*tenantQueue
 	round   fifo[*tenantQueue] // tenant queues with something to send
-	asking  bool               // the store is asked which clients may send again
+	asking  bool               // a call that asks the store which clients may send again is running
 }
 
-// tenantQueue is one client's part in the fair queue.
+// tenantQueue is the part of one client in the fair queue.
 type tenantQueue struct {
 	client  puntuale.ClientID
 	queues  fifo[*sessionQueue] // session queues with something to send
 	listed  bool                // the tenant queue is in the round
-	owned   int                 // session queues of the client that this node has
+	owned   int                 // number of the client's session queues on this node
 	stopped bool                // the client may not send now
-	reason  puntuale.ReasonCode // why, once it is known
+	reason  puntuale.ReasonCode // why the client may not send; "" while this is unknown
 	erased  bool                // the client erased persons: claims need marks
 }
 
-// join returns the client's queue, for one more session queue.
+// join adds a session queue of the client, and returns the client's tenant queue.
 func (f *fairQueue) join(client puntuale.ClientID) *tenantQueue {
 	t := f.tenants[client]
 	if t == nil {
@@ -31,14 +32,14 @@ func (f *fairQueue) join(client puntuale.ClientID) *tenantQueue {
 	return t
 }
 
-// leave forgets a client with its last session queue.
+// leave removes a session queue of the client. With the last one, it forgets the client.
 func (f *fairQueue) leave(t *tenantQueue) {
 	if t.owned--; t.owned == 0 {
 		delete(f.tenants, t.client)
 	}
 }
 
-// activate puts a session queue with something to send into the round.
+// activate puts a session queue into the round, if it has something to send.
 func (f *fairQueue) activate(q *sessionQueue) {
 	if q.active || q.lost() || q.ready.len()+q.campaign.ready.len()+q.repeats.len() == 0 {
 		return
@@ -51,7 +52,7 @@ func (f *fairQueue) activate(q *sessionQueue) {
 	}
 }
 
-// next takes the session queue that is next in the round. It is nil when none has anything to send.
+// next removes and returns the next session queue of the round, or nil if none has anything to send.
 func (f *fairQueue) next() *sessionQueue {
 	for f.round.len() > 0 {
 		t := f.round.pop()

@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// memory is a Queue and a Fleet without a disk, for tests of scheduling alone. Tests of the store use the real one.
+// memory is a Queue and a Fleet in memory, for tests of scheduling alone. Other tests use the real store.
 type memory struct {
 	mu        sync.Mutex
 	rows      map[puntuale.MessageID]*row
@@ -27,11 +27,11 @@ type memory struct {
 	nodes     map[puntuale.NodeID]time.Time
 	lastNode  puntuale.NodeID
 	lastID    puntuale.MessageID
-	claims    []puntuale.Claim // as they were asked
+	claims    []puntuale.Claim // the claims that the dispatcher asked for
 	reads     int
-	seen      int                       // rows that reads returned
-	scanned   []int                     // the rows that each call of Retrying may have read
-	fails     func(method string) error // nil, or the error of a call
+	seen      int                       // number of rows that reads returned
+	scanned   []int                     // for each call of Retrying, how many rows it may have read
+	fails     func(method string) error // returns the error of a call, or nil
 	commit    time.Duration             // how long a write takes
 }
 
@@ -40,7 +40,7 @@ type row struct {
 	state  puntuale.State
 	reason puntuale.Reason
 	done   time.Time
-	credit bool // a credit is reserved for it
+	credit bool // a credit is reserved for the message
 }
 
 func newMemory() *memory {
@@ -53,7 +53,8 @@ func newMemory() *memory {
 	}
 }
 
-// enter locks the memory. A write first takes the commit's time. enter fails when the test says so.
+// enter locks the memory. A write first waits for the time commit. enter returns the error that the test set with
+// fails.
 func (m *memory) enter(method string, write bool) error {
 	if write && m.commit > 0 {
 		time.Sleep(m.commit)
@@ -71,7 +72,7 @@ func (m *memory) session(id puntuale.SessionID, client puntuale.ClientID, perMin
 	m.sessions = append(m.sessions, puntuale.Session{ID: id, Client: client, Type: puntuale.Socket, Sandbox: true, Pace: puntuale.Pace{PerMinute: perMin}})
 }
 
-// add schedules messages of one run to a phone of a session, with validity of a day.
+// add schedules messages of one run to a phone on a session. They are valid for a day.
 func (m *memory) add(session puntuale.SessionID, phone string, due ...time.Time) []puntuale.MessageID {
 	return m.addWith(session, phone, nil, 24*time.Hour, due...)
 }
@@ -104,7 +105,7 @@ func (m *memory) get(id puntuale.MessageID) row {
 	return *m.rows[id]
 }
 
-// reserved reports whether a credit is kept for the message.
+// reserved reports whether a credit is reserved for the message.
 func (m *memory) reserved(id puntuale.MessageID) bool { return m.get(id).credit }
 
 func (m *memory) change(id puntuale.MessageID, f func(*row)) {
@@ -395,12 +396,12 @@ func (m *memory) owner(id puntuale.SessionID) puntuale.NodeID {
 	return 0
 }
 
-// network is a connector that does what the test says.
+// network is a connector whose behaviour the test sets.
 type network struct {
 	capabilities puntuale.Capabilities
-	prepare      func(context.Context, puntuale.Envelope) error // nil: at once
-	send         func(context.Context, puntuale.Prepared) error // nil: accepted at once
-	online       func(puntuale.SessionID) bool                  // nil: always
+	prepare      func(context.Context, puntuale.Envelope) error // nil: Prepare succeeds at once
+	send         func(context.Context, puntuale.Prepared) error // nil: Send succeeds at once
+	online       func(puntuale.SessionID) bool                  // nil: all sessions are always online
 	mu           sync.Mutex
 	seen         []sighting
 	flying       map[puntuale.SessionID]int
@@ -455,7 +456,7 @@ func (n *network) sightings() []sighting {
 	return slices.Clone(n.seen)
 }
 
-// of returns when the message was handed over, each time.
+// of returns all moments at which the message was handed over.
 func (n *network) of(id puntuale.MessageID) (at []time.Time) {
 	for _, s := range n.sightings() {
 		if s.Message == id {
@@ -465,7 +466,7 @@ func (n *network) of(id puntuale.MessageID) (at []time.Time) {
 	return at
 }
 
-// order returns the ids handed over, in order.
+// order returns the ids of the messages in the order in which they were handed over.
 func (n *network) order() (ids []puntuale.MessageID) {
 	for _, s := range n.sightings() {
 		ids = append(ids, s.Message)
@@ -473,7 +474,7 @@ func (n *network) order() (ids []puntuale.MessageID) {
 	return ids
 }
 
-// bubble runs a test on a dispatcher with a memory and a network, in the fake time of a synctest bubble.
+// bubble runs a test with a dispatcher, a memory and a network, in the fake time of a synctest bubble.
 func bubble(t *testing.T, setup func(*dispatch.Config, *memory, *network), run func(*testing.T, *dispatch.Dispatcher, *memory, *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -501,7 +502,7 @@ func config(m *memory, n *network) dispatch.Config {
 	}
 }
 
-// after lets time pass, and waits until all goroutines of the bubble are idle.
+// after lets the time d pass, and then waits until all goroutines of the bubble are idle.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

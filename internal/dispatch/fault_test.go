@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// orphaned adds a message whose attempt a dead process began.
+// orphaned adds a message with an attempt that a dead process began.
 func orphaned(m *memory, phone string) puntuale.MessageID {
 	now := time.Now()
 	id := m.add(1, phone, now)[0]
@@ -22,7 +22,8 @@ func orphaned(m *memory, phone string) puntuale.MessageID {
 	return id
 }
 
-// TestOrphanIsRepeated: where the network knows repeats, an attempt of a dead process is repeated under the same id.
+// TestOrphanIsRepeated checks that an attempt of a dead process is repeated under the same connector id, if the
+// network recognises repeats.
 func TestOrphanIsRepeated(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) { orphaned(m, "+391") }
@@ -39,8 +40,8 @@ func TestOrphanIsRepeated(t *testing.T) {
 	})
 }
 
-// TestOrphanWithoutRepeats: where the network does not know repeats, nothing is sent again, and the message ends as
-// uncertain at its deadline.
+// TestOrphanWithoutRepeats checks the same for a network that does not recognise repeats. Nothing is sent again, and
+// the message ends as uncertain at its deadline.
 func TestOrphanWithoutRepeats(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {
@@ -65,7 +66,8 @@ func TestOrphanWithoutRepeats(t *testing.T) {
 	})
 }
 
-// TestLostAnswers: there are three repeats, the first within 10 s. Then the message is given up. Later ones do not wait.
+// TestLostAnswers checks that there are three repeats, the first within 10 s. Then the message is given up. Later
+// messages do not wait.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, _ *memory, n *network) {
@@ -97,7 +99,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// TestRepeatsEndWithValidity: an unanswered message is not repeated after its deadline.
+// TestRepeatsEndWithValidity checks that a message is not repeated after its deadline.
 func TestRepeatsEndWithValidity(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -115,7 +117,7 @@ func TestRepeatsEndWithValidity(t *testing.T) {
 	})
 }
 
-// TestSilentConnector: a connector that ignores its timeout loses its slot. Its late answer still counts.
+// TestSilentConnector checks that a connector which ignores its timeout loses its slot. Its late answer still counts.
 func TestSilentConnector(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -144,7 +146,7 @@ func TestSilentConnector(t *testing.T) {
 	})
 }
 
-// TestSendPanics: a connector's panic is a lost answer, not the end of the process.
+// TestSendPanics checks that a panic in a connector counts as a lost answer and does not end the process.
 func TestSendPanics(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -164,7 +166,8 @@ func TestSendPanics(t *testing.T) {
 	})
 }
 
-// TestStoreAway: outcomes wait for the store, nothing is claimed meanwhile, and nothing is sent twice.
+// TestStoreAway checks that outcomes wait while the store does not answer. Meanwhile nothing is claimed, and nothing
+// is sent twice.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -180,7 +183,7 @@ func TestStoreAway(t *testing.T) {
 				return nil
 			}
 			if method == "Due" {
-				d.Wake(1, time.Now()) // a wakeup that comes while a read fails
+				d.Wake(1, time.Now()) // this wakeup comes while a read fails
 			}
 			return errAway
 		})
@@ -205,7 +208,7 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestReadHeldUp: after a read that the store held up, the next one is not put off.
+// TestReadHeldUp checks that after a read that the store delayed, the next read is not delayed, too.
 func TestReadHeldUp(t *testing.T) {
 	t.Parallel()
 	slow := &slowReads{}
@@ -214,7 +217,7 @@ func TestReadHeldUp(t *testing.T) {
 	}
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		slow.wait.Store(int64(10 * time.Second))
-		after(1500 * time.Millisecond) // the poll's read has begun
+		after(1500 * time.Millisecond) // the read for the poll has begun
 		slow.wait.Store(0)
 		after(10 * time.Second)
 		now := time.Now()
@@ -227,7 +230,7 @@ func TestReadHeldUp(t *testing.T) {
 	})
 }
 
-// slowReads is a queue whose reads take a while.
+// slowReads is a queue whose reads take some time.
 type slowReads struct {
 	puntuale.Queue
 	wait atomic.Int64
@@ -238,8 +241,8 @@ func (q *slowReads) Due(ctx context.Context, from []puntuale.QueueCursor, h time
 	return q.Queue.Due(ctx, from, h, limit)
 }
 
-// TestClaimWithoutAnswer: a claim was committed but not answered, so nothing of it was sent. The message is opened again,
-// and sent once, not as a repeat.
+// TestClaimWithoutAnswer has a claim that was committed and whose answer was lost. So none of its messages was sent.
+// They are opened again and sent once, not as repeats.
 func TestClaimWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	var lost lostClaims
@@ -260,7 +263,7 @@ func TestClaimWithoutAnswer(t *testing.T) {
 	})
 }
 
-// lostClaims commits the first claim and loses the answer.
+// lostClaims commits the first claim, but loses the answer.
 type lostClaims struct {
 	*memory
 	once atomic.Bool
@@ -274,7 +277,7 @@ func (l *lostClaims) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Cl
 	return g, err
 }
 
-// TestFenced: a node whose lease is gone sends nothing more. It joins again with another number, and goes on.
+// TestFenced checks that a node whose lease is gone stops sending. It joins again under another id and continues.
 func TestFenced(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -296,7 +299,8 @@ func TestFenced(t *testing.T) {
 	})
 }
 
-// TestLeaseRunsLow: a node that cannot prolong its lease stops claiming before the lease ends, by its own clock.
+// TestLeaseRunsLow checks that a node that cannot prolong its lease stops claiming before the lease ends. The node
+// uses its own clock for this.
 func TestLeaseRunsLow(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -310,7 +314,7 @@ func TestLeaseRunsLow(t *testing.T) {
 		after(5900 * time.Millisecond)
 		m.mu.Lock()
 		for node := range m.nodes {
-			m.nodes[node] = time.Now().Add(time.Hour) // the node must stop because of its own clock, not because of the fence
+			m.nodes[node] = time.Now().Add(time.Hour) // so that the fence does not stop the node: only its own clock can
 		}
 		m.mu.Unlock()
 		m.add(1, "+391", time.Now())
@@ -329,7 +333,7 @@ func TestLeaseRunsLow(t *testing.T) {
 	})
 }
 
-// TestNewSession: a new session gets its owner at once after a wakeup, and by the next beat without one.
+// TestNewSession checks that a new session gets its owner at once after a wakeup, and otherwise by the next beat.
 func TestNewSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -344,7 +348,7 @@ func TestNewSession(t *testing.T) {
 		d.Wake(2, time.Now())
 		m.session(3, 3, 0)
 		m.add(3, "+392", time.Now())
-		d.Wake(3, time.Now()) // a start for a session that this node has never heard of
+		d.Wake(3, time.Now()) // a start for a session that this node does not know yet
 		synctest.Wait()
 		if len(n.of(id)) != 1 || len(n.sightings()) != 2 {
 			t.Errorf("%d handed over, want 2", len(n.sightings()))
@@ -357,8 +361,8 @@ func TestNewSession(t *testing.T) {
 	})
 }
 
-// TestTwoNodes: the nodes divide the sessions between them. When a node dies, the other takes over what it had in
-// flight.
+// TestTwoNodes checks that two nodes divide the sessions between them. When a node dies, the other node takes over
+// the messages that it had in flight.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -389,7 +393,7 @@ func TestTwoNodes(t *testing.T) {
 		n.send = func(context.Context, puntuale.Prepared) error { time.Sleep(time.Second); return nil }
 		n.mu.Unlock()
 		after(1500 * time.Millisecond)
-		cut.off.Store(true) // the node is dead, with messages in flight
+		cut.off.Store(true) // the node is now dead and has messages in flight
 		after(15 * time.Second)
 		for i := range 80 {
 			if r := m.get(puntuale.MessageID(1001 + i)); r.state != puntuale.Completed {
@@ -397,7 +401,7 @@ func TestTwoNodes(t *testing.T) {
 			}
 		}
 		cut.off.Store(false)
-		after(20 * time.Second) // the node comes back and takes its part again
+		after(20 * time.Second) // the node comes back and gets its part of the sessions again
 		clear(count)
 		for i := range 40 {
 			count[m.owner(puntuale.SessionID(i+1))]++
@@ -464,7 +468,8 @@ func (s *severed) Reap(ctx context.Context) (int, error) {
 	return s.memory.Reap(ctx)
 }
 
-// TestStop finishes what is in flight, claims nothing more and leaves the fleet. Start and Stop may be called twice.
+// TestStop checks that Stop claims nothing more, waits for what is in flight, and leaves the fleet. Start and Stop
+// may be called twice.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -506,7 +511,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestStopIsBounded: an attempt that does not end is given up, and Stop says so.
+// TestStopIsBounded checks that Stop gives up an attempt that does not end, and returns an error about it.
 func TestStopIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -533,7 +538,7 @@ func TestStopIsBounded(t *testing.T) {
 	})
 }
 
-// TestStartFails: Start returns the error that prevented it, and leaves nothing running.
+// TestStartFails checks that a failed Start returns the error and leaves nothing running.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -553,7 +558,7 @@ func TestStartFails(t *testing.T) {
 	})
 }
 
-// TestNoConnector: a session without a way out is never online. Its messages wait and expire.
+// TestNoConnector checks that a session without a connector is never online. Its messages wait and expire.
 func TestNoConnector(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, _ *network) {
@@ -569,7 +574,7 @@ func TestNoConnector(t *testing.T) {
 	})
 }
 
-// TestClaimsThatFail: a node whose claims fail for a while says so, until the store accepts one.
+// TestClaimsThatFail checks that a node whose claims fail for a while is unhealthy, until the store accepts a claim.
 func TestClaimsThatFail(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {

@@ -9,23 +9,23 @@ import (
 	"puntuale/internal/clock"
 )
 
-// health is what others may ask about the dispatcher. Many goroutines may call its methods at once.
+// health has what other goroutines may ask about the dispatcher. Many goroutines may call its methods at once.
 type health struct {
 	clock clock.Clock
-	stale time.Duration // how long reads may fail
+	stale time.Duration // after this time without a successful read, the node is unhealthy
 
-	lease atomic.Bool  // prolonged in time, by the monotonic clock
-	owner atomic.Int64 // the node that the sessions here belong to; 0: none
+	lease atomic.Bool  // the lease was prolonged in time, by the monotonic clock
+	owner atomic.Int64 // id of the node that owns this dispatcher's sessions; 0: none
 
 	mu      sync.Mutex
 	member  bool
 	records bool
-	asked   bool      // some read ended
-	readAt  time.Time // the last that succeeded
+	asked   bool      // at least one read has ended
+	readAt  time.Time // when the last read succeeded
 
-	refused int       // claims that failed since the last that succeeded
-	since   time.Time // the first of them
-	lately  time.Time // the last of them
+	refused int       // number of failed claims since the last success
+	since   time.Time // when the first of these claims failed
+	lately  time.Time // when the last of these claims failed
 }
 
 func newHealth(cfg *Config) *health {
@@ -54,7 +54,8 @@ func (h *health) read(ok bool, now time.Time) {
 	}
 }
 
-// A single claim may fail. When several fail for a while, one after the other, the store accepts none.
+// A single claim may fail. The store counts as refusing claims after claimsRefuse failures in a row, over at least
+// claimsFail.
 const (
 	claimsFail   = 10 * time.Second
 	claimsRefuse = 3
@@ -74,7 +75,7 @@ func (h *health) claimed(ok bool, now time.Time) {
 	h.lately = now
 }
 
-// claims reports whether the store accepts claims, as far as there were any.
+// claims reports whether the store accepts claims. If there were none lately, it returns true.
 func (h *health) claims(now time.Time) bool {
 	return h.refused < claimsRefuse || h.lately.Sub(h.since) < claimsFail || now.Sub(h.lately) > h.stale
 }

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// lifetime is how the scheduler starts and stops.
+// lifetime has the state of starting and stopping.
 type lifetime struct {
-	ctx context.Context // bounds everything but sends
+	ctx context.Context // context of everything except sends
 	wg  *sync.WaitGroup
 
 	sendCtx  context.Context
 	cutSends context.CancelFunc
 
-	retiring bool          // nothing more is claimed
-	idle     chan struct{} // closed once retiring and nothing is in flight
+	retiring bool          // the dispatcher is stopping: it claims nothing more
+	idle     chan struct{} // closed when retiring is true and nothing is in flight
 }
 
 func newLifetime() lifetime {
@@ -23,7 +23,7 @@ func newLifetime() lifetime {
 	return l
 }
 
-// retired is called when nothing is in flight any more. A second call does nothing.
+// retired closes idle, when nothing is in flight any more. A second call does nothing.
 func (l *lifetime) retired() {
 	select {
 	case <-l.idle:

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/auth"
 )
 
-// Every dispatcher, store and bubble of these tests must be gone at the end.
+// TestMain checks that no dispatcher, store or bubble of these tests still runs at the end.
 func TestMain(m *testing.M) {
 	auth.CheapForTests()
 	goleak.VerifyTestMain(m)

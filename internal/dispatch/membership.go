@@ -9,25 +9,25 @@ import (
 	"puntuale"
 )
 
-// membership is this node's part in the fleet. One goroutine keeps the lease and another one the sessions, so that a
-// slow read of the roster never costs the lease.
+// membership is this node's part in the fleet. One goroutine keeps the lease, and another keeps the sessions. So a
+// slow read of the roster never endangers the lease.
 type membership struct {
 	cfg   *Config
 	sched *scheduler
 	wake  chan struct{}
-	beat  chan struct{} // the node was registered anew
+	beat  chan struct{} // signals that the node joined again
 
 	mu       sync.Mutex
-	node     puntuale.NodeID   // 0: joining again
-	nodes    []puntuale.NodeID // the nodes that were alive when the roster was last read
+	node     puntuale.NodeID   // 0: the node is joining again
+	nodes    []puntuale.NodeID // nodes that were alive when the roster was last read
 	nudged   bool
-	woken    map[puntuale.SessionID]bool // made or changed here: taken even if another node should have them
-	foreign  map[puntuale.SessionID]bool // woken and found to be another's: not asked for again until the next beat
-	released map[puntuale.SessionID]bool // sessions that are drained, and may go
+	woken    map[puntuale.SessionID]bool // sessions that were created or changed here; this node takes them even if another node should own them
+	foreign  map[puntuale.SessionID]bool // woken sessions that belong to another node; nudge ignores them until the next beat
+	released map[puntuale.SessionID]bool // drained sessions that may go to their new owners
 
-	eager   time.Time                              // until then the node often looks for dead nodes; only keepSessions uses it
-	targets map[puntuale.SessionID]puntuale.NodeID // the new owners of sessions that should go; only keepSessions uses it
-	free    map[puntuale.SessionID]time.Time       // since when no node has the session; only keepSessions uses it
+	eager   time.Time                              // until this moment the node looks for dead nodes often; only keepSessions uses it
+	targets map[puntuale.SessionID]puntuale.NodeID // new owners of sessions that must leave; only keepSessions uses it
+	free    map[puntuale.SessionID]time.Time       // since when a session has no owner; only keepSessions uses it
 }
 
 func newMembership(cfg *Config, s *scheduler) *membership {
@@ -42,7 +42,7 @@ func newMembership(cfg *Config, s *scheduler) *membership {
 	}
 }
 
-// join registers the node anew.
+// join registers the node with a new id and a new lease.
 func (m *membership) join(ctx context.Context) error {
 	node, err := m.cfg.Fleet.Join(ctx, m.cfg.Lease)
 	if err != nil {
@@ -60,7 +60,7 @@ func (m *membership) join(ctx context.Context) error {
 	return nil
 }
 
-// leave frees the node's sessions and removes it. No goroutine of the membership runs any more.
+// leave frees the node's sessions and removes the node. It runs after all goroutines of the membership have ended.
 func (m *membership) leave(ctx context.Context) error {
 	m.sched.health.joined(false)
 	if m.node == 0 {
@@ -73,19 +73,19 @@ func (m *membership) leave(ctx context.Context) error {
 	return err
 }
 
-// giveUp frees sessions before the node leaves. No goroutine of the membership runs any more.
+// giveUp frees sessions before the node leaves. It runs after all goroutines of the membership have ended.
 func (m *membership) giveUp(ctx context.Context, sessions []puntuale.SessionID) {
 	if m.node == 0 || len(sessions) == 0 {
 		return
 	}
 	if _, err := m.cfg.Fleet.Assign(ctx, m.node, 0, sessions); err != nil {
-		m.cfg.Logger.Warn("freeing sessions failed", "error", err) // they become free with the node
+		m.cfg.Logger.Warn("freeing sessions failed", "error", err) // they become free when the node leaves
 		return
 	}
 	m.cfg.Elsewhere(0, time.Time{})
 }
 
-// rejoin makes the membership register the node anew. Any goroutine may call it.
+// rejoin makes the membership join again. Any goroutine may call it.
 func (m *membership) rejoin(node puntuale.NodeID) {
 	m.mu.Lock()
 	if m.node == node {
@@ -95,9 +95,9 @@ func (m *membership) rejoin(node puntuale.NodeID) {
 	notify(m.wake)
 }
 
-// nudge starts a read of the roster, because a session has something due or changed. Session 0: any free session. If no node has the
-// session, only the node that should have it acts. With insist this node always takes it, because the session was made or changed here. Any
-// goroutine may call it.
+// nudge starts a read of the roster, because a session has something due or has changed. Session 0 means any free
+// session. If no node owns the session, only the node that should own it acts. With insist, this node always takes
+// the session, because it was created or changed here. Any goroutine may call nudge.
 func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	m.mu.Lock()
 	look := (changed || !m.foreign[session]) && (insist || session == 0 || len(m.nodes) == 0 || target(session, m.nodes) == m.node)
@@ -128,18 +128,18 @@ func notify(c chan struct{}) {
 	}
 }
 
-// current is the node's present number in the fleet, 0 while it has none.
+// current returns the node's id in the fleet, or 0 while it has none.
 func (m *membership) current() puntuale.NodeID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.node
 }
 
-// margin is how long before the end of the lease this node stops claiming, if it could not prolong the lease.
+// margin is how long before the end of its lease the node stops claiming, if it could not prolong the lease.
 func (m *membership) margin() time.Duration { return m.cfg.Lease / 4 }
 
-// keepLease prolongs the lease each Beat. The lease counts from before the call that prolonged it, by the monotonic
-// clock. Once it runs low, nothing is claimed until a call succeeds.
+// keepLease prolongs the lease every Beat. The lease counts from before the call that prolonged it, by the monotonic
+// clock. When the lease runs low, nothing is claimed until a call succeeds.
 func (m *membership) keepLease(ctx context.Context) {
 	low, stop := m.cfg.Clock.After(m.cfg.Lease - m.margin())
 	wait := m.cfg.Beat
@@ -155,10 +155,10 @@ func (m *membership) keepLease(ctx context.Context) {
 			m.sched.health.lease.Store(false)
 			m.cfg.Logger.Error("the lease could not be prolonged in time, nothing is claimed", "node", int64(m.current()))
 			release()
-			wait = 0 // the process may have stood still: then the beat is due as well
+			wait = 0 // the process may have been stopped for a while, so the next beat is due now
 			continue
 		case <-m.beat:
-			// The node was registered anew, with a new lease. Prolonging it at once restarts the count.
+			// The node joined again with a new lease. Prolong it at once, so that the count begins anew.
 		case <-fired:
 		}
 		release()
@@ -183,22 +183,23 @@ func (m *membership) keepLease(ctx context.Context) {
 		case errors.Is(err, puntuale.ErrFenced):
 			m.sched.mailbox.post(func() { m.sched.fenced(node) })
 		case ctx.Err() == nil:
-			wait = m.cfg.Beat / 4 // there is little time to lose
+			wait = m.cfg.Beat / 4 // the lease runs low, so try again soon
 			m.cfg.Logger.Warn("prolonging the lease failed", "node", int64(node), "error", err)
 		}
 		nextStop()
 	}
 }
 
-// eagerly is how often a node that has just joined looks for dead nodes. One of them may be its own earlier incarnation.
+// eagerly is how often a node that has just joined looks for dead nodes. A dead node may be this process before its
+// restart.
 const eagerly = 500 * time.Millisecond
 
-// keepSessions looks for dead nodes each Beat, reads the roster each Poll, and at once when asked to. So a new session
-// has its node within a Poll, even if a wakeup is lost.
+// keepSessions looks for dead nodes every Beat. It reads the roster every Poll, and at once after nudge. So a new
+// session has an owner within a Poll, even if a wakeup is lost.
 func (m *membership) keepSessions(ctx context.Context) {
 	fired, release := m.cfg.Clock.After(0)
 	defer func() { release() }()
-	var next time.Time // when dead nodes are looked for
+	var next time.Time // when to look for dead nodes
 	for {
 		tick, beat := false, false
 		select {
@@ -207,7 +208,7 @@ func (m *membership) keepSessions(ctx context.Context) {
 		case <-m.wake:
 		case <-fired:
 			now := m.cfg.Clock.Now()
-			tick, beat = true, !now.Before(next) || next.Sub(now) > m.cfg.Beat // a clock set back must not stop it
+			tick, beat = true, !now.Before(next) || next.Sub(now) > m.cfg.Beat // the second condition is true if the clock was set back, so that the beat does not stop
 		}
 		if m.current() == 0 {
 			if err := m.join(ctx); err != nil {
@@ -266,7 +267,7 @@ func (m *membership) refresh(ctx context.Context) {
 	m.readRoster(ctx)
 }
 
-// readRoster takes free sessions that should be this node's. It begins to drain sessions that another node should own.
+// readRoster takes free sessions that this node should own. It begins to drain sessions that another node should own.
 func (m *membership) readRoster(ctx context.Context) {
 	m.mu.Lock()
 	node, nudged, woken := m.node, m.nudged, m.woken
@@ -304,8 +305,9 @@ func (m *membership) readRoster(ctx context.Context) {
 	m.sched.mailbox.post(func() { m.sched.setSessions(node, mine, leaving) })
 }
 
-// sortSessions picks the node's own sessions, and finds those that another node should own. A session that is being linked stays: a move
-// would end the pairing that a person is looking at. Connectors end each pairing within minutes.
+// sortSessions returns the node's own sessions, and those of them that another node should own. A session that is
+// being linked stays, because a move would end the pairing that a person sees. Connectors end each pairing within
+// minutes.
 func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	leaving = map[puntuale.SessionID]bool{}
 	clear(m.targets)
@@ -322,8 +324,9 @@ func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID,
 	return mine, leaving
 }
 
-// wanted are the free sessions that this node should take. They are its own by the hashing, or were made or changed
-// here. Or they stayed free for a whole lease, because another node did not take them.
+// wanted returns the free sessions that this node should take, for one of three reasons. The hashing gives the
+// session to this node. It was created or changed here. Or it stayed free for a whole lease, because another node did
+// not take it.
 func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, woken map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
 	now := m.cfg.Clock.Now()
 	still := make(map[puntuale.SessionID]time.Time)
@@ -332,7 +335,7 @@ func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessi
 			continue
 		}
 		since, ok := m.free[s.ID]
-		if !ok || since.After(now) { // a clock set back must not lengthen it
+		if !ok || since.After(now) { // the second condition is true if the clock was set back, so that the wait does not become longer
 			since = now
 		}
 		still[s.ID] = since
@@ -366,7 +369,7 @@ func (m *membership) take(ctx context.Context, node puntuale.NodeID, ids []puntu
 	return taken
 }
 
-// handOver gives drained sessions to the nodes that should have them.
+// handOver gives drained sessions to the nodes that should own them.
 func (m *membership) handOver(ctx context.Context) {
 	m.mu.Lock()
 	released, node := m.released, m.node
@@ -384,7 +387,7 @@ func (m *membership) handOver(ctx context.Context) {
 		moved, err := m.cfg.Fleet.Assign(call, node, t, ids)
 		if err != nil {
 			if ctx.Err() == nil {
-				m.cfg.Logger.Warn("letting sessions go failed", "error", err) // they are drained anew at the next beat
+				m.cfg.Logger.Warn("letting sessions go failed", "error", err) // the next beat drains them again
 			}
 			continue
 		}
@@ -396,8 +399,8 @@ func (m *membership) handOver(ctx context.Context) {
 	}
 }
 
-// target is the node that should own a session: the one with the highest hash of (session, node). When a node comes or
-// goes, only its own sessions move.
+// target returns the node that should own a session: the node with the highest hash of (session, node). So when a
+// node comes or goes, only sessions of this node move.
 func target(session puntuale.SessionID, nodes []puntuale.NodeID) (best puntuale.NodeID) {
 	var high uint64
 	for _, n := range nodes {
@@ -408,7 +411,7 @@ func target(session puntuale.SessionID, nodes []puntuale.NodeID) (best puntuale.
 	return best
 }
 
-// mix is the finalizer of SplitMix64.
+// mix is the finaliser of SplitMix64.
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9

@@ -2,8 +2,8 @@
 
 package dispatch
 
-// This mutation hands messages to the connector before their intent is on disk, and does so whatever the claim answers.
-// Tests must fail on it.
+// This mutation gives messages to the connector before their intent is on disk, whatever the claim answers. Tests
+// must fail on it.
 const sendsUnclaimed = true
 
 func (s *scheduler) beforeClaim(batch []*queuedMessage) {

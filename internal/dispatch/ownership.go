@@ -6,22 +6,22 @@ import (
 	"puntuale"
 )
 
-// ownership says whether a session queue is still this node's.
+// ownership says whether this node owns the session of a session queue.
 type ownership int8
 
 const (
 	sessionOwned   ownership = iota
-	sessionLeaving           // about to go to another node, once nothing is in flight
-	sessionLost              // no longer this node's: the session queue is out of use
+	sessionLeaving           // goes to another node when nothing is in flight
+	sessionLost              // this node does not own it any more: the session queue is not used
 )
 
-// setSessions takes the result of the membership. Exactly these sessions are the node's. Those in leaving go to another node once none of
-// their messages is in flight.
+// setSessions stores the result of the membership: mine has all sessions that the node owns. Those in leaving go to
+// another node when none of their messages is in flight.
 func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	if node != s.node {
 		return
 	}
-	s.own(node, mine, leaving) // before their queues ask whether they are online
+	s.own(node, mine, leaving) // first, because the session queues then ask whether they are online
 	now := s.cfg.Clock.Now()
 	owned := make(map[puntuale.SessionID]bool, len(mine))
 	for _, session := range mine {
@@ -55,7 +55,7 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 	}
 }
 
-// own opens the node's sessions, and closes those that are no longer its own.
+// own opens the node's sessions, and closes those that the node no longer owns.
 func (s *scheduler) own(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	s.health.owner.Store(int64(node))
 	if s.cfg.Sessions != nil {
@@ -89,7 +89,7 @@ func (s *scheduler) sessionsMoved(node puntuale.NodeID, sessions []puntuale.Sess
 	}
 }
 
-// releaseLeaving lets a drained session go to its new owner, once it is closed here.
+// releaseLeaving gives a drained session to its new owner, after it is closed here.
 func (s *scheduler) releaseLeaving(q *sessionQueue) {
 	if q.ownership != sessionLeaving || q.unrecorded > 0 {
 		return
@@ -102,7 +102,8 @@ func (s *scheduler) releaseLeaving(q *sessionQueue) {
 	s.cfg.Sessions.Release(session, func() { s.membership.release(session) })
 }
 
-// fenced drops all queues: another node may own the sessions by now. Outcomes that are not on disk yet are still recorded.
+// fenced drops all queues, because another node may own the sessions now. Outcomes that are not on disk yet are still
+// recorded.
 func (s *scheduler) fenced(node puntuale.NodeID) {
 	if node == 0 || node != s.node {
 		return

@@ -11,21 +11,22 @@ import (
 	"puntuale"
 )
 
-// pace is how much a session may send. The connector itself paces messages to cold contacts.
+// pace limits how much a session sends. The connector itself limits messages to cold contacts.
 type pace struct {
 	limits   puntuale.Pace
 	limiter  *rate.Limiter // nil: no limit
-	interval time.Duration // between two messages, by the limiter
-	network  float64       // messages a second that the network takes; 0: no limit
-	next     time.Time     // nothing leaves before, because of the jitter
-	departed []time.Time   // when the messages of the last day left, in order; as many as the limit needs
-	unknown  bool          // it is not known yet what left before this node had the session
-	asking   bool          // the store is asked what left
+	interval time.Duration // time between two messages, by the limiter
+	network  float64       // most messages a second that the network takes; 0: no limit
+	next     time.Time     // no message leaves before this moment, because of the jitter
+	departed []time.Time   // when the messages of the last 24 hours left, in order; at most as many as the daily limit needs
+	unknown  bool          // the node does not know yet which messages left before it got the session
+	asking   bool          // a call that asks the store for these messages is running
 }
 
 const oneDay = 24 * time.Hour
 
-// setPace spaces messages evenly: as the pace of a minute says, 0 for no limit, and never more than the network takes.
+// setPace spaces messages evenly, as the limit for a minute says. Messages never leave faster than the network takes
+// them. PerMinute 0 means no limit of the session's own.
 func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	perSecond := float64(to.PerMinute) / 60
 	if most := p.network; most > 0 && (perSecond <= 0 || perSecond > most) {
@@ -43,12 +44,13 @@ func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 		p.interval = time.Duration(float64(time.Second) / perSecond)
 	}
 	if to.PerDay > p.limits.PerDay {
-		p.unknown = true // more moments must be known than were kept
+		p.unknown = true // the new limit needs more moments than were kept
 	}
 	p.limits, p.next = to, time.Time{}
 }
 
-// take counts one message if it may leave now. If not, wait is the moment to ask again, zero if an event will wake the session.
+// take counts one message if it may leave now. If it may not, wait is the moment to ask again. A zero wait means that
+// an event will wake the session.
 func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
 	if p.limits.PerDay > 0 {
 		if p.unknown {
@@ -85,14 +87,15 @@ func (p *pace) addDeparted(now time.Time) {
 	p.departed = append(p.departed, now)
 }
 
-// setBack moves the moments for which the pace waits, when the clock was set back.
+// setBack moves back the moments for which the pace waits, because the clock was set back.
 func (p *pace) setBack(by time.Duration) {
 	if !p.next.IsZero() {
 		p.next = p.next.Add(-by)
 	}
 }
 
-// askDeparted asks the store what left in the last day, if the pace does not know it. The session waits until then.
+// askDeparted asks the store which messages left in the last 24 hours, if the pace does not know. The session waits
+// for the answer.
 func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 	if !q.pace.unknown || q.pace.asking || q.pace.limits.PerDay == 0 {
 		return
@@ -111,14 +114,14 @@ func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 	})
 }
 
-// gotDeparted takes the messages that left before this node had the session.
+// gotDeparted adds the messages that left before this node got the session.
 func (s *scheduler) gotDeparted(q *sessionQueue, most int, found []time.Time, err error) {
 	q.pace.asking = false
 	if err != nil {
 		if s.life.ctx.Err() == nil {
 			s.cfg.Logger.Warn("counting what a session sent failed", "session_id", int64(q.session.ID), "error", err)
 		}
-		return // asked again at the next poll
+		return // the next poll asks again
 	}
 	if q.pace.limits.PerDay > most {
 		return

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// pause is the time for which a connector wants to be left alone.
+// pause is a time for which a connector asks the dispatcher to send nothing on a session.
 type pause struct {
-	until   time.Time        // the end of the pause; change it with set only
-	shared  atomic.Int64     // until in microseconds of the Unix epoch, for goroutines that prepare
-	waiting []*queuedMessage // messages that are prepared once it is over
+	until   time.Time        // end of the pause; only set may change it
+	shared  atomic.Int64     // the same as until, in microseconds of the Unix epoch, for goroutines that prepare
+	waiting []*queuedMessage // messages to prepare when the pause has ended
 }
 
 func (p *pause) set(until time.Time) {
@@ -19,10 +19,10 @@ func (p *pause) set(until time.Time) {
 
 func (p *pause) active(now time.Time) bool { return now.Before(p.until) }
 
-// activeShared is active, for other goroutines.
+// activeShared does the same as active. Any goroutine may call it.
 func (p *pause) activeShared(now time.Time) bool { return p.shared.Load() > now.UnixMicro() }
 
-// pause leaves a session's connector alone until a moment.
+// pause makes the dispatcher send nothing on a session until a moment.
 func (s *scheduler) pause(q *sessionQueue, until time.Time) {
 	if until.After(q.pause.until) {
 		q.pause.set(until)

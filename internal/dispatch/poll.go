@@ -6,15 +6,16 @@ import (
 	"puntuale"
 )
 
-// polls says when the scheduler looks at all sessions, and counts how often it did.
+// polls says when the next poll of all sessions is due, and counts the polls.
 type polls struct {
 	next     time.Time
-	count    int64 // polls so far; setting the clock does not change their interval
+	count    int64 // number of polls so far; it grows at the same rate even if the clock is set
 	nextPart time.Time
-	part     int64 // the present part, one of pollParts
+	part     int64 // the present part of the poll, from 0 to pollParts-1
 }
 
-// due reports whether a poll is due, and plans the next. A clock that was set back must not stop it.
+// due reports whether a poll is due, and plans the next poll. It returns true if the clock was set back, so that
+// polls do not stop.
 func (p *polls) due(every time.Duration, now time.Time) bool {
 	if now.Before(p.next) && p.next.Sub(now) <= every {
 		return false
@@ -24,7 +25,7 @@ func (p *polls) due(every time.Duration, now time.Time) bool {
 	return true
 }
 
-// partDue reports whether the next part of a poll is due, and plans the one after it.
+// partDue reports whether the next part of a poll is due, and plans the part after it.
 func (p *polls) partDue(every time.Duration, now time.Time) bool {
 	if now.Before(p.nextPart) && p.nextPart.Sub(now) <= every {
 		return false
@@ -34,7 +35,7 @@ func (p *polls) partDue(every time.Duration, now time.Time) bool {
 	return true
 }
 
-// poll looks at all sessions once a second. Wakeups may be lost, and reads may be stale. The poll makes up for that.
+// poll looks at all sessions once every Poll. It finds what lost wakeups and old reads missed.
 func (s *scheduler) poll(now time.Time) {
 	if !s.polls.due(s.cfg.Poll, now) {
 		return
@@ -68,11 +69,11 @@ func (s *scheduler) poll(now time.Time) {
 	s.cfg.Meter.Queue(s.inMemory, len(s.queues))
 }
 
-// pollParts are the parts of a poll's interval. A session with much in memory is read in one of them. If all were read at once, messages
-// that come due meanwhile would wait for a processor.
+// pollParts is the number of parts of a poll's interval. A session with many messages in memory is read in one of
+// these parts. If all were read at once, messages that come due then would wait for a processor.
 const pollParts = 32
 
-// pollPart reads one part of the sessions with much in memory.
+// pollPart reads those sessions with many messages in memory that belong to the present part.
 func (s *scheduler) pollPart(now time.Time) {
 	if !s.polls.partDue(s.cfg.Poll, now) {
 		return
@@ -84,13 +85,13 @@ func (s *scheduler) pollPart(now time.Time) {
 	}
 }
 
-// pollQueue asks for a read of a session, for the poll.
+// pollQueue asks for a read of a session on behalf of the poll.
 func (s *scheduler) pollQueue(q *sessionQueue, now time.Time) {
 	q.lookahead.Polled(now)
 	s.want(q, false)
 }
 
-// sweep closes messages that expired while they waited in memory, and forgets retry barriers that are over.
+// sweep closes messages that expired while they waited in memory, and forgets old retry barriers.
 func (s *scheduler) sweep(q *sessionQueue, now time.Time) {
 	for _, m := range q.messages {
 		if (m.stage == ready || m.stage == loading) && !m.repeat() && m.expired(now) {
@@ -105,7 +106,7 @@ func (s *scheduler) sweep(q *sessionQueue, now time.Time) {
 	}
 }
 
-// checkOnline notices a session that came online or went offline.
+// checkOnline notices whether a session came online or went offline.
 func (s *scheduler) checkOnline(q *sessionQueue, now time.Time) {
 	if online := q.online(); online == q.offline {
 		q.offline = !online

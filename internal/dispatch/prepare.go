@@ -9,16 +9,16 @@ import (
 	"puntuale"
 )
 
-// Messages are prepared in two pools, so that text never waits behind a slow fetch. Each session has a bounded part of its
-// pool, so that a slow number delays no other.
+// There are two pools for preparing messages, so that a text never waits behind a slow download. Each session may use
+// only a part of a pool, so that a slow session does not delay others.
 const (
-	textWorkers     = 256 // at most; there are few while they are quick
+	textWorkers     = 256 // at most; the pool stays small while preparations are quick
 	textPerSession  = 32
 	mediaWorkers    = 64
 	mediaPerSession = 8
 	prepareWait     = 90 * time.Second
 	panicsAllowed   = 3
-	repeatTries     = 4 // the backoff of a repeat that could not be prepared
+	repeatTries     = 4 // a repeat that cannot be prepared waits as after this many failures
 	loadsAtOne      = 1
 	loadMost        = 1000
 )
@@ -26,7 +26,7 @@ const (
 // loader reads the contents of messages that came into memory.
 type loader struct {
 	waiting   []*queuedMessage
-	campaigns []*queuedMessage // messages that campaigns fed: read when nothing else waits
+	campaigns []*queuedMessage // messages of campaigns, which are read only if no other message waits
 	running   int
 	pools     workerPools
 }
@@ -41,16 +41,17 @@ func (l *loader) add(all ...*queuedMessage) {
 	}
 }
 
-// errNoContent: the run's content cannot be found.
+// errNoContent says that the content of the message is gone.
 var errNoContent = errors.New("the message's content is gone")
 
-// errNotAgain: the message's content does not ask for another attempt, or does not ask for it yet.
+// errNotAgain says that the content of the message does not ask for another attempt, or not yet.
 var errNotAgain = errors.New("an unanswered attempt is not repeated")
 
-// errPaused: the connector asked for a pause before the dispatcher asked it to prepare this message.
+// errPaused says that the connector asked for a pause before it was asked to prepare this message.
 var errPaused = errors.New("the session is left alone for a while")
 
-// queueLoad queues a message, so that its content is read and it is prepared. It waits until its session's pause is over.
+// queueLoad queues a message to read its content and prepare it. If the session is paused, the message waits until
+// the end of the pause.
 func (s *scheduler) queueLoad(m *queuedMessage, now time.Time) {
 	m.failed = nil
 	if q := m.queue; q.pause.active(now) {
@@ -61,7 +62,7 @@ func (s *scheduler) queueLoad(m *queuedMessage, now time.Time) {
 	s.loader.add(m)
 }
 
-// load starts to read the contents of the messages that wait for it.
+// load begins to read the contents of queued messages.
 func (s *scheduler) load() {
 	for s.loader.running < loadsAtOne && len(s.loader.waiting)+len(s.loader.campaigns) > 0 {
 		list := &s.loader.waiting
@@ -92,7 +93,8 @@ func (s *scheduler) load() {
 	}
 }
 
-// readContents fills in the contents of the batch's messages, and hands them to the pools. It runs beside the scheduler.
+// readContents reads the contents of a batch of messages, and gives the messages to the pools. It runs in another
+// goroutine than the scheduler.
 func (s *scheduler) readContents(batch []*queuedMessage) error {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -111,7 +113,7 @@ func (s *scheduler) readContents(batch []*queuedMessage) error {
 	}
 	for _, m := range batch {
 		step, ok := found[m.step()]
-		if !ok || step.Content == (puntuale.Content{}) { // nothing empty is ever sent
+		if !ok || step.Content == (puntuale.Content{}) { // an empty content counts as missing, so that no empty message is sent
 			m.failed = errNoContent
 			s.mailbox.prepared(m)
 			continue
@@ -145,14 +147,14 @@ func (s *scheduler) gotContents(batch []*queuedMessage, err error) {
 	after := s.cfg.Clock.Now().Add(s.cfg.Poll / 4)
 	for _, m := range batch {
 		m.queue.lookahead.Delay(after)
-		s.forget(m) // the poll finds it again
+		s.forget(m) // the next poll finds it again
 	}
 }
 
-// gotPrepared takes a message back from its preparation.
+// gotPrepared takes back a message that was prepared.
 func (s *scheduler) gotPrepared(m *queuedMessage, now time.Time) {
 	if m.stage != loading {
-		return // dropped meanwhile
+		return // the message was dropped meanwhile
 	}
 	err := m.failed
 	if err == nil {
@@ -171,12 +173,12 @@ func (s *scheduler) gotPrepared(m *queuedMessage, now time.Time) {
 	}
 }
 
-// panicError is a connector's panic. It is caught, so that one message cannot take the others down.
+// panicError is a panic in a connector. It is caught, so that one message does not end the whole process.
 type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// prepare asks the connector. It runs in a pool.
+// prepare calls the connector's Prepare for a message. It runs in a goroutine of a pool.
 func (s *scheduler) prepare(m *queuedMessage) {
 	defer func() {
 		if v := recover(); v != nil {

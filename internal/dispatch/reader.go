@@ -9,31 +9,33 @@ import (
 	"puntuale/internal/dispatch/lookahead"
 )
 
-// Sizes of the reads into memory.
+// Limits of messages in memory, and of reads.
 const (
-	memory      = 32_768 // messages in memory, of all sessions
-	queueMost   = 16_384 // messages of one session
-	queueLeast  = 32     // messages of one session, even if many are busy
-	sharedRows  = 128    // rows of each session, when many are read at once
-	smallQueue  = 32     // a session with no more in memory is read together with others
+	memory      = 32_768 // messages of all sessions in memory
+	queueMost   = 16_384 // messages of one session in memory
+	queueLeast  = 32     // messages of one session in memory, even if many sessions are busy
+	sharedRows  = 128    // rows of each session, if several sessions are read together
+	smallQueue  = 32     // a session with at most this many messages in memory is read together with others
 	queuesAtOne = 256
 	readsAtOne  = 4
 
-	// How many rows a read may look through to find messages in retry, of sessions that are new here. A session that has more than its part
-	// is read alone. If it has more even then, the rest has no recipient order.
+	// takeoverRows is how many rows a read may look through for messages in retry, in sessions that this node just
+	// got. A session with more than its share is read alone. If even that is not enough, the remaining messages keep
+	// no recipient order.
 	takeoverRows  = 16_384
-	takeoverLeast = 128 // rows of each session
+	takeoverLeast = 128 // rows of each session, at least
 )
 
-// reader has the state of the reads under way.
+// reader has the state of the reads.
 type reader struct {
 	running int
-	urgent  fifo[*sessionQueue] // woken, or running low
+	urgent  fifo[*sessionQueue] // sessions with a wakeup, or with few messages left in memory
 	polled  fifo[*sessionQueue] // sessions that the poll wants to read
-	blocked int                 // sessions that could not send at the last poll
+	blocked int                 // number of sessions that could not send at the last poll
 }
 
-// want asks for a read of a session as far as the horizon. A session with a backlog is read again when it runs low.
+// want asks for a read of a session up to the horizon. A session with a backlog is read again only when it has few
+// messages left in memory.
 func (s *scheduler) want(q *sessionQueue, urgent bool) {
 	if q.lost() || s.life.retiring || !urgent && q.backlogged(s.capacity()) {
 		return
@@ -41,7 +43,8 @@ func (s *scheduler) want(q *sessionQueue, urgent bool) {
 	s.act(q, q.lookahead.Want(urgent, s.cfg.Clock.Now()))
 }
 
-// act does what a lookahead decided. A session may be in both lists. Then the list that is served first starts the read.
+// act does what a lookahead decided. A session may be in both lists. Then the first list that is served starts the
+// read.
 func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 	switch a.Kind {
 	case lookahead.List:
@@ -54,15 +57,15 @@ func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 	}
 }
 
-// known is how many of the rows that a read returns are in memory already.
+// known returns how many rows of a read are probably in memory already.
 func (q *sessionQueue) known() int { return len(q.messages) + q.unrecorded }
 
-// backlogged reports whether so much is overdue that nothing new could leave before the next refill.
+// backlogged reports whether so much is overdue that a new message could not leave before the next refill.
 func (q *sessionQueue) backlogged(capacity int) bool {
 	return q.lookahead.More() && q.ready.len() > capacity/4
 }
 
-// capacity is how many messages of one session may be in memory.
+// capacity returns how many messages of one session may be in memory.
 func (s *scheduler) capacity() int {
 	busy := 1
 	if s.inMemory > memory/2 {
@@ -71,7 +74,7 @@ func (s *scheduler) capacity() int {
 	return min(max(memory/busy, queueLeast), queueMost)
 }
 
-// refill starts a read at once for a session that runs low while the database holds more.
+// refill starts a read for a session that has few messages left in memory while the database has more.
 func (s *scheduler) refill(q *sessionQueue) {
 	if s.life.retiring || q.lookahead.Wanted() || !q.canSend() {
 		return
@@ -83,17 +86,17 @@ func (s *scheduler) refill(q *sessionQueue) {
 	}
 }
 
-// read starts the reads that are wanted.
+// read starts the wanted reads.
 func (s *scheduler) read(now time.Time) {
 	for s.reader.urgent.len() > 0 && s.reader.running < readsAtOne {
 		s.readNext(&s.reader.urgent, now)
 	}
-	for s.reader.polled.len() > 0 && s.reader.running < readsAtOne-1 { // wakeups never wait for the poll
+	for s.reader.polled.len() > 0 && s.reader.running < readsAtOne-1 { // the poll leaves one read free, so that wakeups never wait for the poll
 		s.readNext(&s.reader.polled, now)
 	}
 }
 
-// readNext reads the first session of a list, together with others if they are small.
+// readNext reads the first session of a list, together with other sessions if they are small.
 func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
 	var small []begunRead
 	for list.len() > 0 && len(small) < queuesAtOne {
@@ -119,7 +122,7 @@ func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
 	}
 }
 
-// room is how many rows a read of the session may bring that are not known yet.
+// room returns how many rows that are not in memory yet a read of the session may return.
 func (s *scheduler) room(q *sessionQueue) int {
 	if !q.canSend() {
 		return min(max(memory/max(1, s.reader.blocked), 2*sharedRows), queueMost)
@@ -131,24 +134,25 @@ func (s *scheduler) room(q *sessionQueue) int {
 type readResult struct {
 	queues        []*sessionQueue
 	limit         int
-	retrying      []puntuale.DueMessage // messages in retry, of sessions that are new here
-	crowded       []puntuale.SessionID  // sessions with more in retry than that
+	retrying      []puntuale.DueMessage // messages in retry, in sessions that this node just got
+	crowded       []puntuale.SessionID  // sessions with more messages in retry than the read may return
 	due           []puntuale.DueMessage
 	campaigns     []puntuale.DueMessage // messages of campaign queues
 	campaignLimit int
-	behind        bool                  // the store was also asked for messages that expire
+	behind        bool                  // the read also searched for messages that expire
 	expiring      []puntuale.DueMessage // the messages that expire
 	took          time.Duration
 	err           error
 }
 
-// begunRead is a session whose read begins.
+// begunRead is a session together with the read that begins for it.
 type begunRead struct {
 	queue *sessionQueue
 	read  lookahead.Read
 }
 
-// startRead asks the store for what the sessions want. A big session is read alone, and its read continues after its cursor.
+// startRead asks the store for the messages that the sessions need. A big session is read alone, and its read
+// continues at its cursor.
 func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	queues := make([]*sessionQueue, len(begun))
 	from := make([]puntuale.QueueCursor, len(begun))
@@ -186,12 +190,14 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	})
 }
 
-// readDue asks the store for due messages, and for those in retry of sessions that are new here. Any goroutine may call it.
+// readDue asks the store for due messages. For sessions that this node just got (fresh), it also asks for messages in
+// retry. Any goroutine may call it.
 func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r readResult) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
-		// It looks back as far as the longest backoff, because any message in retry may still hold back others.
+		// A message in retry is due again within retryReach. One that was due more than orderWait ago holds back no
+		// others any more.
 		most := max(takeoverRows/len(fresh), takeoverLeast)
 		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), most); r.err != nil {
 			return r
@@ -202,7 +208,7 @@ func (s *scheduler) readDue(from []puntuale.QueueCursor, fresh []puntuale.Sessio
 	return r
 }
 
-// readCampaigns asks the store for messages that campaigns fed. Any goroutine may call it.
+// readCampaigns asks the store for messages of campaign queues. Any goroutine may call it.
 func (s *scheduler) readCampaigns(r *readResult, from []puntuale.QueueCursor, horizon, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -210,14 +216,14 @@ func (s *scheduler) readCampaigns(r *readResult, from []puntuale.QueueCursor, ho
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
-// behindRows bounds a search for messages that expire and that are behind the rows of a read.
+// behindRows is the most rows of one search for messages that expire behind the rows of a read.
 const behindRows = 1024
 
 func (s *scheduler) looksBehind(q *sessionQueue, now time.Time) bool {
 	return !q.canSend() && q.lookahead.BehindDue(now)
 }
 
-// readExpiring asks the store for messages that expire before the next such search. Any goroutine may call it.
+// readExpiring asks the store for messages that expire before the next search. Any goroutine may call it.
 func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -225,7 +231,7 @@ func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now 
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
-// gotExpiring takes expiring messages into memory, so that they are closed, and plans the next search.
+// gotExpiring adds expiring messages to memory, so that they are closed, and plans the next search.
 func (s *scheduler) gotExpiring(q *sessionQueue, expiring []puntuale.DueMessage, now time.Time) {
 	q.lookahead.GotBehind(expiring, len(expiring) == behindRows, s.cfg.Poll, now)
 	for i := range expiring {
@@ -233,7 +239,7 @@ func (s *scheduler) gotExpiring(q *sessionQueue, expiring []puntuale.DueMessage,
 	}
 }
 
-// retryReach covers the longest backoff with its spread.
+// retryReach is longer than the longest backoff, including its random part.
 const retryReach = 15 * time.Minute
 
 func (s *scheduler) gotRead(r readResult) {
@@ -287,7 +293,8 @@ func (s *scheduler) gotRead(r readResult) {
 	}
 }
 
-// addTakeover keeps the order of a recipient whose earlier message was tried by the session's former owner.
+// addTakeover adds a retry barrier for a message that the session's former owner tried. So later messages to its
+// recipient keep their order.
 func (s *scheduler) addTakeover(row *puntuale.DueMessage, now time.Time) {
 	q := s.queues[row.Session]
 	if q == nil || q.lookahead.TakeoverKnown() || row.Intent != 0 || !now.Before(row.IntentAt.Add(orderWait)) {
@@ -295,33 +302,33 @@ func (s *scheduler) addTakeover(row *puntuale.DueMessage, now time.Time) {
 	}
 	since := row.IntentAt
 	if since.After(now) {
-		since = now // the moment is from another node's clock, or from before this clock was set back
+		since = now // IntentAt comes from another node's clock, or from before this clock was set back
 	}
 	q.recipient(recipientKeyOf(row)).addBarrier(row, since, row.Next, false)
 }
 
-// rowResult is what became of a row that was read.
+// rowResult says what takeRow did with a row.
 type rowResult int8
 
 const (
-	rowKnown   rowResult = iota // it is in memory, or closed
-	rowLeftOut                  // it must not be there yet
+	rowKnown   rowResult = iota // the message is in memory already, or it is closed
+	rowLeftOut                  // the message must not be in memory yet
 	rowNoRoom
 )
 
-// takeRow takes a row into memory, unless it is there already or must not be there yet.
+// takeRow adds a row to memory, unless it is there already or must not be there yet.
 func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.Time) rowResult {
 	if q.messages[row.ID] != nil || s.attempts.has(row.ID) {
 		return rowKnown
 	}
 	if q.lookahead.Left(row.ID) {
-		return rowKnown // if it is still open, the cursor has strayed
+		return rowKnown // if the row is still open, another read finds it, because Stray was called
 	}
 	m := &queuedMessage{row: *row, queue: q}
 	m.timer.message = m
 	if row.Intent > 0 {
 		if !s.recover(m, now) {
-			if m.stage == loading { // its time has not come
+			if m.stage == loading { // the message's moment has not come
 				if row.Next.After(now) {
 					q.lookahead.ExpireBy(row.Next)
 				}

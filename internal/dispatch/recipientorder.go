@@ -8,18 +8,19 @@ import (
 	"puntuale"
 )
 
-// orderWait is how long a message in retry holds back later ones to the same recipient.
+// orderWait is how long a message in retry holds back later messages to the same recipient.
 const orderWait = time.Minute
 
-// recipientOrder keeps the order of one session's messages to one recipient, by (due, run, step). A later one waits while
-// an earlier one is in flight, and at most orderWait while it is in retry. Repeats have no part in it.
+// recipientOrder keeps the order of one session's messages to one recipient, by (due, run, step). A later message
+// waits while an earlier one is in flight. It also waits, for at most orderWait, while an earlier one is in retry.
+// Repeats do not take part.
 type recipientOrder struct {
-	queue    []*queuedMessage // in memory and not yet claimed, in order
-	busy     *queuedMessage   // being claimed or sent
+	queue    []*queuedMessage // messages in memory that are not claimed yet, in order
+	busy     *queuedMessage   // the message that is being claimed or sent
 	barriers []retryBarrier
 }
 
-// orderKey is where a message stands in its recipient order.
+// orderKey is the position of a message in its recipient order.
 type orderKey struct {
 	due  int64
 	run  puntuale.RunID
@@ -43,13 +44,13 @@ func (k orderKey) compare(o orderKey) int {
 	return cmp.Compare(k.id, o.id)
 }
 
-// retryBarrier is an earlier message in retry. The barrier stays while the message is not in memory.
+// retryBarrier stands for an earlier message in retry. It stays while the message itself is not in memory.
 type retryBarrier struct {
 	key    orderKey
-	until  time.Time // then it no longer holds back others
-	next   time.Time // when the message is tried again, as on disk
-	forget time.Time // then the barrier is forgotten
-	tries  int       // failed preparations
+	until  time.Time // after this moment it holds back no messages
+	next   time.Time // when the message is tried again, as the disk says
+	forget time.Time // when the barrier is deleted
+	tries  int       // number of failed preparations
 }
 
 func (r *recipientOrder) idle() bool {
@@ -77,7 +78,8 @@ func (r *recipientOrder) remove(m *queuedMessage) {
 	}
 }
 
-// mayGo reports whether m is next. If not, wait is the moment to ask again, zero if an event will wake the message.
+// mayGo reports whether m is the next message. If it is not, wait is the moment to ask again. A zero wait means that
+// an event will wake the message.
 func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait time.Time) {
 	if r.busy != nil {
 		return false, time.Time{}
@@ -103,8 +105,8 @@ func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait t
 	return wait.IsZero(), wait
 }
 
-// addBarrier notes that a message went into retry at a moment, and will not be tried before next. Later messages count
-// their wait from the first time. prepare says that the message could not be prepared.
+// addBarrier notes that a message went into retry at since, and is not tried again before next. Later messages wait
+// from the first time that this message went into retry. prepare says that the message could not be prepared.
 func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.Time, prepare bool) {
 	k := orderKeyOf(row)
 	at := slices.IndexFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == k.id })
@@ -129,12 +131,12 @@ func (r *recipientOrder) removeBarrier(id puntuale.MessageID) {
 	}
 }
 
-// barred reports whether a message in retry holds back others.
+// barred reports whether a message in retry holds back others now.
 func (r *recipientOrder) barred(now time.Time) bool {
 	return slices.ContainsFunc(r.barriers, func(b retryBarrier) bool { return now.Before(b.until) })
 }
 
-// lift stops a message in retry from holding back others, if it is still to be tried again at next. Its count of failed
+// lift makes a message in retry hold back others no longer, if its next attempt is still at next. The count of failed
 // preparations stays.
 func (r *recipientOrder) lift(id puntuale.MessageID, next time.Time) bool {
 	for i := range r.barriers {
@@ -146,7 +148,7 @@ func (r *recipientOrder) lift(id puntuale.MessageID, next time.Time) bool {
 	return false
 }
 
-// tries is how often the message could not be prepared.
+// tries returns how often the message could not be prepared.
 func (r *recipientOrder) tries(id puntuale.MessageID) int {
 	for i := range r.barriers {
 		if r.barriers[i].key.id == id {
@@ -156,12 +158,12 @@ func (r *recipientOrder) tries(id puntuale.MessageID) int {
 	return 0
 }
 
-// sweep forgets barriers that are over.
+// sweep deletes old barriers.
 func (r *recipientOrder) sweep(now time.Time) {
 	r.barriers = slices.DeleteFunc(r.barriers, func(b retryBarrier) bool { return !now.Before(b.forget) })
 }
 
-// nextParked is the first message that is parked.
+// nextParked returns the first parked message, or nil.
 func (r *recipientOrder) nextParked() *queuedMessage {
 	for _, other := range r.queue {
 		if other.parked {

@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	recorders   = 2                     // goroutines
+	recorders   = 2                     // number of goroutines
 	recordMost  = 1000                  // outcomes in one call
-	recordFirst = 50 * time.Millisecond // wait after a failure, doubled up to recordLast
+	recordFirst = 50 * time.Millisecond // wait after a failure; it doubles up to recordLast
 	recordLast  = time.Second
 )
 
-// recorder writes outcomes. Each of its goroutines takes what ended while its previous call was committing. Outcomes are never dropped:
-// while the store is unavailable they wait, and nothing new is claimed.
+// recorder writes outcomes to the store. Each of its goroutines takes the outcomes that came while its last call
+// committed. No outcome is ever dropped: while the store does not answer, outcomes wait and nothing new is claimed.
 type recorder struct {
 	s    *scheduler
 	wake chan struct{}
 
 	mu      sync.Mutex
 	pending []pendingOutcome
-	failing int // goroutines that cannot record
+	failing int // number of goroutines that cannot record now
 }
 
 type pendingOutcome struct {
 	m       *queuedMessage
 	token   int64
 	outcome puntuale.Outcome
-	late    bool // the attempt was already given up: nothing in memory waits for the outcome
+	late    bool // the attempt was given up before, so nothing in memory waits for this outcome
 }
 
 func newRecorder(s *scheduler) *recorder {
@@ -74,7 +74,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// next takes a batch, and wakes the other goroutine when there is more.
+// next takes a batch of outcomes, and wakes another goroutine if there are more.
 func (r *recorder) next() []pendingOutcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +89,7 @@ func (r *recorder) next() []pendingOutcome {
 	return batch
 }
 
-// record writes the batch, even if the store is unavailable for long. It gives up only when ctx ends.
+// record writes the batch, however long the store does not answer. It stops only when ctx ends.
 func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	wait := recordFirst
 	for failed := false; ; failed = true {
@@ -115,8 +115,8 @@ func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	}
 }
 
-// try writes the batch at once. After a failure it writes each outcome alone, so that one that the store refuses does
-// not hold up the others. It returns what is still to be recorded.
+// try writes the batch once. After a failure it writes each outcome alone, so that an outcome that the store refuses
+// does not block the others. It returns the outcomes that are not recorded.
 func (r *recorder) try(ctx context.Context, batch []pendingOutcome, alone bool) (left []pendingOutcome, err error) {
 	if !alone {
 		if err = r.write(ctx, batch); err != nil {
@@ -169,14 +169,14 @@ func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
 			}
 			r.s.finished(x.m)
 			if x.outcome.Verdict == puntuale.Retry {
-				r.s.retryChecks.known(retryCheck{x.m.queue, recipientKeyOf(&x.m.row)}) // it may have been stopped meanwhile
+				r.s.retryChecks.known(retryCheck{x.m.queue, recipientKeyOf(&x.m.row)}) // the message may have been stopped meanwhile
 			}
 		}
 	})
 	return nil
 }
 
-// fails tells the scheduler when the store becomes unavailable, and when it is back.
+// fails tells the scheduler when the store stops recording outcomes, and when it records them again. by is 1 or -1.
 func (r *recorder) fails(by int) {
 	r.mu.Lock()
 	r.failing += by

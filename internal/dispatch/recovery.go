@@ -7,25 +7,25 @@ import (
 	"puntuale"
 )
 
-// recover decides about a row with an attempt that began and has no known outcome. It is an orphan of a crash, or an
-// uncertain message whose time has come. It reports whether the attempt is to be repeated.
+// recover decides about a row with an attempt that has no known outcome. A crash left the attempt behind, or the
+// message is uncertain and its next look is due. It returns true if the attempt is to be repeated.
 //
-//   - An attempt of this process whose claim has no answer was never sent: it is open again. Only an attempt that was to
-//     repeat an earlier one is not: the earlier one may have arrived.
-//   - Where the network shows one copy of the same connector id, the attempt is repeated while the message is valid, as
-//     often as MaxRepeats. Elsewhere it is sent again if its content asks for that, as often as MaxResends. Its content is
+//   - An attempt of this process whose claim got no answer was never sent. So the message is opened again. This does not
+//     apply to a repeat, because the attempt before it may have arrived.
+//   - If the network recognises repeats by the connector id, the attempt is repeated up to MaxRepeats times while the
+//     message is valid. Otherwise it is sent again up to MaxResends times, if its content asks for that. Its content is
 //     read first.
-//   - Otherwise the network is asked, if it can tell whether the message arrived (inquire). A message that did not arrive
-//     waits: it may still be on its way, and one that was stopped must never be sent again.
-//   - It waits for a receipt until it is given up. Then it is FAILED with an uncertain outcome. A message that crashes the
-//     process with each attempt ends here too: the network may have it.
+//   - If the attempt is not repeated, and the connector can ask its network, inquire asks whether the message arrived. A
+//     message that did not arrive waits, because it may still be on its way.
+//   - At giveUpAt, a message without a receipt becomes FAILED with an uncertain outcome. This also happens to a message
+//     whose attempts crash the process, because the network may have it.
 func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 	row := &m.row
 	_, unsent := s.attempts.unsent[row.Intent]
 	switch giveUp := s.giveUpAt(row); {
 	case unsent && row.Repeats == 0:
 		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
-	case row.Next.After(now): // its time has not come
+	case row.Next.After(now): // the next look is not due yet
 	case !now.Before(giveUp):
 		s.addToMemory(m)
 		s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.Because(puntuale.ReasonUncertain), Detail: uncertainDetail}, "gave up")
@@ -39,12 +39,12 @@ func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 
 var uncertainDetail = puntuale.Because(puntuale.ReasonMaybeArrived)
 
-// giveUpAt is when an unanswered attempt is given up.
+// giveUpAt returns the moment at which an unanswered attempt is given up.
 func (s *scheduler) giveUpAt(row *puntuale.DueMessage) time.Time {
 	return row.IntentAt.Add(s.cfg.UncertainAfter)
 }
 
-// mightRepeat reports whether a message may be repeated as far as its row says. Its content is not known yet.
+// mightRepeat reports whether the row of a message allows a repeat. The message's content is not known yet.
 func (s *scheduler) mightRepeat(row *puntuale.DueMessage, q *sessionQueue, now time.Time) bool {
 	most := puntuale.MaxRepeats
 	if q.capabilities.Recovery != puntuale.RecoverSameID {
@@ -53,19 +53,19 @@ func (s *scheduler) mightRepeat(row *puntuale.DueMessage, q *sessionQueue, now t
 	return q.conn != nil && row.Repeats < most && now.Before(row.ValidUntil) && now.Before(s.giveUpAt(row))
 }
 
-// mayRepeat reports whether a message may be repeated, now that its content is known.
+// mayRepeat reports whether a message may be repeated. Its content is known.
 func (s *scheduler) mayRepeat(m *queuedMessage, now time.Time) bool {
 	return s.mightRepeat(&m.row, m.queue, now) && (m.content.Resend || m.queue.capabilities.Recovery == puntuale.RecoverSameID)
 }
 
-// mustWait reports whether an unanswered message must not be sent again, now that its content is known. The content may not ask for it, or
-// a receipt may still come. Any goroutine may call it.
+// mustWait reports whether an unanswered message must not be sent again now: its content does not ask for it, or a
+// receipt may still come. Any goroutine may call it.
 func (s *scheduler) mustWait(m *queuedMessage, now time.Time) bool {
 	return m.queue.capabilities.Recovery != puntuale.RecoverSameID &&
 		(!m.content.Resend || now.Before(m.row.IntentAt.Add(puntuale.ResendAfter)))
 }
 
-// awaitReceipt makes an unanswered message wait, if mustWait says so.
+// awaitReceipt makes an unanswered message wait. It is called if mustWait returns true.
 func (s *scheduler) awaitReceipt(m *queuedMessage, now time.Time) {
 	if again := m.row.IntentAt.Add(puntuale.ResendAfter); m.content.Resend && now.Before(again) {
 		s.postpone(m, again, puntuale.Reason{}, puntuale.Reason{})
@@ -74,22 +74,22 @@ func (s *scheduler) awaitReceipt(m *queuedMessage, now time.Time) {
 	s.giveUpRepeat(m)
 }
 
-// conclude records an outcome for an attempt that this process did not make, or did not send.
+// conclude records an outcome for an attempt that this process did not make or did not send.
 func (s *scheduler) conclude(m *queuedMessage, o puntuale.Outcome) {
 	s.inFlight(m)
 	s.recorder.push(m, o)
 }
 
-// inFlight counts an attempt that this process did not make, until its outcome is on disk.
+// inFlight counts an attempt that this process did not make as in flight, until its outcome is on disk.
 func (s *scheduler) inFlight(m *queuedMessage) {
 	m.stage, m.token = answered, m.row.Intent
 	s.attempts.add(m)
 	m.queue.unrecorded++
 }
 
-// inquire asks the network about an unanswered message that must not be repeated, if the network can tell. If it arrived,
-// it is closed as sent. If not, the network is asked once more after ResendAfter. Then the message waits until it is given
-// up.
+// inquire handles an unanswered message that must not be repeated. If the connector can ask its network, inquire asks
+// whether the message arrived. If it arrived, it is recorded as sent. If not, inquire asks once more after
+// ResendAfter. Then the message waits until it is given up.
 func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 	o := puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail}
 	checker, can := m.queue.conn.(puntuale.DeliveryChecker)
@@ -117,14 +117,14 @@ func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 
 var arrivedDetail = puntuale.Because(puntuale.ReasonArrived)
 
-// giveUpRepeat leaves an unanswered message alone until it is given up.
+// giveUpRepeat makes an unanswered message wait until it is given up.
 func (s *scheduler) giveUpRepeat(m *queuedMessage) {
 	s.forget(m)
 	s.conclude(m, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail})
 }
 
-// postpone moves a message that is not in flight to a later moment. That is its deadline at most, so that it expires on
-// time.
+// postpone moves a message that is not in flight to a later moment, but never beyond its deadline, so that it expires
+// on time.
 func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail puntuale.Reason) {
 	if m.repeat() {
 		giveUp := s.giveUpAt(&m.row)
@@ -144,12 +144,12 @@ func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail pu
 	s.settle(m, puntuale.Settlement{State: puntuale.Pending, Next: next, Reason: reason, Detail: detail}, "postponed")
 }
 
-// expire closes a message whose deadline is over. The settler finds out why it could not leave.
+// expire closes a message whose deadline has passed. The settler finds out why it could not leave.
 func (s *scheduler) expire(m *queuedMessage) {
 	s.settle(m, puntuale.Settlement{State: puntuale.Failed}, "expired")
 }
 
-// settle makes the settler close or postpone a message without an attempt.
+// settle asks the settler to close or postpone a message without an attempt.
 func (s *scheduler) settle(m *queuedMessage, st puntuale.Settlement, verdict string) {
 	m.stage = settling
 	st.MessageRef, st.Intent = m.ref(), m.row.Intent

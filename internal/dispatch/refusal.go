@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// A connector may refuse a message when it prepares it, and when it sends it. The same refusal has the same effect:
+// A connector may refuse a message in Prepare or in Send. The same refusal has the same effect in both:
 //
 //	kind                  message                    later ones to its recipient   the session's others
 //	Final                 FAILED                     go on                         go on
@@ -17,9 +17,9 @@ import (
 //	no proof, Prepare     as Transient
 //	no proof, Send        uncertain                  go on                         go on
 //
-// No attempt has begun while a message is prepared. So prepareFailed closes or postpones it here, and nothing else is
-// written. A refused attempt goes through [puntuale.Decide] and the recorder (see send). For a repeat the network may
-// have the message: it stays uncertain, unless Send says that it is Final.
+// Before Prepare, no attempt has begun. So prepareFailed closes or postpones the message, and nothing else is
+// written. A refused attempt goes through [puntuale.Decide] and the recorder (see send). If a repeat is refused, the
+// network may have the message from an earlier attempt. So the message stays uncertain, unless Send returns Final.
 
 // prepareFailed handles the error of a connector's Prepare.
 func (s *scheduler) prepareFailed(m *queuedMessage, now time.Time, err error) {
@@ -37,8 +37,9 @@ func (s *scheduler) prepareFailed(m *queuedMessage, now time.Time, err error) {
 	}
 }
 
-// putOff postpones a message that was refused only for now, and not because of the message itself. Later ones to its recipient wait for it,
-// as after a refused attempt. It is prepared ahead of its moment, and never leaves before that.
+// putOff postpones a message that was refused only for now, and not because of itself. Later messages to its
+// recipient wait for it, as after a refused attempt. The message is prepared before its moment, and never leaves
+// before its moment.
 func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.SendError) {
 	next := now.Add(refusal.Wait())
 	if !next.After(m.row.Next) {
@@ -50,14 +51,15 @@ func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.Se
 	s.postpone(m, next, refusal.Reason, refusal.Detail)
 }
 
-// retryPrepare postpones a message that could not be prepared. Later ones to its recipient wait for it a while.
+// retryPrepare postpones a message that could not be prepared. Later messages to its recipient wait for it for a
+// while.
 func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntuale.SendError, err error) {
 	reason, detail := puntuale.Reason{}, puntuale.ReasonOf(err)
 	if refusal != nil {
 		reason, detail = refusal.Reason, refusal.Detail
 	}
 	var p *panicError
-	if m.repeat() { // a repeat has no part in the recipient order, and is not urgent: the network may have the message
+	if m.repeat() { // a repeat takes no part in the recipient order, and is not urgent, because the network may have the message
 		if errors.As(err, &p) {
 			s.giveUpRepeat(m)
 			return
@@ -82,7 +84,8 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 	s.postpone(m, next, reason, detail)
 }
 
-// refuse closes a message that is not in flight as FAILED. One that the network may have waits until it is given up.
+// refuse makes a message FAILED that is not in flight. If the network may have the message, it waits until it is
+// given up.
 func (s *scheduler) refuse(m *queuedMessage, reason, detail puntuale.Reason) {
 	if m.repeat() {
 		s.giveUpRepeat(m)

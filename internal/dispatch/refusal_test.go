@@ -11,20 +11,20 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// refusalWait is what the network asks for in the table of refusals: more than what the dispatcher waits by itself.
+// refusalWait is the wait that the network asks for in the table below. It is longer than the dispatcher's own waits.
 const refusalWait = 20 * time.Second
 
-// errPanics makes the test's network panic with it, instead of returning it.
+// errPanics makes the network of the test panic instead of returning this error.
 var errPanics = errors.New("the connector panics")
 
-// refusals are all ways in which a connector can fail once, and what follows from each. They are the same for Prepare
-// and Send.
+// refusals has all ways in which a connector can fail once, and the effects of each. The effects are the same for
+// Prepare and Send.
 var refusals = map[string]struct {
 	err         error
-	failed      bool          // the message is FAILED
-	wait        time.Duration // the message leaves so much later at least
-	sessionWait time.Duration // the session's messages to others do, too
-	behind      bool          // the recipient's next message leaves after it
+	failed      bool          // the message becomes FAILED
+	wait        time.Duration // the message leaves later by at least this time
+	sessionWait time.Duration // the session's messages to other recipients leave later by at least this time
+	behind      bool          // the recipient's next message leaves after this message
 }{
 	"final":         {err: refusal(puntuale.Final), failed: true},
 	"transient":     {err: refusal(puntuale.Transient), wait: 5 * time.Second, behind: true},
@@ -41,9 +41,10 @@ func refusal(kind puntuale.SendErrorKind) error {
 	return &puntuale.SendError{Kind: kind, Reason: puntuale.Quoted("Per ora no"), Detail: puntuale.Quoted("test"), After: refusalWait}
 }
 
-// TestRefusals: the same refusal has the same effect, whether Prepare or Send returned it. The message, its session,
-// its recipient's order and the client's credit show it. One thing differs. If Send returns no proof, the attempt may
-// have arrived. Then the message keeps its credit, and the recipient's next message does not wait for it.
+// TestRefusals checks that the same refusal has the same effect in Prepare and in Send. It looks at the message, its
+// session, its recipient's order and the client's credit. There is one difference: if Send returns an error that
+// proves nothing, the attempt may have arrived. Then the message keeps its credit, and the recipient's next message
+// does not wait.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, want := range refusals {
@@ -91,7 +92,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestAllKindsAreRefused: the table has every kind of send error.
+// TestAllKindsAreRefused checks that the table has every kind of send error.
 func TestAllKindsAreRefused(t *testing.T) {
 	t.Parallel()
 	listed := map[puntuale.SendErrorKind]bool{}
@@ -107,14 +108,14 @@ func TestAllKindsAreRefused(t *testing.T) {
 	}
 }
 
-// refusedRepeats are what follows if a repeat of an unanswered attempt fails. A refusal proves nothing about the
-// earlier attempt, so the message stays uncertain. Only Final from Send holds for both. A repeat that Prepare refused
-// is not urgent. A repeat that Send refused keeps the intervals of repeats.
+// refusedRepeats has the effects of an error from a repeat. A refusal proves nothing about the earlier attempt, so
+// the message stays uncertain. Only Final from Send is about both attempts. After an error of Prepare, the next
+// repeat is not urgent. After an error of Send, it comes after the usual interval.
 var refusedRepeats = map[string]struct {
 	err           error
-	prepare, send time.Duration // the wait until the next repeat; 0: there is none
+	prepare, send time.Duration // wait until the next repeat; 0: there is none
 	sessionWait   time.Duration
-	failed        bool // a refused Send makes it FAILED at once
+	failed        bool // Final from Send makes the message FAILED at once
 }{
 	"final":        {err: refusal(puntuale.Final), failed: true},
 	"transient":    {err: refusal(puntuale.Transient), prepare: 40 * time.Second, send: 12 * time.Second},
@@ -125,9 +126,9 @@ var refusedRepeats = map[string]struct {
 	"panic":        {err: errPanics, send: 12 * time.Second},
 }
 
-// TestRefusedRepeats: whichever phase refuses a repeat, its message stays uncertain and keeps its credit. Other
-// messages wait only if the refusal concerns the session. If the message is never repeated, it is FAILED at its
-// deadline.
+// TestRefusedRepeats checks that a message whose repeat is refused stays uncertain and keeps its credit, in both
+// phases. Other messages wait only if the refusal concerns the session. A message that is not repeated again becomes
+// FAILED at its deadline.
 func TestRefusedRepeats(t *testing.T) {
 	t.Parallel()
 	for name, want := range refusedRepeats {
@@ -149,7 +150,7 @@ func TestRefusedRepeats(t *testing.T) {
 					if phase == "send" {
 						wait = want.send
 					}
-					after(4 * time.Second) // the repeat comes after three seconds
+					after(4 * time.Second) // the first repeat comes after three seconds
 					r := m.get(first)
 					if failed != (r.state == puntuale.Failed) || failed == r.credit {
 						t.Errorf("after the refusal it is %v, and its credit is kept: %v", r.state, r.credit)
@@ -182,7 +183,7 @@ func TestRefusedRepeats(t *testing.T) {
 	}
 }
 
-// loseFirst makes the network lose the answer to a message's first attempt.
+// loseFirst makes the network lose the answer to the first attempt of a message.
 func loseFirst(n *network, id puntuale.MessageID) {
 	prepare, send := n.prepare, n.send
 	n.prepare = func(ctx context.Context, e puntuale.Envelope) error {
@@ -202,9 +203,9 @@ func loseFirst(n *network, id puntuale.MessageID) {
 	}
 }
 
-// refuseOnce makes the network fail the first time that a message is prepared, or handed over.
+// refuseOnce makes the network return err the first time that a message is prepared, or sent.
 func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
-	done := false // one message is prepared or sent by one goroutine at a time
+	done := false // needs no lock, because only one goroutine at a time prepares or sends a message
 	once := func(e puntuale.Envelope) error {
 		if e.Message != id || done {
 			return nil
@@ -222,8 +223,8 @@ func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
 	n.send = func(_ context.Context, p puntuale.Prepared) error { return once(p.Envelope) }
 }
 
-// leftAfter checks how long after a moment the message's last attempt came. It must come at once if wait is 0. Else it
-// comes no earlier than wait, and takes at most half as long again.
+// leftAfter checks when the last attempt of a message came. If wait is 0, it must come at once. Otherwise it must
+// come between wait and one and a half times wait.
 func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time, wait time.Duration) {
 	t.Helper()
 	at := n.of(id)
@@ -231,15 +232,15 @@ func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time,
 		t.Errorf("message %d never left", id)
 		return
 	}
-	// A message that waits for its session waits from the refusal on, which is a little before since.
+	// If the message waits for its session, its wait counts from the refusal, which is a little before since.
 	took := at[len(at)-1].Sub(since)
 	if took < wait-300*time.Millisecond || took > wait+wait/2+time.Second {
 		t.Errorf("message %d left %v late, want %v", id, took, wait)
 	}
 }
 
-// TestThrottledPreparationsStop: while a session is throttled, the connector is asked to prepare nothing more. Then
-// everything leaves in order. A message that is not yet due does not leave early.
+// TestThrottledPreparationsStop checks that the connector prepares nothing more while a session is throttled. Then
+// all messages leave in order. A message that is not due yet does not leave early.
 func TestThrottledPreparationsStop(t *testing.T) {
 	t.Parallel()
 	var begin time.Time
@@ -270,7 +271,7 @@ func TestThrottledPreparationsStop(t *testing.T) {
 			}
 		}
 		m.mu.Unlock()
-		if during == 0 || during > 3 { // those that were being prepared already
+		if during == 0 || during > 3 { // only those whose preparation had already begun
 			t.Errorf("asked to prepare %d times while throttled", during)
 		}
 		all := n.sightings()
@@ -288,7 +289,7 @@ func TestThrottledPreparationsStop(t *testing.T) {
 	})
 }
 
-// TestPutOffIsNotEarly: a message that is refused while it is prepared ahead of its moment does not leave before it.
+// TestPutOffIsNotEarly checks that a message that Prepare refused before its moment does not leave before its moment.
 func TestPutOffIsNotEarly(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]puntuale.SendErrorKind{"throttled": puntuale.Throttled, "deferred": puntuale.Deferred} {

@@ -10,15 +10,15 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestSentAgainWhereAsked: the network does not know repeats, and the answer was lost. The message is sent once more after
-// ten minutes without a receipt, if its content asks for it, and never by itself.
+// TestSentAgainWhereAsked has a network that does not recognise repeats, and a lost answer. After ten minutes without
+// a receipt, the message is sent once more, but only if its content asks for that.
 func TestSentAgainWhereAsked(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("connection reset")
 	for name, test := range map[string]struct {
 		asks    bool
-		answers []error       // of the attempts, in order
-		left    time.Duration // how long ago an earlier process began an attempt; 0: none did
+		answers []error       // answers to the attempts, in order
+		left    time.Duration // how long ago an earlier process began an attempt; 0: there was none
 		wantAt  []time.Duration
 		want    puntuale.State
 	}{

@@ -7,21 +7,22 @@ import (
 	"puntuale"
 )
 
-// A message in retry holds back later ones to its recipient, and is not in memory meanwhile. If it is stopped, the
-// dispatcher is not told. So while it holds back one that is due, the store is asked whether it is still open.
+// A message in retry holds back later messages to its recipient, but is itself not in memory. If a caller stops it,
+// nothing tells the dispatcher. So while it holds back a due message, the dispatcher asks the store whether it is
+// still open.
 
-// retryCheck is a recipient with a due message that waits for a message in retry.
+// retryCheck names a recipient with a due message that waits for a message in retry.
 type retryCheck struct {
 	queue     *sessionQueue
 	recipient recipientKey
 }
 
-const retryCheckMost = 1000 // how many recipients are asked for at once, and again at each poll
+const retryCheckMost = 1000 // recipients in one question to the store
 
 type retryChecks struct {
 	asking bool
 	all    map[retryCheck]struct{}
-	fresh  []retryCheck // the store must be asked for these now
+	fresh  []retryCheck // recipients about which the store must be asked now
 }
 
 func (d *retryChecks) add(x retryCheck) {
@@ -29,14 +30,14 @@ func (d *retryChecks) add(x retryCheck) {
 	d.fresh = append(d.fresh, x)
 }
 
-// known asks again at once, if the recipient is among those asked for.
+// known asks about a recipient again at once, if the store was asked about it before.
 func (d *retryChecks) known(x retryCheck) {
 	if _, known := d.all[x]; known {
 		d.fresh = append(d.fresh, x)
 	}
 }
 
-// again asks for all that still wait, if nothing else is to be asked for.
+// again asks about all recipients that still wait, if there are no new questions.
 func (d *retryChecks) again() {
 	if len(d.fresh) > 0 {
 		return
@@ -48,7 +49,7 @@ func (d *retryChecks) again() {
 	}
 }
 
-// checkRetries asks the store for the messages that hold back others, one row each.
+// checkRetries asks the store for the messages that hold back others. It reads one row for each.
 func (s *scheduler) checkRetries(now time.Time) {
 	for !s.retryChecks.asking && len(s.retryChecks.fresh) > 0 {
 		n := min(len(s.retryChecks.fresh), retryCheckMost)
@@ -76,7 +77,7 @@ func (s *scheduler) checkRetries(now time.Time) {
 	}
 }
 
-// underWay reports whether a message is in flight, or being closed. Then the row on disk is about to change.
+// underWay reports whether a message is in flight, or is being closed. Then its row on disk is about to change.
 func (s *scheduler) underWay(q *sessionQueue, id puntuale.MessageID) bool {
 	m := q.messages[id]
 	return s.attempts.has(id) || m != nil && m.stage == settling
@@ -90,14 +91,14 @@ func (s *scheduler) askRetryChecks(asked []retryCheck, from []puntuale.QueueCurs
 		open, err := s.cfg.Queue.Due(ctx, from, horizon, 1)
 		s.mailbox.post(func() {
 			s.retryChecks.asking = false
-			if err == nil { // else it is asked again at the next poll
+			if err == nil { // after an error, the next poll asks again
 				s.gotRetryChecks(asked, from, open)
 			}
 		})
 	})
 }
 
-// gotRetryChecks lifts the barriers of messages that are no longer open, or are tried at another moment.
+// gotRetryChecks lifts the barriers of messages that are no longer open, or whose next attempt has another moment.
 func (s *scheduler) gotRetryChecks(asked []retryCheck, from []puntuale.QueueCursor, open []puntuale.DueMessage) {
 	still := make(map[puntuale.MessageID]bool, len(open))
 	for i := range open {
@@ -110,7 +111,7 @@ func (s *scheduler) gotRetryChecks(asked []retryCheck, from []puntuale.QueueCurs
 			continue
 		}
 		if m := x.queue.messages[id]; m != nil {
-			s.forget(m) // it was read shortly before its next attempt
+			s.forget(m) // the message was read into memory shortly before its next attempt
 		}
 		s.advance(x.queue, x.recipient)
 	}

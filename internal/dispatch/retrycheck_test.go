@@ -9,7 +9,8 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// refuseFirst makes the network refuse the first message for now, after a while. The network takes all others.
+// refuseFirst makes the network refuse the first message for now, after the time takes. The network accepts all
+// others.
 func refuseFirst(takes time.Duration) func(*dispatch.Config, *memory, *network) {
 	return func(_ *dispatch.Config, _ *memory, n *network) {
 		n.send = func(_ context.Context, p puntuale.Prepared) error {
@@ -24,7 +25,7 @@ func refuseFirst(takes time.Duration) func(*dispatch.Config, *memory, *network) 
 
 func cancelled(r *row) { r.state = puntuale.Cancelled }
 
-// TestStoppedInRetry: a message that was stopped while it waited for its next attempt holds back no later one.
+// TestStoppedInRetry checks that a message that was stopped in retry does not hold back later messages.
 func TestStoppedInRetry(t *testing.T) {
 	t.Parallel()
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -43,8 +44,7 @@ func TestStoppedInRetry(t *testing.T) {
 	})
 }
 
-// TestStoppedWhileOneWaits: a message that was stopped in retry holds back no later one, even if the later one waits
-// for it already.
+// TestStoppedWhileOneWaits checks the same if a later message already waits for the stopped one.
 func TestStoppedWhileOneWaits(t *testing.T) {
 	t.Parallel()
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -67,7 +67,7 @@ func TestStoppedWhileOneWaits(t *testing.T) {
 	})
 }
 
-// TestStoppedDuringAttempt: a message that was stopped during an attempt that ends in a retry holds back no later one.
+// TestStoppedDuringAttempt checks the same if the message was stopped during an attempt that ends in a retry.
 func TestStoppedDuringAttempt(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {

@@ -21,7 +21,7 @@ func transient() error {
 	return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Quoted("Rete non disponibile"), Detail: puntuale.Quoted("test")}
 }
 
-// TestOnTime: a message read ahead leaves at its moment, to the microsecond, and never before.
+// TestOnTime checks that a message that was read ahead leaves at its moment, to the microsecond, and never earlier.
 func TestOnTime(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -37,8 +37,8 @@ func TestOnTime(t *testing.T) {
 	})
 }
 
-// TestWakeup: a message due at once leaves at once after a wakeup. Without a wakeup it leaves within the poll's
-// interval.
+// TestWakeup checks that a message that is due at once leaves at once after a wakeup. Without a wakeup it leaves
+// within the poll's interval.
 func TestWakeup(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -58,8 +58,8 @@ func TestWakeup(t *testing.T) {
 	})
 }
 
-// TestBusySessionIsPolled: a message without a wakeup leaves within the poll's interval, also in a session with much in
-// memory. The poll reads such sessions one after the other.
+// TestBusySessionIsPolled checks that a message without a wakeup leaves within the poll's interval, even in a session
+// with many messages in memory. The poll reads such sessions one after the other.
 func TestBusySessionIsPolled(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -85,7 +85,8 @@ func TestBusySessionIsPolled(t *testing.T) {
 	})
 }
 
-// TestWakeupOfFirstStep: one wakeup for a run's first moment is enough for the steps before the next poll.
+// TestWakeupOfFirstStep checks that one wakeup for a run's first moment also covers the steps that are due before the
+// next poll.
 func TestWakeupOfFirstStep(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -106,7 +107,7 @@ func TestWakeupOfFirstStep(t *testing.T) {
 	})
 }
 
-// TestWakeupAmongMany: a message due at once does not wait behind thousands that are read ahead.
+// TestWakeupAmongMany checks that a message that is due at once does not wait behind thousands that were read ahead.
 func TestWakeupAmongMany(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -130,7 +131,8 @@ func TestWakeupAmongMany(t *testing.T) {
 	})
 }
 
-// TestWakeupsNeverLost: many wakeups may come while a read is under way. The message of the last one is found.
+// TestWakeupsNeverLost sends many wakeups while a read is running. The dispatcher must find the message of the last
+// one.
 func TestWakeupsNeverLost(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -149,7 +151,7 @@ func TestWakeupsNeverLost(t *testing.T) {
 	})
 }
 
-// TestFairQueue: a client with a backlog does not delay another's few messages.
+// TestFairQueue checks that a client with a backlog does not delay the few messages of another client.
 func TestFairQueue(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -182,7 +184,8 @@ func TestFairQueue(t *testing.T) {
 	})
 }
 
-// TestOrder: to one recipient messages leave by (due, run, step), one after the other. Others do not wait.
+// TestOrder checks that messages to one recipient leave by (due, run, step), one after the other. Messages to others
+// do not wait.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, _ *memory, n *network) {
@@ -215,10 +218,10 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// b4 is now plus d, less the millisecond by which the first message leaves earlier.
+// b4 returns now plus d, minus one millisecond, because the first message leaves a millisecond earlier.
 func b4(now time.Time, d time.Duration) time.Time { return now.Add(d - time.Millisecond) }
 
-// TestRetryHoldsOrder: a message in retry holds back later ones to its recipient, for a minute at most.
+// TestRetryHoldsOrder checks that a message in retry holds back later messages to its recipient for at most a minute.
 func TestRetryHoldsOrder(t *testing.T) {
 	t.Parallel()
 	t.Run("until it left", func(t *testing.T) {
@@ -282,14 +285,15 @@ func TestRetryHoldsOrder(t *testing.T) {
 	})
 }
 
-// TestMemoryIsBounded: a backlog that cannot leave is not read into memory. All of it leaves once it can.
+// TestMemoryIsBounded checks that a backlog that cannot leave is not all read into memory. When it can leave, all of
+// it does.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	const messages = 40_000
 	open := make(chan struct{})
 	var queued queueMeter
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {
-		open = make(chan struct{}) // a channel must be made in the bubble that uses it
+		open = make(chan struct{}) // synctest needs a channel that is made inside the bubble
 		cfg.Meter = &queued
 		n.capabilities.Slots, n.capabilities.SendTimeout = 100, time.Hour
 		n.send = func(context.Context, puntuale.Prepared) error { <-open; return nil }
@@ -313,7 +317,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// backlog is 60,000 overdue messages that leave at about 20,000 a second. send is the network's answer to each.
+// backlog adds 60,000 overdue messages, of which about 20,000 leave in a second. send is the network's answer to
+// each.
 func backlog(send func(puntuale.Prepared) error) func(*dispatch.Config, *memory, *network) {
 	return func(_ *dispatch.Config, m *memory, n *network) {
 		n.capabilities.Slots = 1000
@@ -330,7 +335,7 @@ const (
 	queueHolds      = 16_384 + 1000 // messages in memory and in flight
 )
 
-// TestBacklogIsReadOnce: each read of a backlog goes on where the read before it ended.
+// TestBacklogIsReadOnce checks that each read of a backlog begins where the read before it ended.
 func TestBacklogIsReadOnce(t *testing.T) {
 	t.Parallel()
 	bubble(t, backlog(func(puntuale.Prepared) error { return nil }), func(t *testing.T, _ *dispatch.Dispatcher, m *memory, n *network) {
@@ -338,15 +343,16 @@ func TestBacklogIsReadOnce(t *testing.T) {
 		if left := len(n.sightings()); left != backlogMessages {
 			t.Fatalf("%d of %d left", left, backlogMessages)
 		}
-		// Once memory holds the rest, the poll reads it again: the session has no backlog any more.
+		// When the rest is in memory, the session has no backlog any more. So the poll reads these messages a second
+		// time.
 		if most := backlogMessages + queueHolds; m.seen > most {
 			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, most)
 		}
 	})
 }
 
-// TestBacklogMissesNothing: a message may come to stand before the part that was read already. Its wakeup finds it.
-// Without a wakeup it is found at most five seconds later. A message in retry is found, too.
+// TestBacklogMissesNothing adds a message before the part that was already read. Its wakeup finds it. Without a
+// wakeup, it is found within five seconds. A message in retry is found, too.
 func TestBacklogMissesNothing(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Bool
@@ -374,8 +380,8 @@ func TestBacklogMissesNothing(t *testing.T) {
 		if at[lost] > 6*time.Second || at[woken] > 2*time.Second {
 			t.Errorf("without a wakeup it left after %v, with one after %v", at[lost], at[woken])
 		}
-		// The wakeup, the retry and the poll at the end each cause another read of the part in memory. Usually memory
-		// is a quarter full.
+		// The wakeup, the retry and the poll at the end each cause one more read of what is in memory. Usually a
+		// quarter of memory is in use.
 		if most := backlogMessages + 3*queueHolds; m.seen > most {
 			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, most)
 		}
@@ -389,7 +395,7 @@ type queueMeter struct {
 
 func (q *queueMeter) Queue(messages, _ int) { q.most.Store(max(q.most.Load(), int64(messages))) }
 
-// TestSlots: there are never more in flight than the connector has slots.
+// TestSlots checks that never more messages are in flight than the connector has slots.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -412,7 +418,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestPace: at most the given number of messages leave in a minute, evenly spaced. Other sessions are not slowed.
+// TestPace checks that at most PerMinute messages leave in a minute, evenly spaced. Other sessions are not slowed.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -444,11 +450,11 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// aDay makes the test of a day quick, with fewer polls. By default a day has 86,400.
+// aDay reduces the number of polls, so that a test of a whole day is quick. With the default, a day has 86,400 polls.
 func aDay(cfg *dispatch.Config) { cfg.Poll, cfg.Lease = 20*time.Second, 2*time.Minute }
 
-// TestPaceOfADay: in any day at most the given number of messages leave. Those that left before this node had the
-// session count, too. The times between two messages differ, and are never shorter than the pace of a minute demands.
+// TestPaceOfADay checks that at most PerDay messages leave in any 24 hours. Messages that left before this node got
+// the session count, too. The times between two messages differ, and are never shorter than PerMinute allows.
 func TestPaceOfADay(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, _ *network) {
@@ -495,7 +501,8 @@ func TestPaceOfADay(t *testing.T) {
 	})
 }
 
-// TestSlowPrepare: a slow preparation delays only its own recipient. It delays no text to others, and no other session.
+// TestSlowPrepare checks that a slow preparation delays only its own recipient. It delays no text to another
+// recipient, and no other session.
 func TestSlowPrepare(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -528,7 +535,8 @@ func TestSlowPrepare(t *testing.T) {
 	})
 }
 
-// TestPrepareFails: a final refusal closes the message without an attempt. A transient one comes back and keeps the order.
+// TestPrepareFails checks that a Final error from Prepare closes the message without an attempt. After a Transient
+// error, the message is prepared again and keeps its order.
 func TestPrepareFails(t *testing.T) {
 	t.Parallel()
 	tries := map[string]int{}
@@ -566,11 +574,12 @@ func TestPrepareFails(t *testing.T) {
 	})
 }
 
-// TestWindow: a message due outside of its window is moved into it. If that is too late, it expires on time.
+// TestWindow checks that a message that is due outside its window moves into it. If the window opens too late, the
+// message expires on time.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
-		// A bubble begins on Saturday 2000-01-01 at 01:00 in Rome.
+		// A bubble begins on Saturday, 1 January 2000, at 01:00 in Rome.
 		w := &puntuale.Window{From: "09:00", To: "18:00"}
 		now := time.Now()
 		in := m.addWith(1, "+391", w, 24*time.Hour, now)[0]
@@ -586,7 +595,7 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// TestExpiry: an expired message says why it did not leave in time.
+// TestExpiry checks that an expired message has the reason why it did not leave.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -600,7 +609,7 @@ func TestExpiry(t *testing.T) {
 		for s := range puntuale.SessionID(3) {
 			m.addWith(s+1, "+391", nil, 10*time.Minute, time.Now())
 		}
-		// A message that expires soon is closed on time, even behind one that stays valid.
+		// A message that expires soon is closed on time, even behind a message that stays valid.
 		short := m.addWith(2, "+392", nil, 3*time.Second, time.Now())[0]
 		d.Wake(2, time.Now())
 		began := time.Now()
@@ -623,13 +632,13 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestExpiryBehindBacklog: a session that cannot send holds more than is read of it. What expires behind that is noticed
-// soon.
+// TestExpiryBehindBacklog has a session that cannot send, with more messages than a read returns. A message that
+// expires behind these rows must be closed soon, too.
 func TestExpiryBehindBacklog(t *testing.T) {
 	t.Parallel()
 	var short []puntuale.MessageID
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
-		for s := range puntuale.SessionID(199) { // with more sessions, less is read of each
+		for s := range puntuale.SessionID(199) { // with more sessions, each read returns fewer rows of a session
 			m.session(s+2, puntuale.ClientID(s+2), 0)
 		}
 		n.online = func(s puntuale.SessionID) bool { return s == 2 }
@@ -651,7 +660,8 @@ func TestExpiryBehindBacklog(t *testing.T) {
 	})
 }
 
-// TestExpiryInQueue: a message that expires while it waits is closed on time, at any position in the queue.
+// TestExpiryInQueue checks that a message that expires while it waits is closed on time, at any position in the
+// queue.
 func TestExpiryInQueue(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -671,8 +681,8 @@ func TestExpiryInQueue(t *testing.T) {
 	})
 }
 
-// TestStoppedClient: nothing is written while a client may not send. After a renewal its messages leave within the
-// poll's interval.
+// TestStoppedClient checks that nothing is written while a client may not send. When the client may send again, its
+// messages leave within the poll's interval.
 func TestStoppedClient(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -704,7 +714,7 @@ func TestStoppedClient(t *testing.T) {
 	})
 }
 
-// TestOffline: messages of a session that is away wait, and leave when it comes back.
+// TestOffline checks that messages of an offline session wait, and leave when the session is online again.
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	back := time.Time{}
@@ -721,7 +731,8 @@ func TestOffline(t *testing.T) {
 	})
 }
 
-// TestQuiet: a session that is throttled or went down is left alone for a while, and no attempt counts.
+// TestQuiet checks that nothing is sent for a while on a session that was throttled or went down, and that no failed
+// attempt counts.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	var until time.Time

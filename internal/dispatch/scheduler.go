@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// scheduler owns every queue in memory. Its methods run on its own goroutine unless they say otherwise.
+// scheduler owns all queues in memory. Its methods run on its own goroutine, unless their comments say otherwise.
 type scheduler struct {
 	cfg        *Config
 	mailbox    *mailbox
@@ -16,11 +16,11 @@ type scheduler struct {
 	health     *health
 	life       lifetime
 
-	node     puntuale.NodeID // 0: none, nothing is claimed
+	node     puntuale.NodeID // 0: the node has no id, so nothing is claimed
 	queues   map[puntuale.SessionID]*sessionQueue
 	fair     fairQueue
 	timers   timers
-	inMemory int // messages of all sessions that are in memory and not yet claimed
+	inMemory int // messages of all sessions that are in memory and not claimed yet
 
 	attempts attempts
 
@@ -32,7 +32,7 @@ type scheduler struct {
 
 	retryChecks retryChecks
 
-	last  time.Time // when the loop last looked at the clock
+	last  time.Time // when the loop last read the clock
 	polls polls
 }
 
@@ -50,7 +50,7 @@ func newScheduler(cfg *Config, box *mailbox) *scheduler {
 	return s
 }
 
-// start runs the scheduler and its helpers until ctx ends. Start calls it once.
+// start runs the scheduler and its helpers until ctx ends. Only [Dispatcher.Start] calls it, once.
 func (s *scheduler) start(ctx context.Context, wg *sync.WaitGroup) {
 	s.life.ctx, s.life.wg = ctx, wg
 	for range recorders {
@@ -60,7 +60,8 @@ func (s *scheduler) start(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() { s.run() })
 }
 
-// retire stops the scheduler from claiming. The channel is closed once nothing is in flight. Any goroutine may call it.
+// retire makes the scheduler stop claiming. The returned channel is closed when nothing is in flight. Any goroutine
+// may call it.
 func (s *scheduler) retire() <-chan struct{} {
 	s.mailbox.post(func() { s.life.retiring = true })
 	return s.life.idle
@@ -87,7 +88,7 @@ func (s *scheduler) run() {
 	}
 }
 
-// readMail handles the mail since the last time.
+// readMail handles the mail that came since the last call.
 func (s *scheduler) readMail(post *mail, now time.Time) {
 	for _, f := range post.calls {
 		f()
@@ -103,20 +104,20 @@ func (s *scheduler) readMail(post *mail, now time.Time) {
 	}
 }
 
-// wait sleeps until there is mail or the next moment comes.
+// wait sleeps until mail comes, or until the next moment at which something must be done.
 func (s *scheduler) wait() {
 	next := s.polls.next
 	if first, ok := s.timers.first(); ok && first.Before(next) {
 		next = first
 	}
-	if s.polls.nextPart.Before(next) && s.inMemory+s.attempts.count() > smallQueue { // else no session has much in memory
+	if s.polls.nextPart.Before(next) && s.inMemory+s.attempts.count() > smallQueue { // with fewer messages, no session has many in memory
 		next = s.polls.nextPart
 	}
 	now := s.cfg.Clock.Now()
 	if at := s.claims.resume; at.After(now) && at.Before(next) {
 		next = at
 	}
-	d := min(next.Sub(now), s.cfg.Poll) // a clock set back must not lengthen it
+	d := min(next.Sub(now), s.cfg.Poll) // at most Poll, so that a clock that was set back does not lengthen the wait
 	if d <= 0 {
 		return
 	}
@@ -129,7 +130,7 @@ func (s *scheduler) wait() {
 	}
 }
 
-// fireTimers acts on the timers whose moment has come.
+// fireTimers handles the timers that are due.
 func (s *scheduler) fireTimers(now time.Time) {
 	for t := s.timers.next(now); t != nil; t = s.timers.next(now) {
 		switch {

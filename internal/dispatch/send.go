@@ -7,17 +7,18 @@ import (
 	"puntuale"
 )
 
-// unansweredGrace is how much longer than its SendTimeout a connector may take to notice its timeout.
+// unansweredGrace is how long after its SendTimeout a connector may still return. After that, overdue gives up the
+// attempt.
 const unansweredGrace = 5 * time.Second
 
-// sendResult is how an attempt ended.
+// sendResult is the result of an attempt.
 type sendResult struct {
 	m       *queuedMessage
 	outcome puntuale.Outcome
-	pause   time.Duration // how long the connector wants the session left alone
+	pause   time.Duration // how long the connector wants a pause on the session; 0: no pause
 }
 
-// startSend hands a claimed message to its connector, in a new goroutine. Any goroutine may call it.
+// startSend gives a claimed message to its connector in a new goroutine. Any goroutine may call it.
 func (s *scheduler) startSend(m *queuedMessage) { s.life.wg.Go(func() { s.send(m) }) }
 
 func (s *scheduler) send(m *queuedMessage) {
@@ -27,7 +28,7 @@ func (s *scheduler) send(m *queuedMessage) {
 		r.pause = refusal.SessionWait()
 	}
 	if r.outcome.Verdict == puntuale.Retry && r.outcome.Next.After(m.row.ValidUntil) {
-		r.outcome.Next = m.row.ValidUntil // so that it expires on time
+		r.outcome.Next = m.row.ValidUntil // the deadline, so that the message expires on time
 	}
 	s.mailbox.ended(r)
 	if s.cfg.Observe != nil {
@@ -35,7 +36,8 @@ func (s *scheduler) send(m *queuedMessage) {
 	}
 }
 
-// decide reads only fields that do not change while the message is in flight. Any goroutine may call it.
+// decide turns a connector's answer into an outcome. Any goroutine may call it, because it reads only fields that do
+// not change while the message is in flight.
 func (s *scheduler) decide(m *queuedMessage, r puntuale.Acceptance, err error, now time.Time) puntuale.Outcome {
 	a := puntuale.Attempt{
 		Message: m.row.ID, Number: m.row.Attempt + 1, Repeats: m.row.Repeats, Now: now, Begun: m.begun,
@@ -47,7 +49,7 @@ func (s *scheduler) decide(m *queuedMessage, r puntuale.Acceptance, err error, n
 	return puntuale.Decide(a, r, err)
 }
 
-// deliver calls the connector; a panic counts as a lost answer.
+// deliver calls the connector's Send. A panic counts as a lost answer.
 func (s *scheduler) deliver(m *queuedMessage) (r puntuale.Acceptance, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -65,8 +67,8 @@ func (s *scheduler) deliver(m *queuedMessage) (r puntuale.Acceptance, err error)
 	return m.queue.conn.Send(ctx, p)
 }
 
-// ended takes an attempt's outcome from its goroutine. The slot is free, the recipient's next message may go, and the
-// outcome is on its way to disk.
+// ended handles the outcome of an attempt. It frees the slot, lets the recipient's next message go, and gives the
+// outcome to the recorder.
 func (s *scheduler) ended(r *sendResult, now time.Time) {
 	m := r.m
 	if m.late || m.stage == gone {
@@ -82,7 +84,7 @@ func (s *scheduler) ended(r *sendResult, now time.Time) {
 	s.answer(m, r.outcome, now)
 }
 
-// answer ends the attempt in memory and passes its outcome to the recorder.
+// answer ends an attempt in memory, and gives its outcome to the recorder.
 func (s *scheduler) answer(m *queuedMessage, o puntuale.Outcome, now time.Time) {
 	m.stage = answered
 	if o.Verdict == puntuale.Retry && !m.repeat() {
@@ -92,8 +94,9 @@ func (s *scheduler) answer(m *queuedMessage, o puntuale.Outcome, now time.Time) 
 	s.freeSlot(m, o.Verdict != puntuale.Retry)
 }
 
-// overdue gives up attempts whose connector ignores its timeout: their slots are needed. A late answer is recorded, too. The time is
-// counted in polls, because a clock that was set forward is no reason to give up.
+// overdue gives up attempts whose connector ignores its timeout, because their slots are needed. If an answer comes
+// later, it is recorded, too. overdue counts time in polls and does not use the clock, because someone may set the
+// clock forward.
 func (s *scheduler) overdue(now time.Time) {
 	for _, m := range s.attempts.open {
 		if m.stage != sending || m.queue.capabilities.SendTimeout <= 0 {

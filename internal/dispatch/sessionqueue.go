@@ -7,29 +7,29 @@ import (
 	"puntuale/internal/dispatch/lookahead"
 )
 
-// sessionQueue holds the messages of one session that this node owns.
+// sessionQueue has the messages of one session that this node owns.
 type sessionQueue struct {
 	session      puntuale.Session
-	conn         puntuale.Connector // nil: no way out
+	conn         puntuale.Connector // nil: the session has no connector
 	capabilities puntuale.Capabilities
 	tenant       *tenantQueue
 
-	messages   map[puntuale.MessageID]*queuedMessage // in memory and not yet claimed
+	messages   map[puntuale.MessageID]*queuedMessage // messages in memory that are not claimed yet
 	recipients map[recipientKey]*recipientOrder
-	ready      fifo[*queuedMessage] // due and prepared, in the order they came due
-	campaign   campaignQueue        // messages that campaigns fed
-	repeats    fifo[*queuedMessage] // repeats of unanswered attempts: the pace has counted them already
-	inFlight   int                  // messages being claimed or sent: each takes a slot
-	unrecorded int                  // messages that are claimed, and whose outcome is not on disk
+	ready      fifo[*queuedMessage] // prepared messages that are due, in the order in which they came due
+	campaign   campaignQueue        // messages of campaigns
+	repeats    fifo[*queuedMessage] // repeats of unanswered attempts; the pace has counted their first attempts
+	inFlight   int                  // messages that are being claimed or sent; each uses a slot
+	unrecorded int                  // claimed messages whose outcome is not on disk yet
 
-	timer   timer // wakes the session for the pace, or at the end of a pause
+	timer   timer // wakes the session when the pace allows the next message, or at the end of a pause
 	pace    pace
 	pause   pause
 	offline bool
-	active  bool // the session queue is listed in its tenant queue
+	active  bool // the session queue is in the list of its tenant queue
 
 	lookahead lookahead.Lookahead
-	readTimer timer // wakes the lookahead
+	readTimer timer // timer of the lookahead
 
 	drain     drain
 	ownership ownership
@@ -51,15 +51,15 @@ func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Con
 	return q
 }
 
-// online asks the connector. A session without one is never online.
+// online asks the connector whether the session is online. Without a connector, a session is never online.
 func (q *sessionQueue) online() bool { return q.conn != nil && q.conn.Online(q.session.ID) }
 
-// blocked reports whether the session cannot send. Then it has only its messages in flight in memory.
+// blocked reports whether the session itself cannot send now: it is offline, leaving, lost or drained.
 func (q *sessionQueue) blocked() bool {
 	return q.offline || q.ownership != sessionOwned || q.drain.active()
 }
 
-// canSend reports whether neither the session nor its client has to wait.
+// canSend reports whether the session and its client may send now.
 func (q *sessionQueue) canSend() bool { return !q.blocked() && !q.tenant.stopped }
 
 func (q *sessionQueue) lost() bool { return q.ownership == sessionLost }
@@ -73,8 +73,8 @@ func (q *sessionQueue) recipient(p recipientKey) *recipientOrder {
 	return r
 }
 
-// mayLeave reports whether the session may send one message more now. Then the pace has counted it. If not, wait is the moment to ask
-// again, zero if an event will wake the session.
+// mayLeave reports whether the session may send one more message now. If so, the pace has counted this message. If
+// not, wait is the moment to ask again. A zero wait means that an event will wake the session.
 func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
 	if q.blocked() || q.inFlight >= q.capabilities.Slots {
 		return false, time.Time{}
@@ -85,8 +85,8 @@ func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
 	return q.pace.take(now)
 }
 
-// take returns the session's next message that may leave now. If there is none, it returns nil: then a timer or an event
-// activates the session again.
+// take returns the session's next message that may leave now. It returns nil if there is none; then a timer or an
+// event activates the session again.
 func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
 	if !q.offline && !q.online() {
 		s.checkOnline(q, now)
@@ -101,7 +101,8 @@ func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
 	return m
 }
 
-// takeFrom is take for one of the session's lists. wait says that the first message must wait for the session.
+// takeFrom does the same as take, for one of the session's lists. wait says that the first message of the list must
+// wait for the session.
 func (s *scheduler) takeFrom(q *sessionQueue, queue *fifo[*queuedMessage], now time.Time) (_ *queuedMessage, wait bool) {
 	for queue.len() > 0 {
 		m := queue.peek()
@@ -131,7 +132,7 @@ func (s *scheduler) takeFrom(q *sessionQueue, queue *fifo[*queuedMessage], now t
 	return nil, false
 }
 
-// takeRepeat returns the session's next repeat that may leave now.
+// takeRepeat returns the session's next repeat that may leave now, or nil.
 func (s *scheduler) takeRepeat(q *sessionQueue, now time.Time) *queuedMessage {
 	for q.repeats.len() > 0 {
 		m := q.repeats.peek()
@@ -152,14 +153,14 @@ func (s *scheduler) takeRepeat(q *sessionQueue, now time.Time) *queuedMessage {
 	return nil
 }
 
-// enqueueDue lists a prepared message whose moment has come.
+// enqueueDue adds a prepared message that is due to its list.
 func (s *scheduler) enqueueDue(m *queuedMessage) {
 	m.queue.readyList(m).push(m)
 	s.fair.activate(m.queue)
 }
 
-// overtaken handles a due message that must not leave after all: it is expired, outside its window, or not next in its recipient order. It
-// reports whether it handled the message.
+// overtaken handles a due message that must not leave now: it has expired, its window is closed, or another message
+// to its recipient comes first. It reports whether it handled the message.
 func (s *scheduler) overtaken(m *queuedMessage, now time.Time) bool {
 	if m.expired(now) && !m.repeat() {
 		s.expire(m)
@@ -187,7 +188,7 @@ func (s *scheduler) overtaken(m *queuedMessage, now time.Time) bool {
 	return !ok
 }
 
-// makeReady lists a prepared message, now or at its moment.
+// makeReady marks a message as prepared. A due message is listed now, and any other at its moment.
 func (s *scheduler) makeReady(m *queuedMessage, now time.Time) {
 	m.stage = ready
 	if m.due(now) {
@@ -215,7 +216,7 @@ func (s *scheduler) advance(q *sessionQueue, p recipientKey) {
 	}
 }
 
-// forget drops a message from memory. The next read may find it again.
+// forget removes a message from memory. The next read may bring it back.
 func (s *scheduler) forget(m *queuedMessage) {
 	if m.stage == gone {
 		return
@@ -237,11 +238,11 @@ func (s *scheduler) forget(m *queuedMessage) {
 	s.refill(q)
 }
 
-// clear drops all messages of a session that are not in flight.
+// clear removes all messages of a session from memory that are not in flight.
 func (s *scheduler) clear(q *sessionQueue) {
 	for _, m := range q.messages {
 		if m.stage == settling {
-			continue // its settlement is on the way to disk
+			continue // it is being closed or postponed
 		}
 		s.forget(m)
 	}

@@ -11,8 +11,8 @@ import (
 
 const settleMost = 1000 // settlements in one call
 
-// settler closes and postpones messages that are not in flight. If a write fails, the settler drops the messages from memory. The rows have
-// not changed, and the poll finds them again.
+// settler closes and postpones messages that are not in flight. If a write fails, it removes the messages from
+// memory. Their rows have not changed, so the poll finds them again.
 type settler struct {
 	s    *scheduler
 	wake chan struct{}
@@ -78,7 +78,8 @@ func (t *settler) write(ctx context.Context, batch []pendingSettlement) error {
 	return t.s.cfg.Queue.Settle(ctx, batch[0].node, now, settlements)
 }
 
-// explain says why expired messages did not leave: because of their client, else because of their session, else only because of time.
+// explain finds out why expired messages did not leave: because of their client, or because of their session, or only
+// because time ran out. It checks in this order.
 func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now time.Time) error {
 	asked := map[puntuale.ClientID]bool{}
 	var clients []puntuale.ClientID
@@ -114,7 +115,7 @@ func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now ti
 	return nil
 }
 
-// settled forgets messages that were closed or postponed.
+// settled removes messages from memory that were closed or postponed.
 func (s *scheduler) settled(batch []pendingSettlement, err error) {
 	if err != nil && s.life.ctx.Err() == nil {
 		s.cfg.Logger.Warn("closing or postponing messages failed", "error", err)

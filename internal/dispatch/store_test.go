@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestSandboxEndToEnd takes each magic ending of a phone number through the real store, in the fake time of a bubble.
+// TestSandboxEndToEnd uses each magic ending of a phone number with the real store, in the fake time of a bubble.
 func TestSandboxEndToEnd(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -61,7 +61,7 @@ func TestSandboxEndToEnd(t *testing.T) {
 	})
 }
 
-// TestStoreExpiry: a message that could not leave in time says why.
+// TestStoreExpiry checks that a message that could not leave in time has the reason.
 func TestStoreExpiry(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -84,7 +84,7 @@ func TestStoreExpiry(t *testing.T) {
 	})
 }
 
-// TestBlacklist: a number in the blacklist at the due moment gets nothing.
+// TestBlacklist checks that a number that is in the blacklist at the due moment gets nothing.
 func TestBlacklist(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -108,8 +108,8 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
-// TestCreditRescues: messages of a client without credits wait. Each new credit lets one leave. The others expire, and
-// say why.
+// TestCreditRescues checks that messages of a client without credits wait. Each new credit lets one message leave.
+// The others expire, and have the reason.
 func TestCreditRescues(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -141,7 +141,7 @@ func TestCreditRescues(t *testing.T) {
 	})
 }
 
-// TestStoreOrder: messages to one recipient arrive in order, whatever happens to messages to others.
+// TestStoreOrder checks that messages to one recipient arrive in order, whatever happens to messages to others.
 func TestStoreOrder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -166,7 +166,8 @@ func TestStoreOrder(t *testing.T) {
 				got[m.Phone] = append(got[m.Phone], m.Message)
 			}
 			for phone, ids := range want {
-				// Three runs: all first messages in the order of their runs, then all second ones.
+				// The recipient has three runs: first come the first messages of all runs, then their second
+				// messages.
 				order := []puntuale.MessageID{ids[0], ids[2], ids[4], ids[1], ids[3], ids[5]}
 				if fmt.Sprint(got[phone]) != fmt.Sprint(order) {
 					t.Errorf("%s got %v, want %v", phone, got[phone], order)
@@ -176,8 +177,8 @@ func TestStoreOrder(t *testing.T) {
 	})
 }
 
-// TestCancelledIsNeverSent: a message that a cancellation named in its answer never reaches the network. Every other one
-// does. Cancellations come before, at and after the moment of the claims.
+// TestCancelledIsNeverSent checks that a message in the answer to a cancellation never reaches the network. All other
+// messages do. The cancellations come before, at and after the moment of the claims.
 func TestCancelledIsNeverSent(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -196,8 +197,8 @@ func TestCancelledIsNeverSent(t *testing.T) {
 		d.Wake(w.session, due)
 		for i := range phones {
 			wait.Go(func() {
-				// A third of the cancellations come once all is read and prepared. Only a claim that asks the disk can
-				// notice these.
+				// One third of the cancellations come after everything was read and prepared. Only the claim, which
+				// reads the disk, can notice them.
 				at := due.Add(-800 * time.Millisecond)
 				if i%3 > 0 {
 					at = due.Add(time.Duration(i-phones/2) * time.Millisecond / 2)
@@ -238,7 +239,7 @@ func TestCancelledIsNeverSent(t *testing.T) {
 
 func phoneOf(i int) string { return fmt.Sprintf("+3934700010%02d", i) }
 
-// TestObserve: the observer is told of each message as it leaves.
+// TestObserve checks that the observer gets each message when it leaves.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -257,8 +258,9 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// TestStoppedInFlight: a message that was stopped while it was sent is not sent again. If it is refused for now, it is
-// cancelled. If its answer is lost, it is not repeated. If the network took it, it is completed.
+// TestStoppedInFlight checks that a message that was stopped while it was being sent is not sent again. If the
+// network refuses it for now, it becomes CANCELLED. If its answer is lost, it is not repeated. If the network took
+// it, it becomes COMPLETED.
 func TestStoppedInFlight(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {

@@ -10,8 +10,9 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestManyAtTakeover: a new owner keeps a recipient's order if the former owner tried an earlier message. This also
-// holds in a session with more messages than one read looks through. Other sessions do not wait for that.
+// TestManyAtTakeover checks that a new owner keeps a recipient's order if the former owner tried an earlier message.
+// This must hold even in a session with more messages than one read looks through. Other sessions must not wait for
+// that.
 func TestManyAtTakeover(t *testing.T) {
 	t.Parallel()
 	var first, second puntuale.MessageID

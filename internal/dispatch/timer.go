@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// timer wakes its owner at a moment: a message that is not yet due, or a session that waits.
+// timer wakes its owner at a moment. The owner is a message that is not due yet, or a session that waits.
 type timer struct {
 	at    int64 // microseconds of the Unix epoch
 	index int   // position in the heap, from 1; 0: not set
 
-	// One of these.
-	message *queuedMessage // this message may leave, or is no longer parked
-	queue   *sessionQueue  // this session may send again
-	reading *sessionQueue  // this session may be read again: the lookahead's timer
+	// Exactly one of these is set. It says what the timer wakes.
+	message *queuedMessage // the message may leave now, or stops being parked
+	queue   *sessionQueue  // the session may send again
+	reading *sessionQueue  // the session may be read again: the timer of its lookahead
 }
 
-// timers is a heap, earliest first.
+// timers is a heap of timers; the earliest comes first.
 type timers []*timer
 
 func (h timers) Len() int           { return len(h) }
@@ -44,7 +44,7 @@ func (h *timers) Pop() any {
 func (h *timers) set(t *timer, at time.Time) {
 	t.at = at.UnixMicro()
 	if time.UnixMicro(t.at).Before(at) {
-		t.at++ // never early
+		t.at++ // round up, so that the timer is never early
 	}
 	if t.index > 0 {
 		heap.Fix(h, t.index-1)
@@ -59,7 +59,7 @@ func (h *timers) drop(t *timer) {
 	}
 }
 
-// next takes the earliest timer that is not after now. It is nil when there is none.
+// next removes and returns the earliest timer that is not after now, or nil if there is none.
 func (h *timers) next(now time.Time) *timer {
 	if len(*h) == 0 || (*h)[0].at > now.UnixMicro() {
 		return nil
@@ -67,7 +67,7 @@ func (h *timers) next(now time.Time) *timer {
 	return heap.Pop(h).(*timer)
 }
 
-// first is the moment of the earliest timer.
+// first returns the moment of the earliest timer. It returns false if there is no timer.
 func (h timers) first() (time.Time, bool) {
 	if len(h) == 0 {
 		return time.Time{}, false

@@ -6,12 +6,12 @@ import (
 	"puntuale"
 )
 
-// wakeup has the wakeups of one session since the last look.
+// wakeup collects the wakeups of one session that came since the scheduler last looked.
 type wakeup struct {
-	here    bool      // the wakeup comes from this node, and perhaps from others too
+	here    bool      // at least one of the wakeups comes from this node
 	changed bool      // sessions changed
-	first   time.Time // the earliest moment at which something is due; zero: no moment was named
-	until   time.Time // the latest
+	first   time.Time // earliest moment at which something is due; zero: the wakeups name no moment
+	until   time.Time // latest moment at which something is due
 }
 
 // wakeUp acts on a wakeup.
@@ -33,18 +33,18 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 		q.lookahead.StrayBefore(w.first)
 	}
 	if s.life.retiring || q.backlogged(s.capacity()) {
-		return // it stands behind the messages in memory
+		return // the message is behind those in memory, so a refill will find it
 	}
 	until := latest(w.until, now)
 	if len(q.messages) < queueMost/4 {
-		// A wakeup may stand for several messages, and names only the first moment. The poll is in time for messages that are due well
-		// after it.
+		// One wakeup may stand for several messages, and it names only the first moment. So look a little further.
+		// The poll is in time for messages that are due later.
 		until = latest(until, now.Add(s.cfg.Poll+s.cfg.Poll/2))
 	}
 	s.act(q, q.lookahead.Wakeup(until, w.changed, s.cfg.Clock.Now()))
 }
 
-// passOn tells other nodes of a wakeup for a session that is not here.
+// passOn gives a wakeup to other nodes, because its session is not on this node.
 func (s *scheduler) passOn(session puntuale.SessionID, w wakeup) {
 	if w.changed {
 		s.cfg.Elsewhere(session, time.Time{})

@@ -14,10 +14,10 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// pair is two nodes on one PostgreSQL, and a session of the second.
+// pair is two nodes on one PostgreSQL, with a session that the second node owns.
 type pair struct {
 	first, second *world
-	waker         *dispatch.Dispatcher // the first node's
+	waker         *dispatch.Dispatcher // dispatcher of the first node
 	client        puntuale.ClientID
 	session       puntuale.SessionID
 }
@@ -48,7 +48,7 @@ func newPair(t *testing.T, poll time.Duration) *pair {
 	})
 	for owner := first; owner == first; {
 		p.client, p.session = p.first.newClient(t)
-		eventually(t, "the session has its owner", func() bool { // without a wakeup, the node that should have it takes it
+		eventually(t, "the session has its owner", func() bool { // without a wakeup, the node that should own the session takes it
 			p.scan(t, &owner, fmt.Sprintf("select owner from session where id = %d", p.session))
 			return owner != 0
 		})
@@ -63,7 +63,7 @@ func (p *pair) scan(t *testing.T, into any, text string) {
 	}
 }
 
-// call starts a message at the first node, and returns how long it took to leave by the second.
+// call starts a message at the first node, and returns how long it took until the second node sent it.
 func (p *pair) call(t *testing.T, i int) time.Duration {
 	t.Helper()
 	tenant := p.first.store.Tenant(p.client)
@@ -80,8 +80,8 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	return time.Since(began)
 }
 
-// TestWakeupReachesOtherNode: a message that is started at one node is sent at once by another. The poll takes an hour,
-// so only a wakeup explains it.
+// TestWakeupReachesOtherNode checks that a message that starts at one node is sent at once by another. The poll's
+// interval is an hour, so only a wakeup can explain this.
 func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, time.Hour)
@@ -94,7 +94,8 @@ func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Logf("%d messages left after %v on average, %v at most", calls, sum/calls, longest)
 }
 
-// TestWakeupsMayBeLost: every connection that listens is cut as soon as it is there, and messages leave by the poll.
+// TestWakeupsMayBeLost cuts every connection that listens for wakeups as soon as it is open. Messages then leave by
+// the poll.
 func TestWakeupsMayBeLost(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, time.Second)
@@ -125,7 +126,7 @@ func TestWakeupsMayBeLost(t *testing.T) {
 	}
 }
 
-// elsewhere counts the wakeups that a node gives away.
+// elsewhere counts the wakeups that a node passes on.
 type elsewhere struct{ due, changed map[puntuale.SessionID]int }
 
 func (e *elsewhere) wakeup(session puntuale.SessionID, due time.Time) {
@@ -136,8 +137,9 @@ func (e *elsewhere) wakeup(session puntuale.SessionID, due time.Time) {
 	}
 }
 
-// TestWakeupsGivenAway: a node keeps wakeups for its own sessions. It passes on the others, if they are due soon. It
-// does not pass on those of other nodes. It reads the roster because of them only if it should own the session.
+// TestWakeupsGivenAway checks that a node keeps wakeups for its own sessions, and passes the others on if they are
+// due soon. It does not pass on wakeups that came from other nodes. Such a wakeup makes it read the roster only if it
+// should own the session.
 func TestWakeupsGivenAway(t *testing.T) {
 	t.Parallel()
 	given := &elsewhere{map[puntuale.SessionID]int{}, map[puntuale.SessionID]int{}}
@@ -161,7 +163,7 @@ func TestWakeupsGivenAway(t *testing.T) {
 			}
 			return nil
 		})
-		after(time.Minute) // the other node is known
+		after(time.Minute) // afterwards the first node knows the other node
 		const mine = 1
 		if m.owner(mine) == other || m.owner(mine) == 0 {
 			t.Fatal("the session went to the other node")
@@ -174,7 +176,7 @@ func TestWakeupsGivenAway(t *testing.T) {
 		if given.due[mine] != 0 || given.due[theirs] != 1 || len(given.changed) != 0 {
 			t.Errorf("given away: %+v", given)
 		}
-		// Other nodes send wakeups for free sessions: this node takes those that it should own.
+		// Other nodes pass on wakeups for free sessions. This node takes those sessions that it should own.
 		for id := puntuale.SessionID(10); id < 40; id++ {
 			m.session(id, 3, 0)
 		}
@@ -193,7 +195,7 @@ func TestWakeupsGivenAway(t *testing.T) {
 		if looks == 0 || looks > len(taken) {
 			t.Errorf("%d looks at the roster for %d sessions", looks, len(taken))
 		}
-		// A session that is made here is taken at once, and the others are told.
+		// A session that is created here is taken at once, and the other nodes are told.
 		m.session(50, 3, 0)
 		d.Wake(50, time.Time{})
 		synctest.Wait()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// workerPools are where messages are prepared.
+// workerPools has the pools that prepare messages.
 type workerPools struct{ text, media *workerPool }
 
 func newWorkerPools(s *scheduler) workerPools {
@@ -20,25 +20,26 @@ func (p workerPools) submit(m *queuedMessage) {
 	}
 }
 
-// workerPool prepares messages with a bounded number of goroutines, the sessions in turn. It begins with one, and doubles them while they
-// get nothing done. So quick preparations do not delay messages that are due now.
+// workerPool prepares messages with a limited number of goroutines, taking the sessions in turn. It begins with one
+// goroutine. While preparations are slow, relief doubles the number of goroutines. So quick preparations use few
+// goroutines, and do not delay messages that are due now.
 type workerPool struct {
 	s                *scheduler
 	most, perSession int
 
 	mu       sync.Mutex
-	running  int // goroutines
-	done     int // preparations since relief last looked
+	running  int // number of goroutines
+	done     int // number of preparations since relief last looked
 	relieved bool
 	jobs     map[*sessionQueue]*sessionJobs
-	waiting  fifo[*sessionJobs] // sessions with work that may have another worker
+	waiting  fifo[*sessionJobs] // sessions with work for which another goroutine may start
 }
 
-// sessionJobs is what one session has waiting in a pool.
+// sessionJobs has the waiting work of one session in a pool.
 type sessionJobs struct {
 	queue     *sessionQueue
 	messages  fifo[*queuedMessage]
-	campaigns fifo[*queuedMessage] // messages that campaigns fed: prepared when nothing else waits
+	campaigns fifo[*queuedMessage] // messages of campaigns, which are prepared only if no other message waits
 	workers   int
 	listed    bool
 }
@@ -79,7 +80,7 @@ func (p *workerPool) submit(m *queuedMessage) {
 	}
 }
 
-// list puts the session into the queue, if it has work and may have another worker. The pool is locked.
+// list puts the session into the pool's queue, if it has work and another goroutine may serve it. The pool is locked.
 func (p *workerPool) list(j *sessionJobs) {
 	if !j.listed && j.waiting() > 0 && j.workers < p.perSession {
 		j.listed = true
@@ -87,7 +88,7 @@ func (p *workerPool) list(j *sessionJobs) {
 	}
 }
 
-// grow starts n more goroutines, but not more than the bound. The pool is locked.
+// grow starts n more goroutines, up to the limit of the pool. The pool is locked.
 func (p *workerPool) grow(n int) {
 	for range min(n, p.most-p.running) {
 		p.running++
@@ -95,7 +96,7 @@ func (p *workerPool) grow(n int) {
 	}
 }
 
-// relief adds goroutines while work waits and the others are busy. It ends when nothing waits.
+// relief adds goroutines while work waits and all goroutines are busy. It ends when no work waits.
 func (p *workerPool) relief() {
 	for p.s.cfg.Clock.Sleep(p.s.life.ctx, reliefEvery) == nil {
 		p.mu.Lock()
@@ -117,7 +118,7 @@ func (p *workerPool) relief() {
 
 const reliefEvery = time.Millisecond
 
-// work prepares until there is nothing left to do.
+// work prepares messages until none is left.
 func (p *workerPool) work() {
 	p.mu.Lock()
 	for p.waiting.len() > 0 {

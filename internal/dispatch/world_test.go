@@ -23,13 +23,14 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// postgresEnv names the environment variable with the address of a PostgreSQL where tests may create databases.
+// postgresEnv is the environment variable with the address of a PostgreSQL server on which tests may create
+// databases.
 const postgresEnv = "PUNTUALE_TEST_POSTGRES"
 
-// world is a real store with one client and its default session, a sandbox.
+// world is a real store with one client. The client's default session is a sandbox.
 type world struct {
 	store    *store.Store
-	raw      *sql.DB // runs statements that no role offers
+	raw      *sql.DB // for statements that no role of the store offers
 	tenant   puntuale.Tenant
 	client   puntuale.ClientID
 	session  puntuale.SessionID
@@ -37,7 +38,7 @@ type world struct {
 	postgres bool
 }
 
-// onBoth runs a test on SQLite, and on PostgreSQL if there is one.
+// onBoth runs a test on SQLite, and on PostgreSQL if a server is available.
 func onBoth(t *testing.T, run func(t *testing.T, open func(*testing.T) *world)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
@@ -53,7 +54,7 @@ func onBoth(t *testing.T, run func(t *testing.T, open func(*testing.T) *world)) 
 	})
 }
 
-// newDatabase creates a migrated database for the test and returns its address.
+// newDatabase creates a migrated database for the test, and returns its address.
 func newDatabase(t testing.TB) string {
 	t.Helper()
 	return storetest.Postgres(t).Config.Database
@@ -117,7 +118,7 @@ func (w *world) newClient(t testing.TB) (puntuale.ClientID, puntuale.SessionID) 
 	return created.Client, created.Session
 }
 
-// start stores a run to a phone, with a message at each moment. Each message is valid for the time that valid says.
+// start stores a run to a phone, with one message for each moment in due. Each message is valid for the time valid.
 func (w *world) start(t testing.TB, phone string, valid time.Duration, due ...time.Time) []puntuale.MessageID {
 	t.Helper()
 	ids, err := w.begin(t.Context(), phone, valid, due...)
@@ -164,7 +165,7 @@ func (w *world) message(t testing.TB, id puntuale.MessageID) puntuale.MessageDet
 	return found[0]
 }
 
-// states counts the messages by state.
+// states counts the messages in each state.
 func (w *world) states(t testing.TB, ids []puntuale.MessageID) map[puntuale.State]int {
 	t.Helper()
 	count := map[puntuale.State]int{}
@@ -182,7 +183,7 @@ func (w *world) states(t testing.TB, ids []puntuale.MessageID) map[puntuale.Stat
 	return count
 }
 
-// ledger returns what reached the simulated network, oldest first.
+// ledger returns the messages that reached the simulated network, oldest first.
 func (w *world) ledger(t testing.TB) (all []puntuale.SandboxMessage) {
 	t.Helper()
 	for cursor := ""; ; {
@@ -197,7 +198,7 @@ func (w *world) ledger(t testing.TB) (all []puntuale.SandboxMessage) {
 	}
 }
 
-// copies counts the rows and the copies of each message in the ledger.
+// copies returns, for each message in the ledger, the number of its rows and of its copies.
 func (w *world) copies(t testing.TB) (rows, copies map[puntuale.MessageID]int) {
 	t.Helper()
 	rows, copies = map[puntuale.MessageID]int{}, map[puntuale.MessageID]int{}
@@ -208,7 +209,7 @@ func (w *world) copies(t testing.TB) (rows, copies map[puntuale.MessageID]int) {
 	return rows, copies
 }
 
-// config sends the world's messages to its sandbox, with short times.
+// config returns a configuration that sends to the world's sandbox and has short times.
 func (w *world) config() dispatch.Config {
 	c := sandbox.New(w.store, clock.System(), 0)
 	return dispatch.Config{
@@ -231,7 +232,7 @@ func (w *world) dispatch(t testing.TB, cfg dispatch.Config) *dispatch.Dispatcher
 	return d
 }
 
-// eventually waits until so returns true. It allows the time that a slow machine may need.
+// eventually waits until so returns true. It waits long enough for a slow machine.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

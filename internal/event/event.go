@@ -1,4 +1,4 @@
-// Package event writes the JSON of events, in one place for webhooks, the feed and the page of deliveries. It is pure.
+// Package event writes the JSON of events. Webhooks, the feed and the page of deliveries all use it. It is pure.
 package event
 
 import (
@@ -11,10 +11,11 @@ import (
 	"puntuale/internal/catalogue"
 )
 
-// layout is an instant as the API shows it: UTC, six digits of a second.
+// layout is the form in which the API shows instants: UTC, with microseconds.
 const layout = "2006-01-02T15:04:05.000000Z"
 
-// ID returns the name of an event, the same in every attempt to deliver it. A test's event has no number, so its moment names it.
+// ID returns the name of an event. Every attempt to deliver the event uses the same name. The event of a test has no
+// number, so its name has its moment instead.
 func ID(e *puntuale.Event) string {
 	if e.Type == puntuale.EventWebhookTest {
 		return fmt.Sprintf("evt_%d_test_%d", e.Client, e.At.UnixMicro())
@@ -22,8 +23,9 @@ func ID(e *puntuale.Event) string {
 	return fmt.Sprintf("evt_%d_%d", e.Client, e.Seq)
 }
 
-// Body returns what a webhook's receiver gets: type, timestamp and data, with the number in data. wide adds the client, for a webhook of a
-// partner. The body is never longer than [puntuale.MaxEvent]: the longest texts are cut, and data says so in text_truncated.
+// Body returns what a webhook's receiver gets: type, timestamp and data. data contains the event's number. wide adds
+// the client, for a webhook of a partner. If the body would be longer than [puntuale.MaxEvent], Body cuts the longest
+// texts and sets text_truncated in data.
 func Body(e *puntuale.Event, wide bool) []byte {
 	data := dataOf(e, wide)
 	if e.Type != puntuale.EventWebhookTest {
@@ -34,7 +36,7 @@ func Body(e *puntuale.Event, wide bool) []byte {
 	})
 }
 
-// Entry returns the event as the feed has it: the number stands beside data.
+// Entry returns the event in the form of the feed, where the number is beside data and not in it.
 func Entry(e *puntuale.Event) []byte {
 	return bounded(dataOf(e, false), func(data object) object {
 		return object{{"seq", e.Seq}, {"type", e.Type.String()}, {"timestamp", stamp(e.At)}, {"data", data}}
@@ -59,7 +61,7 @@ func dataOf(e *puntuale.Event, wide bool) (data object) {
 	return append(data, detailOf(e, data)...)
 }
 
-// messageStates are the states that events of messages tell. The message may have gone on since.
+// messageStates has the state that each event of a message tells. The message itself may be in a later state now.
 var messageStates = map[puntuale.EventType]*puntuale.State{
 	puntuale.EventMessageSent:        new(puntuale.Completed),
 	puntuale.EventMessageDelivered:   new(puntuale.Completed),
@@ -70,7 +72,7 @@ var messageStates = map[puntuale.EventType]*puntuale.State{
 	puntuale.EventMessageBlacklisted: new(puntuale.Blacklisted),
 }
 
-// subjectNames are the members that name the subjects of other events.
+// subjectNames has the name of the id's member, for events of other subjects than messages.
 var subjectNames = map[puntuale.EventType]string{
 	puntuale.EventSessionOnline:     "id_sessione",
 	puntuale.EventSessionOffline:    "id_sessione",
@@ -85,7 +87,8 @@ var subjectNames = map[puntuale.EventType]string{
 	puntuale.EventWebhookTest:       "webhook",
 }
 
-// messageOf tells of a message. Its members are always there. Of a message that is gone only the id is known.
+// messageOf returns the members about a message. They are always there. If the message is gone, only its id has a
+// value.
 func messageOf(e *puntuale.Event) object {
 	state := *messageStates[e.Type]
 	m := e.Message
@@ -105,7 +108,8 @@ func messageOf(e *puntuale.Event) object {
 	}
 }
 
-// messageReason says why a message did not arrive. It is "" once the message is in another state than the event tells.
+// messageReason returns why a message did not arrive. It returns "" if the message's state is now another than the
+// event tells.
 func messageReason(t puntuale.EventType, m *puntuale.MessageDetail) string {
 	switch state := *messageStates[t]; {
 	case m.ID == 0 || state == puntuale.Completed || state != m.State:
@@ -162,7 +166,8 @@ func consentOf(e *puntuale.Event) object {
 	}
 }
 
-// detailOf adds the members that the event brought with it, by name. They replace none.
+// detailOf returns the members of the event's Detail. It leaves out members that known already has, so no member is
+// replaced.
 func detailOf(e *puntuale.Event, known object) (all object) {
 	for _, m := range parse(e.Detail) {
 		if m.name == "seq" || m.name == truncated || slices.ContainsFunc(known, func(other pair) bool { return other.name == m.name }) {

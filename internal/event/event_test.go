@@ -22,7 +22,7 @@ func message(state puntuale.State, reason puntuale.Reason) *puntuale.MessageDeta
 	}
 }
 
-// one is an event of each type, as facts make them.
+// one returns an event of the type, as the store would make it.
 func one(t puntuale.EventType) puntuale.Event {
 	e := puntuale.Event{Client: 7, Seq: 41, Type: t, At: at}
 	switch t {
@@ -67,7 +67,8 @@ func one(t puntuale.EventType) puntuale.Event {
 	return e
 }
 
-// TestBodies writes an event of every type as a webhook, a partner's webhook and the feed have it.
+// TestBodies compares every type of event with a golden file: for a webhook, for a partner's webhook, and for the
+// feed.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
@@ -89,12 +90,12 @@ func TestBodies(t *testing.T) {
 		}
 	}
 	for _, kind := range []puntuale.EventType{puntuale.EventMessageFailed, puntuale.EventReplyReceived, puntuale.EventConsentChanged} {
-		e := one(kind) // the subject is gone
+		e := one(kind) // an event whose subject is gone
 		e.Message, e.Reply, e.Consent = nil, nil, nil
 		all.Write(event.Body(&e, false))
 		all.WriteString("\n")
 	}
-	moved := one(puntuale.EventMessageFailed) // the message was sent again since
+	moved := one(puntuale.EventMessageFailed) // an event whose message was sent again later
 	moved.Message.State, moved.Message.Reason = puntuale.Rescheduled, puntuale.Reason{}
 	all.Write(event.Body(&moved, false))
 	all.WriteString("\n")
@@ -118,7 +119,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestLongTexts: no text of any kind makes a body longer than its bound, and a cut is told, and leaves a text.
+// TestLongTexts checks that no long text makes a body longer than its limit. A cut text is not empty, and the body
+// says that it was cut.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -152,13 +154,13 @@ func TestLongTexts(t *testing.T) {
 		}
 	}
 	short := one(puntuale.EventReplyReceived)
-	short.Reply.Text = strings.Repeat("è", puntuale.MaxReply) // the longest that is kept
+	short.Reply.Text = strings.Repeat("è", puntuale.MaxReply) // the longest text that stores keep
 	if body := event.Body(&short, true); strings.Contains(string(body), "text_truncated") {
 		t.Errorf("a reply of %d bytes was cut", len(body))
 	}
 }
 
-// FuzzDetail: whatever an event brought with it, the body is JSON and names the event's own number.
+// FuzzDetail checks that the body is JSON and contains the event's own number, whatever Detail contains.
 func FuzzDetail(f *testing.F) {
 	f.Add(`{"name":"Natale","seq":1}`)
 	f.Add(`[1]`)

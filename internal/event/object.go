@@ -15,10 +15,10 @@ type object []pair
 
 type pair struct {
 	name  string
-	value any // a text, a number, nil, an object, or what a detail held
+	value any // a text, a number, nil, an object, or any JSON value from a Detail
 }
 
-// truncated is the member that says that a text was cut.
+// truncated is the name of the member that says that a text was cut.
 const truncated = "text_truncated"
 
 // MarshalJSON writes the members in their order.
@@ -43,14 +43,14 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// parse reads the members of a JSON object, by name. What is no object has none.
+// parse returns the members of a JSON object, sorted by name. It returns none if the text is not a JSON object.
 func parse(text string) (all object) {
 	if text == "" {
 		return nil
 	}
 	var members map[string]any
 	read := json.NewDecoder(bytes.NewReader([]byte(text)))
-	read.UseNumber() // a number stays as it was written
+	read.UseNumber() // keeps numbers exactly as they were written
 	if read.Decode(&members) != nil {
 		return nil
 	}
@@ -60,7 +60,8 @@ func parse(text string) (all object) {
 	return all
 }
 
-// bounded writes an object around data. It cuts data's longest texts until the whole is short enough.
+// bounded writes an object that around makes from data. It cuts the longest texts of data until the result is short
+// enough.
 func bounded(data object, around func(object) object) []byte {
 	for cut := false; ; cut = true {
 		shown := data
@@ -79,12 +80,13 @@ func encode(o object) []byte {
 	write := json.NewEncoder(&b)
 	write.SetEscapeHTML(false)
 	if err := write.Encode(o); err != nil {
-		panic("write an event: " + err.Error()) // texts and numbers cannot fail
+		panic("write an event: " + err.Error()) // objects of texts and numbers always marshal
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// shorten cuts the value that takes most bytes: a text by a quarter, anything else to null.
+// shorten cuts the value that takes the most bytes. It cuts a text by a quarter, and replaces any other value by
+// null.
 func shorten(data object) {
 	longest, most := 0, 0
 	for i, m := range data {

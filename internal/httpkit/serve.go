@@ -77,8 +77,8 @@ func recovered(logger *slog.Logger, r *http.Request, out *recorder) {
 	}
 }
 
-// keyLike finds texts that look like a key, in case a caller puts a key into the path.
-var keyLike = regexp.MustCompile(`[pc]k_[0-9A-Za-z]+`)
+// keyLike finds texts that look like a key or a hook's secret, in case a caller puts one into a wrong path.
+var keyLike = regexp.MustCompile(`[pcdh]k_[0-9A-Za-z]+`)
 
 // numberLike finds text that looks like a phone number.
 var numberLike = regexp.MustCompile(`\+?[0-9][0-9 ().-]{3,}[0-9]`)

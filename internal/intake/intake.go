@@ -1,5 +1,6 @@
-// Package intake stores what comes back from networks: receipts of messages, replies of people, and their consent. A network gets the
-// answer only after everything is on disk. So after a failure the network repeats its report. A repeat has no second effect.
+// Package intake stores what networks report: receipts of messages, replies of people, and their consent. A network
+// gets its answer only after everything is on disk. After a failure, the network repeats its report. A repeat has no
+// second effect.
 package intake
 
 import (
@@ -16,17 +17,19 @@ type Config struct {
 	Store puntuale.IntakeStore
 	// Mark returns the mark that replaces an erased person's number in a client's blacklist. nil: there are no marks.
 	Mark func(client puntuale.ClientID, phone string) string
-	// MessageMark makes the keyed hash by which a network's message is recognised again. nil: replies are not kept.
+	// MessageMark returns the keyed hash by which the store recognises a repeated message. nil: replies are not kept.
 	MessageMark func(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string
-	// Confirm sends the one answer to an opt-out. It sends only once for the same key. nil: no answer is sent.
+	// Confirm sends the confirmation of an opt-out. For the same key it sends only once. nil: nothing is sent.
 	Confirm func(ctx context.Context, c Confirmation) error
-	// Country returns the country of a phone number as two letters, or "" for none. nil: countries are not known.
+	// Country returns the country of a phone number as two letters, or "" if it is unknown. nil: all countries are
+	// unknown.
 	Country func(phone string) string
-	Clock   clock.Clock  // nil: the system's
+	Clock   clock.Clock  // nil: the system's clock
 	Logger  *slog.Logger // nil: slog.Default
 }
 
-// Intake may be used by many goroutines at once, and on any node, because receipts do not need the owner of the session.
+// Intake stores reports. Many goroutines may use it at once. It works on any node, because storing a report does not
+// need the owner of the session.
 type Intake struct{ cfg Config }
 
 // New returns an intake.
@@ -46,19 +49,20 @@ func New(cfg Config) *Intake {
 	return &Intake{cfg}
 }
 
-// sessionLog makes the logger of a session, where there is something to log.
+// sessionLog makes the logger of a session. It is called only if there is something to log.
 type sessionLog func() *slog.Logger
 
-// Take stores what a session's network reported. After an error nothing is certain, and the network should repeat everything.
+// Take stores what a session's network reported. After an error, some of it may be stored, and the network should
+// repeat everything.
 func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told puntuale.InboundBatch) error {
 	now := in.cfg.Clock.Now()
 	log := func() *slog.Logger { return in.cfg.Logger.With("session_id", int64(session)) }
-	if len(told.Aliases) > 0 { // before all that may need them
+	if len(told.Aliases) > 0 { // first, because the code below uses the aliases
 		if err := in.cfg.Store.KeepAliases(ctx, told.Aliases); err != nil {
 			return fmt.Errorf("keep other names of people: %w", err)
 		}
 	}
-	if len(told.Messages) > 0 { // this comes before receipts, because sessions wait for a window that opens
+	if len(told.Messages) > 0 { // before receipts, because sessions may wait for the window that a message opens
 		if err := in.takeMessages(ctx, now, log, told.Messages); err != nil {
 			return err
 		}

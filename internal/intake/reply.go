@@ -13,28 +13,30 @@ import (
 	"puntuale/internal/keyword"
 )
 
-// Confirmation is the one answer to an opt-out.
+// Confirmation is the answer to an opt-out.
 type Confirmation struct {
 	Client  puntuale.ClientID
 	Session puntuale.SessionID
 	Phone   string
 	Text    string
-	Key     string // of the opt-out: a second call with the same key sends nothing
+	Key     string // names the opt-out: a second call with the same key sends nothing
 }
 
-// takeMessages takes what people wrote. A message that was taken wholly before is passed over. The ledger of consent and the
-// blacklist change first. Then pending marketing is cancelled, and the answer sent. The mark of a taken message
-// comes last. So a crash in between repeats the rest, and each part has its effect once.
+// takeMessages takes messages that people wrote. It skips a message that was taken completely before. For a change of
+// consent, the ledger and the blacklist change first. Then it cancels pending marketing, and sends the confirmation.
+// The store keeps the message's mark last. After a crash in between, the network's repeat does the rest. Each part
+// has its effect only once.
 //
-// Few messages change consent. So the store takes all at once, and reads the settings itself, in the transaction. It gives back
-// what may change consent.
+// Few messages change consent. So the store first gets all messages at once, and reads the settings in its
+// transaction. It refuses the messages that may change consent ([puntuale.ErrConsentFirst]); consents then handles
+// them.
 func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLog, all []puntuale.InboundMessage) error {
 	taken := make([]puntuale.TakenMessage, len(all))
 	for i, m := range all {
 		t := puntuale.TakenMessage{InboundMessage: m}
 		if in.cfg.MessageMark != nil && m.ID != "" && !m.Group {
 			t.Text = cut(m.Text)
-			t.Mark = in.cfg.MessageMark(m.Client, m.Session, cmp.Or(m.Chat, m.Phone), m.ID) // as it was told: an alias that is learnt later changes nothing
+			t.Mark = in.cfg.MessageMark(m.Client, m.Session, cmp.Or(m.Chat, m.Phone), m.ID) // uses the names as the network reported them, so that a later alias does not change the mark
 			if speaks(m) {
 				whole := keyword.Whole(t.Text)
 				t.Asks = func(set puntuale.ClientSettings) bool { return changeOf(whole, set) != 0 }
@@ -58,8 +60,8 @@ func (in *Intake) takeMessages(ctx context.Context, now time.Time, log sessionLo
 	return nil
 }
 
-// consents makes the messages' changes of consent, with their answers. Afterwards nothing more is to be found out about the
-// messages.
+// consents makes the changes of consent that the messages ask for, and sends the confirmations. Afterwards each
+// message has all its names, so that the store can keep it.
 func (in *Intake) consents(ctx context.Context, now time.Time, log sessionLog, all []puntuale.TakenMessage) error {
 	settings := map[puntuale.ClientID]puntuale.ClientSettings{}
 	for i := range all {
@@ -86,13 +88,13 @@ func (in *Intake) consents(ctx context.Context, now time.Time, log sessionLog, a
 	return nil
 }
 
-// speaks reports whether a person says something in words of their own, or by a button.
+// speaks reports whether the message is a text or a pressed button of a person, and not an own message.
 func speaks(m puntuale.InboundMessage) bool {
 	return !m.Own && (m.Kind == puntuale.ReplyText || m.Kind == puntuale.ReplyButton)
 }
 
-// changeOf is the change of consent that a whole message stands for; 0: none. Undo is also what a person writes who never
-// withdrew.
+// changeOf returns the change of consent that the whole message asks for; 0: none. It may return an undo even if the
+// person never withdrew.
 func changeOf(whole string, set puntuale.ClientSettings) puntuale.ConsentChange {
 	words := set.OptOutWords
 	if words == nil {
@@ -107,7 +109,7 @@ func changeOf(whole string, set puntuale.ClientSettings) puntuale.ConsentChange 
 	return 0
 }
 
-// cut bounds a text, and removes characters that databases do not accept.
+// cut shortens a text to [puntuale.MaxReply] characters, and removes characters that databases do not accept.
 func cut(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	if utf8.RuneCountInString(text) <= puntuale.MaxReply {
@@ -116,7 +118,7 @@ func cut(text string) string {
 	return string([]rune(text)[:puntuale.MaxReply])
 }
 
-// consent makes the change of consent that a message stands for, if any.
+// consent makes the change of consent that a message asks for, if it asks for one.
 func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m puntuale.TakenMessage, set puntuale.ClientSettings) (puntuale.ReplyEffect, error) {
 	if !speaks(m.InboundMessage) {
 		return puntuale.ReplyNoEffect, nil
@@ -134,7 +136,7 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m 
 	switch seen, err := in.cfg.Store.Seen(ctx, m.Client, m.Mark); {
 	case err != nil:
 		return 0, fmt.Errorf("look whether a message was taken: %w", err)
-	case seen: // the message was taken before, so it has no effect now
+	case seen: // the message was taken before, so it has no further effect
 		return puntuale.ReplyNoEffect, nil
 	}
 	r, err := in.enter(ctx, now, log, m.Names, e)
@@ -162,14 +164,14 @@ func (in *Intake) consent(ctx context.Context, now time.Time, log sessionLog, m 
 	return puntuale.ReplyOptOut, nil
 }
 
-// optOutReason is the reason of a blacklist entry.
+// optOutReason returns the reason for a blacklist entry.
 func optOutReason(words string) string {
-	all := []rune(puntuale.OptOutReason + words)
+	all := []rune(puntuale.OptOutReason + strings.TrimSpace(words))
 	return string(all[:min(len(all), puntuale.MaxName)])
 }
 
-// enter changes the consent of a person under each name, and answers what the change did. After a withdrawal it cancels
-// pending marketing.
+// enter changes the consent of a person under each of their names, and returns what changed. After a withdrawal it
+// cancels pending marketing.
 func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, names []string, e puntuale.ConsentEntry) (did puntuale.ConsentResult, err error) {
 	if e.At.After(now) {
 		e.At = now
@@ -201,7 +203,8 @@ func (in *Intake) enter(ctx context.Context, now time.Time, log sessionLog, name
 	return did, nil
 }
 
-// preference takes what a person set in WhatsApp. It speaks of marketing only, so the blacklist stays as it is.
+// preference takes a person's wish that the person set in WhatsApp. The wish concerns only marketing, so a stop adds
+// nothing to the blacklist.
 func (in *Intake) preference(ctx context.Context, now time.Time, log sessionLog, p puntuale.Preference) error {
 	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Session, p.Phone)
 	if err != nil {
@@ -213,7 +216,7 @@ func (in *Intake) preference(ctx context.Context, now time.Time, log sessionLog,
 	if p.Stop {
 		e.Change = puntuale.ConsentWithdraw
 	}
-	if in.cfg.MessageMark != nil { // a preference has no id, so two equal ones in the same second count as one
+	if in.cfg.MessageMark != nil { // a preference has no id, so two equal preferences in the same second count as one
 		e.ReplyMark = in.cfg.MessageMark(p.Client, p.Session, p.Phone, fmt.Sprintf("preference %t %d", p.Stop, p.At.Unix()))
 	}
 	_, err = in.enter(ctx, now, log, names, e)

@@ -15,12 +15,12 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// messageMark stands for a keyed hash.
+// messageMark replaces the keyed hash in tests.
 func messageMark(client puntuale.ClientID, session puntuale.SessionID, chat, id string) string {
 	return fmt.Sprint(client, session, chat, id)
 }
 
-// failing is a store that fails at one of its steps, as if the server crashed there.
+// failing is a store that fails in one of its methods, as if the server crashed there.
 type failing struct {
 	puntuale.IntakeStore
 	at string
@@ -39,7 +39,7 @@ func (f *failing) CancelMarketing(ctx context.Context, client puntuale.ClientID,
 }
 
 func (f *failing) KeepInbound(ctx context.Context, now time.Time, all []puntuale.TakenMessage) (int, error) {
-	if all[0].Names == nil { // nothing of an opt-out is kept yet
+	if all[0].Names == nil { // nothing of the opt-out is stored yet
 		n, err := f.IntakeStore.KeepInbound(ctx, now, all)
 		if crash := f.fail("asked"); crash != nil {
 			return n, crash
@@ -61,7 +61,7 @@ func (f *failing) fail(at string) error {
 	return nil
 }
 
-// world is a client that gets replies.
+// world has one client that gets replies.
 type world struct {
 	*storetest.World
 	c         *storetest.Client
@@ -106,8 +106,8 @@ func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 }
 
-// TestOptOutSurvivesCrashes: the server may end anywhere between a webhook's arrival and its last effect. When the network repeats the
-// message, the rest is done, and nothing is done twice.
+// TestOptOutSurvivesCrashes stops the server at each step between the arrival of a report and its last effect. When
+// the network repeats the message, the rest is done, and nothing is done twice.
 func TestOptOutSurvivesCrashes(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -123,7 +123,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 			if err := w.in.Take(ctx, w.c.Session, told); (err != nil) != (at != "") {
 				t.Fatalf("%s: %v", at, err)
 			}
-			for range 2 { // the network repeats it, and then once more
+			for range 2 { // the network repeats the message, and then once more
 				if err := w.in.Take(ctx, w.c.Session, told); err != nil {
 					t.Fatal(err)
 				}
@@ -136,7 +136,7 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 			if err != nil || len(replies) != 1 || replies[0].Effect != puntuale.ReplyOptOut {
 				t.Errorf("%s: replies %+v, %v", at, replies, err)
 			}
-			if n := w.Int("select count(*) from blacklist where client_id = $1 and phone = $2 and reason like 'Disiscrizione: %' and origin = 1", w.c.ID, phone); n != 1 {
+			if n := w.Int("select count(*) from blacklist where client_id = $1 and phone = $2 and reason = 'Disiscrizione: Basta!' and origin = 1", w.c.ID, phone); n != 1 {
 				t.Errorf("%s: %d entries in the blacklist", at, n)
 			}
 			if m, s := w.c.Detail(ids[0]).State, w.c.Detail(ids[1]).State; m != puntuale.Cancelled || s != puntuale.Pending {
@@ -155,7 +155,8 @@ func TestOptOutSurvivesCrashes(t *testing.T) {
 	})
 }
 
-// TestOnlyWholeMessagesOptOut: a sentence that begins with an opt-out word is only a reply. A client may choose the words.
+// TestOnlyWholeMessagesOptOut checks that a sentence that begins with an opt-out word is only a reply. A client may
+// choose other words.
 func TestOnlyWholeMessagesOptOut(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -219,7 +220,8 @@ func TestOnlyWholeMessagesOptOut(t *testing.T) {
 	})
 }
 
-// TestOtherNameOfAChat: a message that is told under a network's id, and again under the number, is kept once.
+// TestOtherNameOfAChat checks that a message is kept once, if the network reports it under its own id and again under
+// the person's number.
 func TestOtherNameOfAChat(t *testing.T) {
 	onDatabases(t, func(t *testing.T, w *world) {
 		ctx := context.Background()
@@ -228,7 +230,7 @@ func TestOtherNameOfAChat(t *testing.T) {
 		}
 		const id = "123456789@lid"
 		for _, m := range []puntuale.InboundMessage{w.message("n1", id, "Basta!"), w.message("n1", "+393330002000", "Basta!"), w.message("n1", "+393330002001", "ciao")} {
-			if m.Phone != "+393330002001" { // another chat may have the same id
+			if m.Phone != "+393330002001" { // a message of another chat may have the same id
 				m.Chat = id
 			}
 			if err := w.in.Take(ctx, w.c.Session, puntuale.InboundBatch{Messages: []puntuale.InboundMessage{m}}); err != nil {

@@ -1,8 +1,8 @@
-// Package keyword compares what people write with words, whatever the case of letters, accents and punctuation.
+// Package keyword compares messages with keywords such as STOP. It ignores case, accents and punctuation.
 //
-// Two searches of the store drop case and accents, too, and differ from Fold on purpose. A search of messages keeps
-// punctuation: people look for "10:30". The words of a contact end at punctuation, and are stored: Anna-Maria is found by
-// Maria. Here S.T.O.P. is STOP, so punctuation disappears and joins what stands beside it.
+// Two searches of the store also ignore case and accents, but differ from Fold on purpose. The search of messages
+// keeps punctuation, because people search for "10:30". The search of contacts splits a name at punctuation:
+// Anna-Maria is found by Maria. Fold removes punctuation and joins what is around it, so that S.T.O.P. equals STOP.
 package keyword
 
 import (
@@ -15,11 +15,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// most bounds what [Fold] reads, in bytes: no word is longer.
+// most is how many bytes Fold reads. Every keyword is shorter.
 const most = 4096
 
-// Fold returns a text without accents, punctuation and signs, in folded case, with single spaces between its words.
-// Texts that differ only in these become equal. Many goroutines may call it at once.
+// Fold returns the text in lower case without accents, punctuation and symbols, and with single spaces between words.
+// Texts that differ only in these become equal. Many goroutines may call Fold at once.
 func Fold(text string) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "")
@@ -31,7 +31,7 @@ func Fold(text string) string {
 	b.Grow(len(text))
 	space := false
 	for _, r := range text {
-		if 'A' <= r && r <= 'Z' { // of ASCII, and of signs that stand for letters
+		if 'A' <= r && r <= 'Z' { // the letters A to Z, also those that came from symbols
 			r += 'a' - 'A'
 		}
 		switch {
@@ -48,7 +48,7 @@ func Fold(text string) string {
 	return b.String()
 }
 
-// ascii reports whether folding is only about the case of letters.
+// ascii reports whether the text has only ASCII characters, so that only the case of letters matters.
 func ascii(text string) bool {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -58,10 +58,11 @@ func ascii(text string) bool {
 	return true
 }
 
-// Is reports whether the whole text is one of the words. A longer text that holds one is not.
+// Is reports whether the whole text is one of the words. A longer text that contains a word is not.
 func Is(text string, words []string) bool { return In(Whole(text), words) }
 
-// Whole is Fold for a text that may be a word as a whole. It is empty if the text is longer than any word.
+// Whole does the same as Fold, for a text that is compared as a whole. It returns "" if the text is longer than any
+// keyword.
 func Whole(text string) string {
 	if len(text) > most {
 		return ""
@@ -69,7 +70,7 @@ func Whole(text string) string {
 	return Fold(text)
 }
 
-// In is Is for what Whole returned.
+// In does the same as Is, for a text that Whole returned.
 func In(whole string, words []string) bool {
 	return whole != "" && slices.ContainsFunc(words, func(w string) bool { return Fold(w) == whole })
 }

@@ -21,22 +21,22 @@ import (
 	"puntuale/internal/media"
 )
 
-// CallerConfig is what a caller needs. Unseal and Clock must be set.
+// CallerConfig is the configuration of a [Caller]. Unseal and Clock must be set.
 type CallerConfig struct {
-	// Unseal opens a sealed secret of a webhook: the bytes that sign.
+	// Unseal decrypts a sealed secret of a webhook. It returns the bytes that sign.
 	Unseal func(w *puntuale.Webhook, sealed []byte) ([]byte, error)
 	Clock  clock.Clock
-	Allow  []netip.Prefix // private networks where receivers may be; http only there
-	Roots  *x509.CertPool // nil: the system's
-	Within time.Duration  // for an answer; default [puntuale.WebhookWithin]
-	AtOnce int            // calls by [Caller.Call]; default 32
+	Allow  []netip.Prefix // private networks in which receivers may be; plain http is allowed only there
+	Roots  *x509.CertPool // nil: the system's certificates
+	Within time.Duration  // how long a receiver may take to answer; default [puntuale.WebhookWithin]
+	AtOnce int            // how many calls [Caller.Call] makes at once; default 32
 }
 
-// Caller makes attempts. Many goroutines may use it at once.
+// Caller makes attempts to deliver events. Many goroutines may use it at once.
 type Caller struct {
 	cfg   CallerConfig
 	http  http.RoundTripper
-	tests chan struct{} // bounds Call
+	tests chan struct{} // limits how many calls Call makes at once
 }
 
 var _ puntuale.WebhookCaller = (*Caller)(nil)
@@ -52,7 +52,7 @@ func NewCaller(cfg CallerConfig) *Caller {
 	return &Caller{cfg: cfg, http: media.WebhookTransport(cfg.Allow, cfg.Roots), tests: make(chan struct{}, cfg.AtOnce)}
 }
 
-// Call makes one attempt; see [puntuale.WebhookCaller]. It waits for its turn while too many callers do the same.
+// Call makes one attempt; see [puntuale.WebhookCaller]. If [CallerConfig].AtOnce calls are running, it waits.
 func (c *Caller) Call(ctx context.Context, t puntuale.WebhookTarget, e puntuale.Event) puntuale.DeliveryResult {
 	r := puntuale.DeliveryResult{Webhook: t.ID, Client: e.Client, Seq: e.Seq, State: puntuale.DeliveryFailed, At: c.cfg.Clock.Now()}
 	select {
@@ -70,19 +70,20 @@ func (c *Caller) Call(ctx context.Context, t puntuale.WebhookTarget, e puntuale.
 	return r
 }
 
-// answer is what came of an attempt.
+// answer is the result of an attempt.
 type answer struct {
 	at         time.Time
 	took       time.Duration
-	status     int           // 0: there was none
-	text       string        // as [puntuale.Delivery] keeps it
-	retryAfter time.Duration // 0: the receiver asked for none
+	status     int           // HTTP status; 0: there was no answer
+	text       string        // see [puntuale.Delivery].Answer
+	retryAfter time.Duration // how long the receiver asked us to wait; 0: it did not ask
 }
 
 func (a *answer) taken() bool { return a.status >= 200 && a.status <= 299 }
 func (a *answer) gone() bool  { return a.status == http.StatusGone }
 
-// attempt posts an event once. It returns within [CallerConfig.Within] and a moment for the rest of the answer.
+// attempt posts an event once. It takes at most [CallerConfig].Within, and then at most bodyWithin for the body of
+// the answer.
 func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *puntuale.Event) (a answer) {
 	a.at = c.cfg.Clock.Now()
 	secrets, err := c.secrets(t, a.at)
@@ -122,7 +123,7 @@ func (c *Caller) attempt(ctx context.Context, t *puntuale.WebhookTarget, e *punt
 	return a
 }
 
-// secrets are the keys that sign: the present one, and the one before while both do.
+// secrets returns the keys that sign: the present one, and also the earlier one while it still signs.
 func (c *Caller) secrets(t *puntuale.WebhookTarget, now time.Time) (all [][]byte, err error) {
 	sealed := [][]byte{t.Secret.Present}
 	if len(t.Secret.Before) > 0 && now.Before(t.Secret.Until) {
@@ -139,11 +140,11 @@ func (c *Caller) secrets(t *puntuale.WebhookTarget, now time.Time) (all [][]byte
 }
 
 const (
-	bodyWithin = time.Second // for what is read of an answer's body; its status decides
-	mostRest   = 16 << 10    // of a body's rest, so that the connection serves again
+	bodyWithin = time.Second // for reading the body of an answer; the status alone decides about success
+	mostRest   = 16 << 10    // bytes after the kept ones that are read and ignored, so that the connection can be used again
 )
 
-// read returns the beginning of a body as a text, and closes it. A slow or endless body is given up.
+// read returns the beginning of a body as a text, and closes the body. It stops reading a slow or endless body.
 func (c *Caller) read(body io.ReadCloser, giveUp func()) string {
 	late, stop := c.cfg.Clock.After(bodyWithin)
 	read := make(chan struct{})
@@ -167,13 +168,13 @@ func (c *Caller) read(body io.ReadCloser, giveUp func()) string {
 	return cleaned(text)
 }
 
-// cleaned makes a text that every database takes, and no longer than an answer may be.
+// cleaned replaces bytes that databases refuse, and cuts the text to [puntuale.MaxWebhookAnswer] bytes.
 func cleaned(text []byte) string {
 	clean := strings.ReplaceAll(strings.ToValidUTF8(string(text), "?"), "\x00", "?")
 	return clean[:min(len(clean), puntuale.MaxWebhookAnswer)]
 }
 
-// whyNone says why there was no answer. It names no address.
+// whyNone returns why there was no answer. The reason contains no address.
 func whyNone(ctx context.Context, err error) puntuale.Reason {
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError

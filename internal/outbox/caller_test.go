@@ -27,7 +27,7 @@ import (
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// unseal takes secrets as they are: "sealed:" and the key.
+// unseal replaces the vault: a sealed secret is "sealed:" followed by the key.
 func unseal(_ *puntuale.Webhook, sealed []byte) ([]byte, error) {
 	key, ok := bytes.CutPrefix(sealed, []byte("sealed:"))
 	if !ok {
@@ -52,7 +52,7 @@ func target(url string) puntuale.WebhookTarget {
 
 var sent = puntuale.Event{Client: 7, Seq: 41, Type: puntuale.EventCampaignDone, At: time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC), Subject: 3, Detail: `{"name":"Natale"}`}
 
-// raw is a receiver that answers with what it likes, after the request.
+// raw starts a receiver that reads a request and then writes what answer writes.
 func raw(t *testing.T, answer func(net.Conn)) (url string, connections *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -85,7 +85,8 @@ func raw(t *testing.T, answer func(net.Conn)) (url string, connections *atomic.I
 	return "http://" + l.Addr().String() + "/hook", connections
 }
 
-// TestSignature: the published library takes what is sent, with the present secret and, while both sign, with the one before.
+// TestSignature checks with the published library of Standard Webhooks that signatures are valid. It uses the present
+// secret, and the earlier one while both sign.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	var headers http.Header
@@ -136,14 +137,14 @@ func TestSignature(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	to = target(h.URL)
-	to.Client = 0 // a partner's: the body names the client
+	to.Client = 0 // a webhook of a partner: the body names the client
 	c.Call(t.Context(), to, sent)
 	if !strings.Contains(string(body), `"data":{"id_client":"7",`) || headers.Get("webhook-id") != "evt_7_41" {
 		t.Errorf("a partner's: %s", body)
 	}
 }
 
-// TestReceivers calls receivers that fail in every way.
+// TestReceivers calls receivers that fail in different ways.
 func TestReceivers(t *testing.T) {
 	t.Parallel()
 	says := func(text string) func(net.Conn) { return func(c net.Conn) { _, _ = io.WriteString(c, text) } }
@@ -162,7 +163,7 @@ func TestReceivers(t *testing.T) {
 		reason puntuale.ReasonCode
 		done   bool
 		gone   bool
-		text   string // the answer begins with
+		text   string // how the stored text of the answer begins
 	}{
 		"200":          {answer: says("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), status: 200, done: true, text: "ok"},
 		"500":          {answer: says("HTTP/1.1 500 Oh\r\nContent-Length: 4\r\n\r\nboom"), status: 500, text: "boom"},
@@ -210,7 +211,7 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// TestRedirects: no redirect is followed, and least of all to a private address.
+// TestRedirects checks that no redirect is followed, above all none to a private address.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	victim, reached := raw(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") })
@@ -227,7 +228,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestAddresses: private addresses are reached only where the operator allows them, plain http only there, and a caller learns nothing.
+// TestAddresses checks that private addresses and plain http work only in networks that the operator allows. The
+// result tells a caller nothing about a refused address.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	url, reached := raw(t, func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") })
@@ -250,13 +252,14 @@ func TestAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close() // nobody listens any more
+	l.Close() // now no program listens on the port
 	if got := newCaller(nil).Call(t.Context(), target("http://"+l.Addr().String()), sent); puntuale.ParseReason(got.Answer).Code != puntuale.ReasonWebhookUnreachable {
 		t.Errorf("refused: %+v", got)
 	}
 }
 
-// TestCertificates: a certificate that nobody trusts, or of another name, is refused. One that is in order is taken.
+// TestCertificates checks that a certificate from an unknown authority, or with another name, is refused. A correct
+// certificate is accepted.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	var taken atomic.Int64
@@ -269,9 +272,9 @@ func TestCertificates(t *testing.T) {
 	trusting := newCaller(func(cfg *outbox.CallerConfig) { cfg.Roots = roots })
 	_, port, _ := net.SplitHostPort(h.Listener.Addr().String())
 	for _, wrong := range []puntuale.DeliveryResult{
-		newCaller(nil).Call(t.Context(), target(h.URL), sent),                                // an unknown authority
-		trusting.Call(t.Context(), target("https://127.0.0.2:"+port), sent),                  // another name
-		trusting.Call(t.Context(), target(strings.Replace(h.URL, "https", "http", 1)), sent), // not encrypted: 400
+		newCaller(nil).Call(t.Context(), target(h.URL), sent),                                // the authority is unknown
+		trusting.Call(t.Context(), target("https://127.0.0.2:"+port), sent),                  // the certificate has another name
+		trusting.Call(t.Context(), target(strings.Replace(h.URL, "https", "http", 1)), sent), // not encrypted, so the receiver answers 400
 	} {
 		if code := puntuale.ParseReason(wrong.Answer).Code; wrong.State == puntuale.DeliveryDone || wrong.Status != 400 && code != puntuale.ReasonWebhookCertificate && code != puntuale.ReasonWebhookUnreachable {
 			t.Errorf("%+v", wrong)

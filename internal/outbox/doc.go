@@ -11,10 +11,11 @@
 //	                ▼
 //	            recorder: writes results in batches                            (recorder.go)
 //
-// A delivery is in memory from the moment it is read until its result is on disk. Meanwhile no read takes it again, so one process
-// never attempts it twice at once. Only the owner of a webhook reads its deliveries. A crash loses what is in memory: the next owner
-// attempts it again, with the same id.
+// A delivery is in memory from the moment when it is read until its result is on disk. During this time no read takes
+// it again, so one process never makes two attempts for it at once. Only the owner of a webhook reads its deliveries.
+// If a process crashes, its deliveries in memory are lost. The next owner attempts them again, with the same ids.
 //
-// A receiver that hangs or fails delays no other. Receivers that answer and those that do not take their attempts from different
-// pools. A receiver that keeps failing gets one attempt at a time, ever more seldom. Its other deliveries wait untouched.
+// A receiver that hangs or fails does not delay others. There are two pools of attempts: one for receivers that
+// answer, one for receivers that do not. A receiver that keeps failing gets one attempt at a time, and the time
+// between attempts grows. Its other deliveries wait in the database and are not attempted.
 package outbox

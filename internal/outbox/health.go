@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// taskName names the sender among the background tasks in figures.
+// taskName is the sender's name in the figures of background tasks.
 const taskName = "events"
 
 const (
 	unhealthyAfter = 10 * time.Second
-	failsLong      = time.Hour // then somebody must act
+	failsLong      = time.Hour // after this time a failure is logged as an error, because somebody must act
 )
 
-// health knows which parts fail and since when.
+// health knows which parts of the sender fail, and since when. The parts are names such as "record".
 type health struct {
 	cfg *Config
 
 	mu    sync.Mutex
-	fails map[string]failure // by part
+	fails map[string]failure // the failing parts, by name
 }
 
-// failure is a part's trouble, as long as it lasts.
+// failure describes a part that fails now.
 type failure struct {
 	err         error
 	since, told time.Time
@@ -32,7 +32,8 @@ type failure struct {
 
 func newHealth(cfg *Config) *health { return &health{cfg: cfg, fails: map[string]failure{}} }
 
-// note takes how a part's call of the store ended. It logs when a failure begins, each hour, and when the part works again.
+// note takes the result of a part's call of the store. It logs when a failure begins, again every hour, and when the
+// part works again.
 func (h *health) note(part string, err error) {
 	now := h.cfg.Clock.Now()
 	h.mu.Lock()
@@ -63,7 +64,7 @@ func (h *health) note(part string, err error) {
 	h.fails[part] = f
 }
 
-// err is what has failed for a while.
+// err returns the failure of a part that has failed for at least unhealthyAfter, or nil.
 func (h *health) err() error {
 	now := h.cfg.Clock.Now()
 	h.mu.Lock()

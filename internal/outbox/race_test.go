@@ -2,5 +2,5 @@
 
 package outbox_test
 
-// raced: the race detector slows everything down.
+// raced says that the race detector is on, which makes everything slower.
 const raced = true

@@ -8,31 +8,32 @@ import (
 )
 
 const (
-	longAttempt = time.Second // an attempt that takes longer counts to the slow pool
+	longAttempt = time.Second // an attempt that takes longer counts in the pool of slow receivers
 	quickAnswer = 50 * time.Millisecond
-	fullQueue   = 128 // deliveries of one receiver in memory
-	slowQueue   = 8   // of one that is slow
+	fullQueue   = 128 // most deliveries of one receiver in memory
+	slowQueue   = 8   // most deliveries of one slow receiver in memory
 )
 
-// receiver is one webhook, as its owner sends to it. The sender's goroutine owns it.
+// receiver is what the scheduler knows about one webhook that this node owns. Only the scheduler's goroutine uses it.
 type receiver struct {
 	target   puntuale.WebhookTarget
 	account  *account
 	queue    fairQueue
-	begun    []time.Time // of the attempts in flight, oldest first
-	proven   bool        // it took an event, and none since failed for long
-	failures int         // since the last success
-	resting  time.Time   // no attempt before
+	begun    []time.Time // when the attempts in flight began, oldest first
+	proven   bool        // the receiver accepted an event, and has not kept failing since then
+	failures int         // failures since the last success
+	resting  time.Time   // no attempt begins before this moment
 	average  time.Duration
-	listed   bool // by the last look at what this node owns
+	listed   bool // the last answer of OwnWebhooks had this webhook
 }
 
-// slow reports whether the receiver may hang: its attempts must not take the place of others'.
+// slow reports whether the receiver may hang. Its attempts then use the slow pool, so that they do not block other
+// receivers.
 func (r *receiver) slow(now time.Time) bool {
 	return !r.proven || r.failures >= patientFor || r.average > longAttempt || len(r.begun) > 0 && now.Sub(r.begun[0]) > longAttempt
 }
 
-// most is how many attempts the receiver may have in flight.
+// most returns how many attempts the receiver may have in flight.
 func (r *receiver) most() int {
 	switch {
 	case !r.proven || r.failures >= patientFor:
@@ -43,7 +44,7 @@ func (r *receiver) most() int {
 	return puntuale.WebhookAtOnce
 }
 
-// capacity is how many deliveries of the receiver may be in memory.
+// capacity returns how many deliveries of the receiver may be in memory.
 func (r *receiver) capacity(now time.Time) int {
 	switch {
 	case !now.Before(r.resting) && !r.slow(now):
@@ -54,7 +55,7 @@ func (r *receiver) capacity(now time.Time) int {
 	return slowQueue
 }
 
-// end notes an attempt's answer. random spreads the rests of receivers.
+// end notes the answer to an attempt. random (0 to 1) makes the rests of receivers differ.
 func (r *receiver) end(begun time.Time, a *answer, now time.Time, random float64) {
 	if i := slices.Index(r.begun, begun); i >= 0 {
 		r.begun = slices.Delete(r.begun, i, i+1)
@@ -67,7 +68,7 @@ func (r *receiver) end(begun time.Time, a *answer, now time.Time, random float64
 		}
 		r.average = (7*r.average + a.took) / 8
 	case a.gone():
-		r.failures, r.proven = patientFor, false // the store disables it
+		r.failures, r.proven = patientFor, false // the store disables this webhook
 		r.resting = now.Add(rest(r.failures+2, 0, random))
 	default:
 		r.failures++
@@ -78,9 +79,10 @@ func (r *receiver) end(begun time.Time, a *answer, now time.Time, random float64
 	}
 }
 
-// fairQueue holds deliveries of several clients, by turns. A partner's webhook has many clients, any other one.
+// fairQueue has the deliveries of one webhook, and takes them from its clients in turn. A partner's webhook has many
+// clients. A client's webhook has one.
 type fairQueue struct {
-	clients []puntuale.ClientID // with deliveries, the next first
+	clients []puntuale.ClientID // clients with deliveries; the next client comes first
 	waiting map[puntuale.ClientID][]puntuale.DueDelivery
 	size    int
 }
@@ -96,7 +98,7 @@ func (q *fairQueue) push(d puntuale.DueDelivery) {
 	q.size++
 }
 
-// pop takes the next client's first delivery. The queue must not be empty.
+// pop removes and returns the first delivery of the next client. The queue must not be empty.
 func (q *fairQueue) pop() puntuale.DueDelivery {
 	client := q.clients[0]
 	q.clients = q.clients[1:]
@@ -113,7 +115,7 @@ func (q *fairQueue) pop() puntuale.DueDelivery {
 	return first
 }
 
-// cut forgets what is beyond a size, and returns it.
+// cut removes the deliveries beyond the first size ones, and returns them.
 func (q *fairQueue) cut(size int) (rest []puntuale.DueDelivery) {
 	var keep []puntuale.DueDelivery
 	for q.size > 0 {
@@ -129,14 +131,15 @@ func (q *fairQueue) cut(size int) (rest []puntuale.DueDelivery) {
 	return rest
 }
 
-// account is a client, or one webhook of a partner, at the fair queue.
+// account is a unit of fairness for the scheduler: all webhooks of one client, or one webhook of a partner.
 type account struct {
 	receivers []*receiver
 	next      int
-	active    bool // it is in the scheduler's list
+	active    bool // the account is in the scheduler's list active
 }
 
-// pick returns the next of the account's receivers that may get an attempt; nil: none may. empty: none has a delivery.
+// pick returns the account's next receiver for which may is true, or nil if there is none. empty reports that none of
+// its receivers has a delivery.
 func (a *account) pick(may func(*receiver) bool) (picked *receiver, empty bool) {
 	empty = true
 	for range a.receivers {

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	mostRecorded = 256 // results in one call of the store
+	mostRecorded = 256 // most results in one call of the store
 	recordAgain  = 200 * time.Millisecond
 )
 
-// recorder writes results in batches: what came while the last batch was written is the next one.
+// recorder writes results in batches. The results that come during one write are the next batch.
 type recorder struct {
 	sender *Sender
-	done   chan []puntuale.DeliveryResult // what is on disk
+	done   chan []puntuale.DeliveryResult // batches that are on disk
 
 	mu      sync.Mutex
 	waiting []puntuale.DeliveryResult
-	more    chan struct{} // holds one; says that something waits
-	closed  bool          // no more comes
-	failing bool          // the store did not take the last batch
+	more    chan struct{} // has room for one signal that results wait
+	closed  bool          // no further result comes
+	failing bool          // the last attempt to write a batch failed
 }
 
 func newRecorder(s *Sender) *recorder {
@@ -36,7 +36,7 @@ func (r *recorder) add(result puntuale.DeliveryResult) {
 	signal(r.more)
 }
 
-// close says that no result comes any more.
+// close tells the recorder that no further result comes.
 func (r *recorder) close() {
 	r.mu.Lock()
 	r.closed = true
@@ -44,7 +44,7 @@ func (r *recorder) close() {
 	signal(r.more)
 }
 
-// fails reports whether the store takes no results at present.
+// fails reports whether the last attempt to write results failed.
 func (r *recorder) fails() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *recorder) take() (batch []puntuale.DeliveryResult, over bool) {
 	return batch, n == 0 && r.closed
 }
 
-// run writes until the recorder is closed and empty, or ctx ends. It closes done at its end.
+// run writes batches until the recorder is closed and has no results left, or until ctx ends. Then it closes done.
 func (r *recorder) run(ctx context.Context) {
 	defer close(r.done)
 	for {
@@ -88,7 +88,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// write tries until the batch is on disk, or ctx ends.
+// write tries to write a batch until it is on disk (true), or until ctx ends (false).
 func (r *recorder) write(ctx context.Context, batch []puntuale.DeliveryResult) bool {
 	s := r.sender
 	for {
@@ -108,7 +108,7 @@ func (r *recorder) write(ctx context.Context, batch []puntuale.DeliveryResult) b
 	}
 }
 
-// signal puts a word into a channel that holds one, if there is none yet.
+// signal sends to a channel with room for one value. If the channel already has a value, signal does nothing.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

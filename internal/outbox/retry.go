@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	jitter      = 0.2            // a wait is longer by up to this share
-	mostAsked   = 24 * time.Hour // the longest Retry-After that is honoured
-	firstRest   = time.Second    // of a receiver that keeps failing, before the next attempt of any delivery
+	jitter      = 0.2            // the longest random part of a wait, as a share of the wait
+	mostAsked   = 24 * time.Hour // the longest Retry-After that this server obeys
+	firstRest   = time.Second    // first wait of a receiver that keeps failing, before the next attempt for any of its deliveries
 	longestRest = time.Minute
-	askedRest   = 10 * time.Minute // the longest rest of a whole receiver that asks for one
-	patientFor  = 3                // failures without a success between them, after which a receiver keeps failing
+	askedRest   = 10 * time.Minute // the longest Retry-After that delays all deliveries of a receiver
+	patientFor  = 3                // after this many failures in a row, a receiver counts as one that keeps failing
 )
 
-// ending says what comes of a delivery after an attempt, and when the next attempt is.
+// ending returns the state of a delivery after an attempt, and the moment of the next attempt. attempts is the number
+// of earlier attempts.
 func ending(attempts int, a *answer, now time.Time, random float64) (puntuale.DeliveryState, time.Time) {
 	switch {
 	case a.taken():
@@ -31,7 +32,8 @@ func ending(attempts int, a *answer, now time.Time, random float64) (puntuale.De
 	return puntuale.DeliveryWaiting, now.Add(max(wait, a.retryAfter))
 }
 
-// rest is how long a receiver gets no attempt after so many failures without a success between them.
+// rest returns how long a receiver gets no attempt, after a number of failures in a row. asked is the wait that the
+// receiver asked for.
 func rest(failures int, asked time.Duration, random float64) time.Duration {
 	asked = min(asked, askedRest)
 	if failures < patientFor {
@@ -44,7 +46,7 @@ func rest(failures int, asked time.Duration, random float64) time.Duration {
 	return max(asked, wait+time.Duration(float64(wait)*jitter*random))
 }
 
-// retryAfter reads how long a receiver wants to be left alone: seconds, or a moment (RFC 9110, 10.2.3).
+// retryAfter reads the header Retry-After: seconds, or a moment (RFC 9110, 10.2.3). It returns how long to wait.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if value == "" {

@@ -9,7 +9,8 @@ import (
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// TestRetries follows a delivery that always fails: its waits add up to about 75 hours, and it ends after the last.
+// TestRetries follows a delivery that always fails. Its waits add up to about 75 hours. The attempt after the last
+// wait ends it.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	for _, random := range []float64{0, 0.5, 1} {
@@ -49,7 +50,7 @@ func TestAskedWaits(t *testing.T) {
 			t.Errorf("%q: %v, should be %v", value, got, want)
 		}
 	}
-	// A receiver may ask for more than the next wait, never for less.
+	// Retry-After can make a wait longer, but never shorter.
 	if _, next := ending(0, &answer{status: 503, retryAfter: time.Hour}, noon, 0); !next.Equal(noon.Add(time.Hour)) {
 		t.Errorf("asked for an hour: %v", next)
 	}
@@ -58,7 +59,8 @@ func TestAskedWaits(t *testing.T) {
 	}
 }
 
-// TestRests: one failure stops no other delivery. A receiver that keeps failing gets ever fewer attempts, at last one a minute.
+// TestRests checks that one failure does not delay other deliveries of the receiver. A receiver that keeps failing
+// gets fewer and fewer attempts, in the end one a minute.
 func TestRests(t *testing.T) {
 	t.Parallel()
 	var before time.Duration
@@ -77,7 +79,7 @@ func TestRests(t *testing.T) {
 	}
 }
 
-// TestFairQueue: a client with many deliveries does not hold up another's.
+// TestFairQueue checks that a client with many deliveries does not delay another client.
 func TestFairQueue(t *testing.T) {
 	t.Parallel()
 	var q fairQueue

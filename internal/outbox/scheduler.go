@@ -11,31 +11,33 @@ import (
 	"puntuale"
 )
 
-// scheduler is the sender's memory. One goroutine owns all of it.
+// scheduler has the sender's queues and decides which attempts begin. One goroutine owns all its fields.
 type scheduler struct {
 	sender   *Sender
 	recorder *recorder
-	attempts context.Context // of attempts
+	attempts context.Context // context of all attempts
 
 	receivers map[puntuale.WebhookID]*receiver
-	stale     map[*receiver]struct{} // the store may have more for them
-	busy      map[*receiver]struct{} // with attempts in flight
-	active    []*account             // with deliveries in memory, in turn
+	stale     map[*receiver]struct{} // receivers for which the store may have more deliveries
+	busy      map[*receiver]struct{} // receivers with attempts in flight
+	active    []*account             // accounts with deliveries in memory, which get attempts in turn
 	turn      int
-	held      map[deliveryKey]struct{} // in memory: waiting, in flight, or not on disk yet. Nobody changes it during a read
-	released  []deliveryKey            // leave held after the read that is under way
-	queued    int
-	inFlight  int
-	unkept    int
+	// held has the deliveries in memory: waiting, in flight, or with a result that is not on disk yet. It does not
+	// change while a read is running.
+	held     map[deliveryKey]struct{}
+	released []deliveryKey // deliveries to remove from held when the running read ends
+	queued   int
+	inFlight int
+	unkept   int
 
 	reading  bool
-	slowRead bool      // the next read is of slow receivers
-	ownedAt  time.Time // the store said then what this node owns; zero: it owns nothing
-	ownAgain time.Time // then it is asked again
-	looked   time.Time // at some receivers
-	atAll    time.Time // at all
+	slowRead bool      // the next read is for slow receivers
+	ownedAt  time.Time // when the store last said which webhooks this node owns; zero: the node owns none
+	ownAgain time.Time // when to ask the store again which webhooks this node owns
+	looked   time.Time // when look last marked some or all receivers
+	atAll    time.Time // when look last marked all receivers
 	rotation []*receiver
-	pending  bool // a look at all must come
+	pending  bool // new deliveries exist, so look must mark all receivers
 }
 
 func newScheduler(s *Sender, r *recorder, attempts context.Context) *scheduler {
@@ -45,7 +47,7 @@ func newScheduler(s *Sender, r *recorder, attempts context.Context) *scheduler {
 	}
 }
 
-// run sends until ctx ends, and waits for the attempts in flight then.
+// run sends until ctx ends, and then waits for the attempts in flight.
 func (l *scheduler) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := l.sender.cfg.Clock.Now()
@@ -58,7 +60,7 @@ func (l *scheduler) run(ctx context.Context) {
 		case <-fired:
 		case <-l.sender.numbered:
 			l.pending = true
-			if soon := now.Add(ownSoon); soon.Before(l.ownAgain) { // the first event of a webhook that nobody owns
+			if soon := now.Add(ownSoon); soon.Before(l.ownAgain) { // the deliveries may belong to a webhook that no node owns yet
 				l.ownAgain = soon
 			}
 		case e := <-l.sender.ended:
@@ -84,7 +86,7 @@ func (l *scheduler) run(ctx context.Context) {
 	}
 }
 
-// drain takes what else came meanwhile, before the next look at everything.
+// drain takes the results that are already there, so that the loop of run handles many of them at once.
 func (l *scheduler) drain() {
 	for range mostAtOnce {
 		select {
@@ -98,8 +100,9 @@ func (l *scheduler) drain() {
 	}
 }
 
-// look lets the next reads look at receivers: at all when new deliveries were made, else at some by turns. Of many receivers it looks
-// less often, so that it costs the same.
+// look marks receivers as stale, so that the next reads ask the store for their deliveries. After new deliveries were
+// made it marks all receivers. Otherwise it marks some, in turn. With many receivers it marks all less often, so that
+// its cost stays the same.
 func (l *scheduler) look(now time.Time) {
 	since := now.Sub(l.looked)
 	switch {
@@ -125,10 +128,10 @@ func (l *scheduler) look(now time.Time) {
 	l.looked = now
 }
 
-// begin starts the attempts that may begin now, one for each account in turn.
+// begin starts the attempts that may begin now. It goes through the accounts in turn, one attempt each.
 func (l *scheduler) begin(now time.Time) {
 	if l.queued == 0 || now.Sub(l.ownedAt) > ownedFor || l.unkept >= mostUnkept || l.recorder.fails() {
-		return // what is sent and not recorded comes twice
+		return // an attempt whose result is not recorded would be made a second time
 	}
 	var quick, slow int
 	for r := range l.busy {
@@ -175,13 +178,13 @@ func (l *scheduler) begin(now time.Time) {
 	}
 }
 
-// end takes what came of an attempt. Its delivery stays in memory until the result is on disk.
+// end takes the result of an attempt. The delivery stays in held until the result is on disk.
 func (l *scheduler) end(e *endedAttempt) {
 	cfg := &l.sender.cfg
 	l.inFlight--
 	now, d, a := cfg.Clock.Now(), &e.delivery, &e.answer
 	r := l.receivers[d.Webhook]
-	if e.cut { // the next owner attempts it again
+	if e.cut { // a stop ended the attempt; the next owner makes it again
 		return
 	}
 	if r != nil {
@@ -199,7 +202,7 @@ func (l *scheduler) end(e *endedAttempt) {
 	l.recorder.add(result)
 }
 
-// word names a result in figures.
+// word returns the name of a result in figures.
 func word(r *puntuale.DeliveryResult) string {
 	switch {
 	case r.State == puntuale.DeliveryDone:
@@ -212,7 +215,7 @@ func word(r *puntuale.DeliveryResult) string {
 	return "failed"
 }
 
-// cut forgets deliveries that a receiver does not get soon. They stay due in the store.
+// cut removes deliveries from memory that a receiver will not get soon. They stay due in the store.
 func (l *scheduler) cut(r *receiver, now time.Time) {
 	size := r.capacity(now)
 	if r.queue.size <= size {
@@ -232,7 +235,8 @@ func (l *scheduler) recorded(batch []puntuale.DeliveryResult) {
 	}
 }
 
-// release lets a later read take a delivery again. A read that is under way may have seen it before its result was on disk.
+// release allows later reads to take a delivery again. While a read is running, the delivery stays in held until the
+// end of the read. Otherwise a read that saw the delivery before its result was on disk could take it.
 func (l *scheduler) release(k deliveryKey) {
 	if l.reading {
 		l.released = append(l.released, k)
@@ -241,19 +245,20 @@ func (l *scheduler) release(k deliveryKey) {
 	delete(l.held, k)
 }
 
-// reading is what the store told.
+// reading is the answer of the store to one call of ask.
 type reading struct {
-	at       time.Time // when it was asked
+	at       time.Time // when the store was asked
 	owned    []puntuale.WebhookTarget
-	asked    bool // what this node owns
+	asked    bool // ask also asked which webhooks this node owns
 	ownError error
 	due      []puntuale.DueDelivery
 	limit    int
-	webhooks []puntuale.WebhookID // that were asked for
+	webhooks []puntuale.WebhookID // the webhooks whose deliveries were asked for
 	err      error
 }
 
-// read asks the store what this node owns, or what is due, or both, in a goroutine of its own. One such call is under way at most.
+// read asks the store which webhooks this node owns, or which deliveries are due, or both. It does so in another
+// goroutine. At most one read runs at a time.
 func (l *scheduler) read(ctx context.Context, now time.Time) {
 	if l.reading {
 		return
@@ -270,8 +275,8 @@ func (l *scheduler) read(ctx context.Context, now time.Time) {
 	go func() { l.sender.found <- l.ask(ctx, now, own, webhooks, limit) }()
 }
 
-// wanted returns receivers that need more deliveries, and how many each may get. Slow and other receivers are read by turns: each
-// receiver of one read may get as many.
+// wanted returns receivers that need more deliveries, and how many deliveries each may get. One read is either for
+// slow receivers or for the others, in turn, because all receivers of a read have the same limit.
 func (l *scheduler) wanted(now time.Time) (webhooks []puntuale.WebhookID, limit int) {
 	if l.ownedAt.IsZero() {
 		return nil, 0
@@ -312,7 +317,8 @@ func (l *scheduler) needing(now time.Time, slow bool) (webhooks []puntuale.Webho
 	return webhooks
 }
 
-// ask calls the store. It runs beside the scheduler, which leaves held alone meanwhile.
+// ask calls the store. It runs in another goroutine than the scheduler and reads held, which does not change
+// meanwhile.
 func (l *scheduler) ask(ctx context.Context, now time.Time, own bool, webhooks []puntuale.WebhookID, limit int) reading {
 	s := l.sender
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
@@ -334,7 +340,7 @@ func (l *scheduler) ask(ctx context.Context, now time.Time, own bool, webhooks [
 	return f
 }
 
-// take takes what the store told.
+// take takes the answer of a read.
 func (l *scheduler) take(f *reading) {
 	l.reading = false
 	if f.asked {
@@ -351,7 +357,7 @@ func (l *scheduler) take(f *reading) {
 
 func (l *scheduler) takeOwned(f *reading) {
 	switch {
-	case errors.Is(f.ownError, puntuale.ErrFenced): // another node may own them now
+	case errors.Is(f.ownError, puntuale.ErrFenced): // another node may own the webhooks now
 		l.ownedAt = time.Time{}
 		l.listed(nil)
 		return
@@ -366,7 +372,7 @@ func (l *scheduler) takeOwned(f *reading) {
 	l.listed(f.owned)
 }
 
-// listed makes the receivers those of a list.
+// listed makes the receivers those of the list all.
 func (l *scheduler) listed(all []puntuale.WebhookTarget) {
 	changed := false
 	for _, r := range l.receivers {
@@ -378,7 +384,7 @@ func (l *scheduler) listed(all []puntuale.WebhookTarget) {
 			r = &receiver{proven: !t.LastSuccess.IsZero() && t.FailingFrom.IsZero()}
 			l.receivers[t.ID], l.stale[r], changed = r, struct{}{}, true
 		}
-		if r.target.URL != "" && r.target.URL != t.URL { // it is another receiver
+		if r.target.URL != "" && r.target.URL != t.URL { // a webhook with another address is a new receiver
 			r.proven, r.failures, r.resting, r.average = false, 0, time.Time{}, 0
 		}
 		r.target, r.listed = t, true
@@ -400,7 +406,7 @@ func (l *scheduler) listed(all []puntuale.WebhookTarget) {
 	}
 }
 
-// arrange gives each client, and each webhook of a partner, an account.
+// arrange gives each client an account with all its webhooks, and each webhook of a partner its own account.
 func (l *scheduler) arrange() {
 	byClient := map[puntuale.ClientID]*account{}
 	for _, r := range slices.SortedFunc(maps.Values(l.receivers), func(a, b *receiver) int { return cmp.Compare(a.target.ID, b.target.ID) }) {
@@ -449,7 +455,7 @@ func (l *scheduler) takeDue(f *reading) {
 	}
 	for id, n := range got {
 		if r := l.receivers[id]; n >= f.limit {
-			l.stale[r] = struct{}{} // there may be more
+			l.stale[r] = struct{}{} // the store may have more deliveries
 		}
 	}
 }

@@ -12,40 +12,40 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Config is what a sender needs. Store, Caller and Node must be set.
+// Config is the configuration of a [Sender]. Store, Caller and Node must be set.
 type Config struct {
 	Store  puntuale.OutboxStore
 	Caller *Caller
 	Node   func() puntuale.NodeID // 0: the node has no lease
-	Clock  clock.Clock            // nil: the system's
+	Clock  clock.Clock            // nil: the system's clock
 	Logger *slog.Logger           // nil: slog.Default
-	Meter  Meter                  // nil: none
-	Random func() float64         // from 0 to 1, for jitter; nil: a random one
+	Meter  Meter                  // nil: figures are ignored
+	Random func() float64         // returns a number from 0 to 1 for jitter; nil: rand.Float64
 }
 
 // Meter gets the sender's figures.
 type Meter interface {
-	Attempted(result string) // delivered, failed (it is tried again), given_up or gone
+	Attempted(result string) // result is delivered, failed (another attempt will come), given_up or gone
 	TaskDone(name string, at time.Time)
 	TaskFailed(name string)
 }
 
-// Bounds of what one node does at once.
+// Limits of what one node does at once.
 const (
-	poolSize     = 256  // attempts to receivers that answer, and as many to slow ones
-	mostAtOnce   = 768  // attempts in all: those to receivers that answered before, and hang now, are over a pool
-	perFree      = 16   // a receiver gets at most one of so many free places, and at least one
+	poolSize     = 256  // attempts to receivers that answer; slow receivers have another pool of the same size
+	mostAtOnce   = 768  // all attempts; more than both pools, because a receiver may begin to hang while its attempts are in flight
+	perFree      = 16   // a receiver gets at most one of 16 free places in its pool, and at least one
 	mostQueued   = 8192 // deliveries in memory
-	mostUnkept   = 256  // results that are not on disk yet: a crash repeats them
+	mostUnkept   = 256  // results that are not on disk yet; after a crash these deliveries are attempted again
 	mostRead     = 256  // webhooks in one read
-	mostLook     = 512  // receivers at which one look by the clock looks
+	mostLook     = 512  // receivers that look marks at once, when no new deliveries were made
 	perLook      = 200 * time.Microsecond
 	ownEvery     = time.Second
-	lookPoll     = 200 * time.Millisecond // between looks for due deliveries, if nothing wakes
+	lookPoll     = 200 * time.Millisecond // time between two calls of look, if no new deliveries are made
 	ownSoon      = lookPoll
-	ownedFor     = 3 * time.Second // after the store said so; then no attempt begins
-	stopLongest  = 5 * time.Second // for attempts in flight
-	recordWithin = 2 * time.Second // for the last results
+	ownedFor     = 3 * time.Second // how long the answer of OwnWebhooks is valid; after that no attempt begins
+	stopLongest  = 5 * time.Second // how long Stop waits for attempts in flight
+	recordWithin = 2 * time.Second // how long Stop then waits until the last results are on disk
 )
 
 // Sender delivers the events of the webhooks that its node owns. Start and Stop may be called more than once.
@@ -53,13 +53,13 @@ type Sender struct {
 	cfg    Config
 	health *health
 
-	wake     chan struct{} // facts were written
-	numbered chan struct{} // deliveries were made
+	wake     chan struct{} // signals that facts were written
+	numbered chan struct{} // signals that deliveries were made
 	ended    chan endedAttempt
 	found    chan reading
 
 	mu      sync.Mutex
-	stop    func(context.Context) error // nil: not started
+	stop    func(context.Context) error // stops the goroutines; nil: they do not run
 	stopped bool
 }
 
@@ -88,13 +88,15 @@ func (noMeter) Attempted(string)           {}
 func (noMeter) TaskDone(string, time.Time) {}
 func (noMeter) TaskFailed(string)          {}
 
-// Wake says that events may have been written. It may be called at any time and never blocks. Without it the sender looks by itself.
+// Wake tells the sender that events may have been written. It may be called at any time and never blocks. Without
+// calls of Wake, the sender looks for events regularly.
 func (s *Sender) Wake() { signal(s.wake) }
 
-// Healthy returns nil while the store does what the sender asks. The error says what has failed for a while.
+// Healthy returns nil while the sender's calls of the store succeed. The error describes calls that have failed for a
+// while.
 func (s *Sender) Healthy() error { return s.health.err() }
 
-// Start begins to number and to send.
+// Start begins to number events and to send them.
 func (s *Sender) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +113,7 @@ func (s *Sender) Start() {
 	parts.Go(func() {
 		newScheduler(s, recorder, attempts).run(running)
 		recorder.close()
-		for range recorder.done { // until the last is on disk
+		for range recorder.done { // waits until the last results are on disk
 		}
 	})
 	s.stop = func(ctx context.Context) error {
@@ -133,7 +135,7 @@ func (s *Sender) Start() {
 	}
 }
 
-// within waits for the end, for at most so long, and reports whether it came.
+// within waits at most most for over to be closed, and reports whether it was closed.
 func (s *Sender) within(ctx context.Context, over <-chan struct{}, most time.Duration) bool {
 	late, release := s.cfg.Clock.After(most)
 	defer release()
@@ -146,8 +148,8 @@ func (s *Sender) within(ctx context.Context, over <-chan struct{}, most time.Dur
 	return false
 }
 
-// Stop begins no attempt any more, waits a while for those in flight, and records them. It gives up what is left then: the next owner
-// attempts it again.
+// Stop begins no new attempts, waits a while for those in flight, and records their results. It aborts attempts that
+// take longer; the next owner makes them again.
 func (s *Sender) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,15 +171,15 @@ type deliveryKey struct {
 
 func keyOf(d *puntuale.Delivery) deliveryKey { return deliveryKey{d.Webhook, d.Client, d.Seq} }
 
-// endedAttempt is an attempt that came to its end.
+// endedAttempt is an attempt that has ended, with its answer.
 type endedAttempt struct {
 	delivery puntuale.Delivery
 	begun    time.Time
 	answer   answer
-	cut      bool // by a stop, before its end
+	cut      bool // a stop ended the attempt early
 }
 
-// attempt makes one attempt in a goroutine of its own.
+// attempt makes one attempt and sends its result to the scheduler. It runs in its own goroutine.
 func (s *Sender) attempt(ctx context.Context, t puntuale.WebhookTarget, d puntuale.DueDelivery, begun time.Time) {
 	a := s.cfg.Caller.attempt(ctx, &t, &d.Event)
 	s.ended <- endedAttempt{delivery: d.Delivery, begun: begun, answer: a, cut: a.status == 0 && ctx.Err() != nil}

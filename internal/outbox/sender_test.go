@@ -18,7 +18,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestDelivers: each event comes once, signed and with its number, and soon on an idle machine.
+// TestDelivers checks that each event comes once, signed and with its number. On an idle machine it comes soon.
 func TestDelivers(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)
@@ -29,7 +29,7 @@ func TestDelivers(t *testing.T) {
 		began := time.Now()
 		l.has(1, 10*time.Second)
 		t.Logf("the first came after %v", time.Since(began))
-		for n := 2; n <= 5; n++ { // one at a time, on an idle machine
+		for n := 2; n <= 5; n++ { // sends one event at a time, so that the machine is idle
 			began := time.Now()
 			w.emit(c.ID, 1)
 			l.has(n, 10*time.Second)
@@ -50,7 +50,7 @@ func TestDelivers(t *testing.T) {
 	})
 }
 
-// TestHanging: of many receivers some never answer. The events of the others arrive within a second.
+// TestHanging has many receivers, some of which never answer. The events of the others must arrive within a second.
 func TestHanging(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		receivers, hanging, events := 100, 30, 20
@@ -67,7 +67,7 @@ func TestHanging(t *testing.T) {
 		}
 		var all []*receiver
 		var clients []*storetest.Client
-		proven := func(i int) bool { return i%2 == 0 } // half of those that hang took an event before
+		proven := func(i int) bool { return i%2 == 0 } // half of the hanging receivers accepted an event before
 		var hangs atomic.Bool
 		for i := range receivers {
 			var answer func(http.ResponseWriter, *http.Request, int)
@@ -92,7 +92,7 @@ func TestHanging(t *testing.T) {
 			l.has(1, 20*time.Second)
 		}
 		hangs.Store(true)
-		for i := range hanging { // so many that they could take all places
+		for i := range hanging { // enough events to use all places of a pool
 			w.emit(clients[i].ID, 50)
 		}
 		emitted := map[string]time.Time{}
@@ -129,7 +129,8 @@ func TestHanging(t *testing.T) {
 	})
 }
 
-// TestFailures: each way of failing is tried again with the same id, until the receiver takes the event.
+// TestFailures checks that an event is sent again with the same id after each kind of failure, until the receiver
+// accepts it.
 func TestFailures(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		var broken atomic.Bool
@@ -178,7 +179,7 @@ func TestFailures(t *testing.T) {
 			}
 		}
 		broken.Store(false)
-		w.clock.jump(7 * time.Second) // the first wait is over, but no second one
+		w.clock.jump(7 * time.Second) // the first wait has ended, but no second wait has
 		w.settled(2 * len(ways))
 		for name, l := range all {
 			l.exactly(clients[name].ID, 2, 2)
@@ -189,7 +190,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// TestGone: 410 disables the webhook. What waits for it is not sent.
+// TestGone checks that the answer 410 disables the webhook, and that its waiting deliveries are not sent.
 func TestGone(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)
@@ -215,7 +216,7 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestRetryAfter: a receiver that asks to be left alone is.
+// TestRetryAfter checks that the sender obeys Retry-After.
 func TestRetryAfter(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)
@@ -246,7 +247,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestDown: a receiver that is down gets few attempts. Its backlog keeps its retries, and comes at once when the receiver is back.
+// TestDown checks that a receiver that is down gets few attempts. Its waiting deliveries use up none of their
+// retries, and are sent at once when the receiver works again.
 func TestDown(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)
@@ -256,7 +258,7 @@ func TestDown(t *testing.T) {
 		w.start(w.Store, longLease, func(cfg *outbox.Config, _ *outbox.CallerConfig) { cfg.Meter = counter{&attempts} })
 		const events = 500
 		w.emit(c.ID, events)
-		for range 8 { // minutes, as the clock tells
+		for range 8 { // each round is a minute of the fake clock
 			w.clock.jump(time.Minute)
 			<-time.After(time.Second)
 		}
@@ -287,7 +289,7 @@ func (c counter) Attempted(string)         { c.n.Add(1) }
 func (counter) TaskDone(string, time.Time) {}
 func (counter) TaskFailed(string)          {}
 
-// freePort is an address at which nobody listens.
+// freePort returns an address on which no program listens.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -297,7 +299,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestTwoNodes: two nodes share the webhooks, and no event comes twice.
+// TestTwoNodes checks that two nodes share the webhooks, and that no event comes twice.
 func TestTwoNodes(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		webhooks, events := 10, 200
@@ -323,13 +325,13 @@ func TestTwoNodes(t *testing.T) {
 			l.exactly(clients[i].ID, events, 1)
 		}
 		w.settled(webhooks * events)
-		for i, l := range all { // nor after everything is recorded
+		for i, l := range all { // no event comes twice later, when everything is recorded
 			l.exactly(clients[i].ID, events, 1)
 		}
 	})
 }
 
-// dyingStore answers nothing any more after its node died.
+// dyingStore stops answering after its node died.
 type dyingStore struct {
 	puntuale.OutboxStore
 	dead atomic.Bool
@@ -365,7 +367,8 @@ func (s *dyingStore) DueDeliveries(ctx context.Context, webhooks []puntuale.Webh
 	return s.OutboxStore.DueDeliveries(ctx, webhooks, now, limit, skip)
 }
 
-// TestTakeover: a node dies in the middle. Another one delivers the rest, and repeats with the same id what the dead one did not record.
+// TestTakeover kills a node while it sends. Another node delivers the rest. It also repeats, with the same ids, the
+// events whose results the dead node did not record.
 func TestTakeover(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		const events = 300
@@ -384,7 +387,7 @@ func TestTakeover(t *testing.T) {
 		w.emit(c.ID, events)
 		l.has(events/2, 20*time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // it does not wait for anything
+		cancel() // aborts Stop at once
 		if err := dead.Stop(ctx); err == nil {
 			t.Log("nothing was under way")
 		}
@@ -402,13 +405,14 @@ func TestTakeover(t *testing.T) {
 		}
 		t.Logf("%d of %d came twice", twice, len(got))
 		l.exactly(c.ID, events, 2)
-		if twice > 100 && !raced { // in flight, or in the batches that were not recorded
+		if twice > 100 && !raced { // events in flight, or in batches that were not recorded
 			t.Errorf("%d came twice", twice)
 		}
 	})
 }
 
-// TestStop: a stop waits for what is in flight and records it. It does not wait long for a receiver that hangs.
+// TestStop checks that Stop waits for the attempts in flight and records them. It does not wait long for a receiver
+// that hangs.
 func TestStop(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)
@@ -438,7 +442,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestStoreAway: while the store does not take results, no event is sent again, and the log tells it once.
+// TestStoreAway checks that no event is sent again while the store takes no results. The log must report the failure
+// once.
 func TestStoreAway(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		c := w.Client(puntuale.AccountFull)
@@ -463,7 +468,8 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestPartners: a partner's webhook gets the events of all clients, and says whose they are.
+// TestPartners checks that a partner's webhook gets the events of all its clients, and that each body names the
+// client.
 func TestPartners(t *testing.T) {
 	on(t, func(t *testing.T, w *world) {
 		first, second := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)

@@ -23,7 +23,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// jumpingClock is the machine's clock, some time ahead.
+// jumpingClock is the machine's clock, set forward by some time.
 type jumpingClock struct {
 	clock.Clock
 	ahead atomic.Int64
@@ -32,7 +32,7 @@ type jumpingClock struct {
 func (c *jumpingClock) Now() time.Time       { return c.Clock.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *jumpingClock) jump(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// world is a database with clients, and receivers of their events.
+// world is a database with clients, whose events go to receivers of the test.
 type world struct {
 	*storetest.World
 	t     testing.TB
@@ -55,7 +55,7 @@ func on(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 }
 
-// webhook makes one of a client, with the tests' secret.
+// webhook creates a webhook of a client, with the secret of the tests.
 func (w *world) webhook(c *storetest.Client, url string) puntuale.WebhookID {
 	w.t.Helper()
 	id, err := c.CreateWebhook(w.t.Context(), puntuale.Webhook{Client: c.ID, URL: url, Types: puntuale.AllEvents, Active: true, Created: w.clock.Now()},
@@ -66,7 +66,7 @@ func (w *world) webhook(c *storetest.Client, url string) puntuale.WebhookID {
 	return id
 }
 
-// emit writes facts as their transactions do.
+// emit writes n facts of a client, as transactions do that make facts.
 func (w *world) emit(client puntuale.ClientID, n int) {
 	w.t.Helper()
 	if _, err := w.DB.SQL.ExecContext(w.t.Context(), `with recursive c(x) as (select 1 union all select x + 1 from c where x < $1)
@@ -78,13 +78,13 @@ func (w *world) emit(client puntuale.ClientID, n int) {
 
 func (w *world) int(query string, args ...any) int64 { return w.Int(query, args...) }
 
-// node is a node's sender.
+// node is the sender of one node.
 type node struct {
 	*outbox.Sender
 	id puntuale.NodeID
 }
 
-// start starts a sender of a node whose lease holds for so long.
+// start starts the sender of a new node with a lease of this length.
 func (w *world) start(st *store.Store, lease time.Duration, set func(*outbox.Config, *outbox.CallerConfig)) *node {
 	w.t.Helper()
 	id, err := st.Join(w.t.Context(), lease)
@@ -113,11 +113,11 @@ func (n *node) stop(t testing.TB) {
 
 const longLease = 1000 * time.Hour
 
-// receiver takes events and keeps a ledger of them.
+// receiver is an HTTP server that accepts events and counts them.
 type receiver struct {
 	*httptest.Server
 	t      testing.TB
-	answer func(w http.ResponseWriter, r *http.Request, times int) // nil: 204
+	answer func(w http.ResponseWriter, r *http.Request, times int) // writes the answer; nil: the answer is 204
 
 	mu     sync.Mutex
 	times  map[string]int
@@ -171,14 +171,14 @@ func status(code int) func(http.ResponseWriter, *http.Request, int) {
 	return func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(code) }
 }
 
-// ledger is how often each event came.
+// ledger returns how often each event came.
 func (l *receiver) ledger() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.times)
 }
 
-// busiest is how many requests it had at once.
+// busiest returns the largest number of requests that the receiver had at once.
 func (l *receiver) busiest() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,13 +192,13 @@ func (l *receiver) calls() (n int) {
 	return n
 }
 
-// has waits until so many events came at least once.
+// has waits until n different events came.
 func (l *receiver) has(n int, within time.Duration) {
 	l.t.Helper()
 	eventually(l.t, within, fmt.Sprintf("%d events at a receiver", n), func() bool { return len(l.ledger()) >= n })
 }
 
-// exactly checks that the client's events from 1 to n came, each at most so often.
+// exactly checks that the client's events from 1 to n came, each at least once and at most most times.
 func (l *receiver) exactly(client puntuale.ClientID, n, most int) {
 	l.t.Helper()
 	got := l.ledger()
@@ -219,7 +219,7 @@ func (l *receiver) exactly(client puntuale.ClientID, n, most int) {
 	}
 }
 
-// settled waits until no delivery waits to be recorded: all are done.
+// settled waits until done deliveries are recorded and no delivery waits.
 func (w *world) settled(done int) {
 	w.t.Helper()
 	eventually(w.t, 20*time.Second, fmt.Sprintf("%d deliveries are recorded", done), func() bool {

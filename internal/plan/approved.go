@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultTemplateButtonTwice  puntuale.ReasonCode = "template.button_twice"
 	faultTemplateLanguage     puntuale.ReasonCode = "template.language"
@@ -20,14 +20,14 @@ const (
 	faultTemplateValueTooLong puntuale.ReasonCode = "template.value_too_long"
 )
 
-// These are the forms that Meta requires for the names of templates, placeholders and languages.
+// Forms that Meta requires for the names of templates, placeholders and languages.
 var (
 	approvedName        = regexp.MustCompile(`^[a-z0-9_]{1,512}$`)
 	approvedPlaceholder = regexp.MustCompile(`^[a-z0-9_]{1,100}$`)
 	approvedLanguage    = regexp.MustCompile(`^[a-z]{2,3}(_[A-Z]{2,3})?$`)
 )
 
-// CheckApproved returns everything that is wrong with the values of an approved template. Faults are located below location.
+// CheckApproved returns all faults of the values of an approved template. Their locations begin with location.
 func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	if a == nil {
 		return nil
@@ -70,7 +70,8 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	return c.faults
 }
 
-// The most characters of buttons' values, before fields are rendered. (Meta: a payload 128, a code 15.)
+// buttonMost is the largest length of a button's value in characters, before rendering. Meta's own limits are 128 for
+// a payload and 15 for a code.
 var buttonMost = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxURL, puntuale.ButtonReply: 128, puntuale.ButtonCode: 128}
 
 func (c *checker) buttons(all []puntuale.Button) {
@@ -130,7 +131,7 @@ func (b *builder) value(i int, text string, most int, t *timing) string {
 	return text
 }
 
-// texts are all texts that may name fields.
+// texts returns all texts of the template that may name fields.
 func texts(a *puntuale.Approved) (all []string) {
 	if a == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultMustBeOneOf                  puntuale.ReasonCode = "fault.must_be_one_of"
 	faultMustBeSeconds                puntuale.ReasonCode = "fault.must_be_seconds"
@@ -28,8 +28,8 @@ const (
 	faultSequenceTooManySteps         puntuale.ReasonCode = "sequence.too_many_steps"
 )
 
-// The largest offset: sixty to a hundred years, depending on the unit. Only a start shows whether the moment lies within the horizon: a
-// date field may be a birthday.
+// offsetLimits has the largest offset of each unit, between sixty and a hundred years. An anchor may be a birthday,
+// so only a start can check that the moment is within the horizon.
 var offsetLimits = map[puntuale.Unit]int{
 	puntuale.Seconds: 2_000_000_000,
 	puntuale.Minutes: 52_596_000,
@@ -39,7 +39,7 @@ var offsetLimits = map[puntuale.Unit]int{
 	puntuale.Months:  1_200,
 }
 
-// The largest validity: five years.
+// validityLimits has the largest validity of each unit: five years.
 var validityLimits = map[puntuale.Unit]int{
 	puntuale.Seconds: 157_788_000,
 	puntuale.Minutes: 2_629_800,
@@ -51,12 +51,13 @@ var validityLimits = map[puntuale.Unit]int{
 
 const unitWords = "seconds, minutes, hours, days, weeks, months"
 
-// Check returns everything that is wrong with a sequence as written, independent of any start. Faults are located as in
-// the body of the request ("body.steps[2].timing.at"). If there are no faults, [Build] accepts the sequence. extensions
-// are the allowed extensions of media files; none means DefaultMediaExtensions.
+// Check returns all faults of a sequence that do not depend on a start. Locations are those of the request's body:
+// "body.steps[2].timing.at". If there are no faults, [Build] accepts the sequence. extensions are the allowed
+// extensions of media files; empty means DefaultMediaExtensions.
 //
-// Check is for sequences that are about to be stored, and may become stricter later. Build plans stored sequences without it. So a step
-// before the start, which was once allowed, still has its moment in the past.
+// Check is for sequences that are about to be stored, and may become stricter in later versions. Build plans a stored
+// sequence without Check. So Build still plans a step before the start, which an earlier version accepted; its moment
+// is in the past.
 func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 	c := checker{extensions: extensions}
 	if len(extensions) == 0 {
@@ -71,7 +72,7 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 		c.add("body.steps", faultSequenceNoSteps, nil)
 	case n > puntuale.MaxSteps:
 		c.add("body.steps", faultSequenceTooManySteps, nil, strconv.Itoa(n), strconv.Itoa(puntuale.MaxSteps))
-		return c.faults // the steps of a sequence with too many are not checked
+		return c.faults // does not check the steps if there are too many
 	}
 	for i := range s.Steps {
 		c.where = stepLocation("body.", i, "")
@@ -81,8 +82,8 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 	return c.faults
 }
 
-// CheckContent returns everything that is wrong with the content of a step or a template, before rendering. Faults are located below
-// location. extensions are as in [Check].
+// CheckContent returns all faults in the content of a step or a template, before rendering. Their locations begin
+// with location. extensions are as in [Check].
 func CheckContent(location string, step puntuale.Step, extensions ...string) []puntuale.Fault {
 	c := checker{extensions: extensions, where: location, alone: true}
 	if len(extensions) == 0 {
@@ -95,8 +96,8 @@ func CheckContent(location string, step puntuale.Step, extensions ...string) []p
 // checker collects faults.
 type checker struct {
 	extensions []string
-	where      string // the present step
-	alone      bool   // the content belongs to no step, and names no template
+	where      string // location of the present step
+	alone      bool   // the content belongs to a template, not to a step; so it must not name a template
 	faults     []puntuale.Fault
 }
 
@@ -104,12 +105,12 @@ func (c *checker) add(location string, code puntuale.ReasonCode, value any, args
 	c.faults = append(c.faults, puntuale.Because(code, args...).At(location, value))
 }
 
-// at adds a fault of a part of the present step.
+// at adds a fault in a part of the present step.
 func (c *checker) at(part string, code puntuale.ReasonCode, value any, args ...string) {
 	c.because(part, puntuale.Because(code, args...), value)
 }
 
-// because adds a fault with a given reason.
+// because adds a fault with this reason in a part of the present step.
 func (c *checker) because(part string, reason puntuale.Reason, value any) {
 	if part != "" {
 		part = "." + part
@@ -132,7 +133,7 @@ func (c *checker) content(step *puntuale.Step) {
 	hasMedia, hasLocation := !isBlank(step.Media), step.Latitude != nil || step.Longitude != nil
 	fixedMedia := hasMedia && !strings.Contains(step.Media, "{{")
 	c.template("text", step.Text, textLimit(fixedMedia))
-	if fixedMedia { // its length is checked with the whole address
+	if fixedMedia { // the length is checked below, with the whole address
 		c.template("media", step.Media, puntuale.MaxRawText)
 	} else {
 		c.template("media", step.Media, puntuale.MaxURL)
@@ -166,7 +167,7 @@ func (c *checker) content(step *puntuale.Step) {
 	}
 }
 
-// template checks the placeholders of a text, and the length of the text around them.
+// template checks the placeholders of a text, and the length of the text without them.
 func (c *checker) template(part, text string, limit int) {
 	if hasNUL(text) {
 		c.at(part, faultMustNotHoldNUL, nil)
@@ -198,7 +199,7 @@ func (c *checker) location(step *puntuale.Step) {
 		switch {
 		case value == nil:
 			c.at(part, faultSequenceLatitudeAndLongitude, nil)
-		case !(*value >= -limit && *value <= limit): // NaN fails, too
+		case !(*value >= -limit && *value <= limit): // true for NaN, too
 			c.at(part, faultSequenceDegrees, *value, fmt.Sprint(-limit), fmt.Sprint(limit))
 		}
 	}
@@ -261,7 +262,7 @@ func (c *checker) offset(o puntuale.Offset, fromField bool) {
 	}
 }
 
-// amountReason says how much of a unit is allowed.
+// amountReason returns the reason that names the smallest and the largest amount of a unit.
 func amountReason(least, most int, unit puntuale.Unit) puntuale.Reason {
 	if unit == puntuale.Seconds {
 		return puntuale.Because(faultMustBeSeconds, strconv.Itoa(least), strconv.Itoa(most))

@@ -29,7 +29,7 @@ func TestCheckAccepts(t *testing.T) {
 func TestCheckFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ step, want string }{
-		{`{}`, ""}, // the fault is at the step itself
+		{`{}`, ""}, // the fault is at the step, not at a part of it
 		{`{"text":"  "}`, ""},
 		{`{"media_name":"a.pdf"}`, ""},
 		{`{"text":"{{"}`, "text"},
@@ -58,7 +58,7 @@ func TestCheckFaults(t *testing.T) {
 		{`{"text":"{{a|` + strings.Repeat("è", 4097) + `}}"}`, "text"},
 		{`{"text":"` + strings.Repeat("è", 1025) + `","media":"https://x.it/a.pdf"}`, "text"},
 		{`{"media":"x"}`, "media"},
-		{`{"media":"https://x.it/` + strings.Repeat("a", 2050) + `.pdf"}`, "media"}, // once
+		{`{"media":"https://x.it/` + strings.Repeat("a", 2050) + `.pdf"}`, "media"}, // the fault is reported only once
 		{`{"text":"` + strings.Repeat("{{a|}}", 2731) + `"}`, "text"},               // 16,386 characters
 		{`{"media":"https://x.it/a.exe"}`, "media"},
 		{`{"media":"https://x.it/a"}`, "media"},

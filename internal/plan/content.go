@@ -10,11 +10,11 @@ import (
 	"puntuale"
 )
 
-// DefaultMediaExtensions are the media files that may be sent, by the extension of their name.
+// DefaultMediaExtensions has the file name extensions of media that may be sent.
 var DefaultMediaExtensions = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3", "ogg", "aac", "amr", "m4a",
 	"pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultSequenceExtensionNotAllowed puntuale.ReasonCode = "sequence.extension_not_allowed"
 	faultSequenceMediaAddress        puntuale.ReasonCode = "sequence.media_address"
@@ -22,7 +22,7 @@ const (
 	faultSequenceNothingLeft         puntuale.ReasonCode = "sequence.nothing_left"
 )
 
-// content renders the content of a step. It records faults, and with a fault the result is invalid.
+// content renders the content of a step. It records faults. After a fault, its result is not usable.
 func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	t := timing{Timing: &step.Timing}
 	c := puntuale.Content{Latitude: step.Latitude, Longitude: step.Longitude, Template: step.Template, Resend: step.OnUncertain == puntuale.UncertainResend}
@@ -51,7 +51,8 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	return c
 }
 
-// checkMedia records what is wrong with a rendered address or file name, with the field that alone made it.
+// checkMedia records the fault of a rendered address or file name, if it has one. If a single field is the whole
+// text, the fault is at that field.
 func (b *builder) checkMedia(i int, step *puntuale.Step, c *puntuale.Content) {
 	if fault := mediaFault(c.MediaURL, c.MediaName, b.media); !fault.IsZero() {
 		if name := sole(step.Media); name != "" && name != fieldPhone && b.field(name).state == fieldGood {
@@ -65,7 +66,7 @@ func (b *builder) checkMedia(i int, step *puntuale.Step, c *puntuale.Content) {
 	}
 }
 
-// textLimit is the most characters a message's text may have.
+// textLimit returns how many characters the text of a message may have.
 func textLimit(withMedia bool) int {
 	if withMedia {
 		return puntuale.MaxCaption
@@ -73,7 +74,7 @@ func textLimit(withMedia bool) int {
 	return puntuale.MaxText
 }
 
-// mediaFault returns what is wrong with a media file's address, the zero value when nothing is.
+// mediaFault returns the fault of a media file's address or name, or the zero value.
 func mediaFault(address, name string, extensions []string) puntuale.Reason {
 	if tooLong(address, puntuale.MaxURL) {
 		return puntuale.Because(puntuale.FaultLongerThanCharacters, strconv.Itoa(puntuale.MaxURL))

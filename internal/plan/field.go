@@ -7,9 +7,9 @@ import (
 	"puntuale"
 )
 
-// Fields returns the parametric fields of a sequence, which are those that its steps name, in the order of first use. A field is a date
-// when it anchors a step or is printed in a date's format anywhere. It is a media address when it is a step's whole media, and text
-// otherwise. It is required when it anchors a step or is printed somewhere without a fallback.
+// Fields returns the fields that the steps of a sequence name, in the order of first use. A field is a date if it is
+// an anchor, or if a text prints it in a date's format. It is a media address if it is the whole media of a step.
+// Otherwise it is a text. It is required if it is an anchor, or if a text prints it without a fallback.
 func Fields(s puntuale.Sequence) []puntuale.Field {
 	var l fieldList
 	for i := range s.Steps {
@@ -49,7 +49,7 @@ func (l *fieldList) template(text string) {
 	}
 }
 
-// use notes one use of a field; if a field has two kinds, the stricter one stays.
+// use notes one use of a field. If a field has uses of two kinds, the stricter kind wins.
 func (l *fieldList) use(name string, kind puntuale.FieldKind, required bool) {
 	i, known := l.names.number(name)
 	if !known {
@@ -63,8 +63,8 @@ func (l *fieldList) use(name string, kind puntuale.FieldKind, required bool) {
 	f.Required = f.Required || required
 }
 
-// nameList numbers names from 0 in the order in which they first appear. It searches a short list, and uses a map for a long one, which is
-// rare.
+// nameList numbers names from 0, in the order in which they first appear. It searches a short list. For a long list,
+// which is rare, it uses a map.
 type nameList struct {
 	list  []string
 	index map[string]int
@@ -72,7 +72,7 @@ type nameList struct {
 
 const shortList = 16
 
-// number returns a name's number, and whether the name appeared before.
+// number returns the number of a name, and whether the name appeared before.
 func (l *nameList) number(name string) (int, bool) {
 	if l.index == nil {
 		for i, known := range l.list {
@@ -97,27 +97,28 @@ func (l *nameList) number(name string) (int, bool) {
 	return n, false
 }
 
-// field is the state of a field in one plan.
+// field is what one plan knows about a field.
 type field struct {
 	name     string
-	date     bool // some step takes it as a date
+	date     bool // at least one step uses the field as a date
 	state    fieldState
 	text     string
 	moment   Moment
-	reported bool // its fault is recorded
+	reported bool // the field's fault is recorded
 }
 
-// fieldState says what is known of a field's value.
+// fieldState says whether a field's value was read, and whether it is usable.
 type fieldState int8
 
 const (
 	fieldUnread fieldState = iota
-	fieldAbsent            // missing, null or blank
+	fieldAbsent            // the value is missing, null or blank
 	fieldGood
 	fieldBad
 )
 
-// entry returns what is known of a field; the pointer is valid until the next call of entry.
+// entry returns the entry of a field, and adds one if there is none. The pointer is valid until the next call of
+// entry.
 func (b *builder) entry(name string) *field {
 	i, known := b.names.number(name)
 	if !known {
@@ -126,13 +127,13 @@ func (b *builder) entry(name string) *field {
 	return &b.fields[i]
 }
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultSequenceMustBeDate   puntuale.ReasonCode = "sequence.must_be_date"
 	faultSequenceTextOrNumber puntuale.ReasonCode = "sequence.text_or_number"
 )
 
-// field returns a field that some step needs, and reads it the first time.
+// field returns a field that a step needs. It reads the field's value at the first call.
 func (b *builder) field(name string) *field {
 	f := b.entry(name)
 	if f.state != fieldUnread {
@@ -162,7 +163,7 @@ func (b *builder) field(name string) *field {
 	return f
 }
 
-// fieldFault records what is wrong with a field, the first time.
+// fieldFault records a fault of a field, unless this field already has one.
 func (b *builder) fieldFault(f *field, reason puntuale.Reason, value any) {
 	if f.reported {
 		return
@@ -171,5 +172,5 @@ func (b *builder) fieldFault(f *field, reason puntuale.Reason, value any) {
 	b.faults = append(b.faults, reason.At("body."+f.name, value))
 }
 
-// missing records that a needed field is absent.
+// missing records that a field is needed but has no value.
 func (b *builder) missing(f *field) { b.fieldFault(f, puntuale.Because(puntuale.FaultRequired), nil) }

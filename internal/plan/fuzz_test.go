@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// For all steps and fields: if a sequence passes Check, Build plans it or names the location of a fault. Every plan has
-// the properties that the comments of Build promise.
+// FuzzSequence: if a sequence passes Check, Build plans it, or names the location of each fault. Every plan has the
+// properties that the comments of Build promise.
 func FuzzSequence(f *testing.F) {
 	for _, seed := range []struct{ steps, body string }{
 		{`[{"text":"Ciao {{nome|tu}}","timing":{"anchor":"start","offset":{"amount":0}}}]`, `{}`},
@@ -50,7 +50,7 @@ func FuzzSequence(f *testing.F) {
 	})
 }
 
-// Every member of a body becomes a value of one of four kinds.
+// FuzzFromJSON checks that every member of a body becomes a value of one of the four kinds.
 func FuzzFromJSON(f *testing.F) {
 	for _, seed := range []string{`"x"`, `"\u00e8\ud83d\ude00"`, ` 10.50 `, `-3e2`, `null`, `true`, `[]`, `{}`, `"`, ``, `nil`} {
 		f.Add(seed)
@@ -67,7 +67,8 @@ func FuzzFromJSON(f *testing.F) {
 	})
 }
 
-// Every accepted address can be fetched: it is absolute, with http or https, and has a host.
+// FuzzMediaFault checks that every accepted address can be fetched: it is absolute, uses http or https, and has a
+// host.
 func FuzzMediaFault(f *testing.F) {
 	for _, seed := range []string{"https://x.it/a.pdf", "HTTP://x.it/A.PDF?x=1", "https:///a.pdf", "https://x.it/a", "ftp://x.it/a.pdf", "//x.it/a.pdf", "https://u:p@x.it/a.pdf", "https://x.it:99999/%zz.pdf", "\x00"} {
 		f.Add(seed, "b.jpg")

@@ -9,12 +9,13 @@ import (
 	"puntuale"
 )
 
-// jitter moves messages, which have their earliest and their latest moment, to a moment that the seed decides, and sets until when they may
-// leave. It records a message that may leave beyond the horizon.
+// jitter sets the final moment of each message, and until when it may leave. Each message comes with its earliest and
+// its latest moment, and the seed chooses a moment between them. jitter records a fault for a message that may leave
+// beyond the horizon.
 //
-// All messages of the run use the same fraction of the span between their earliest and latest moment. So two messages
-// keep their order if neither the earliest nor the latest moment of the first lies after the second's. keepOrder
-// ensures this for the latest moments.
+// All messages of a run use the same fraction of the time between their earliest and their latest moment. So two
+// messages keep their order if the first one's earliest moment is not after the second one's earliest moment. The
+// same must be true for their latest moments; keepOrder ensures it.
 func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	keepOrder(messages)
 	for i := range messages {
@@ -31,9 +32,9 @@ func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	}
 }
 
-// keepOrder cuts the latest moment of each message to the latest moments of the messages planned after it. Messages
-// with the same moment leave in the order of their steps. So a later step must leave a microsecond before an earlier
-// step that is planned after it.
+// keepOrder makes the latest moment of each message no later than the latest moments of the messages that are planned
+// after it. Messages with the same moment leave in the order of their steps. So if the step planned first has the
+// higher number, its latest moment must be a microsecond earlier.
 func keepOrder(messages []puntuale.PlannedMessage) {
 	jittered := func(m puntuale.PlannedMessage) bool { return m.DueMax.After(m.Due) }
 	if len(messages) < 2 || !slices.ContainsFunc(messages, jittered) {
@@ -58,13 +59,15 @@ func keepOrder(messages []puntuale.PlannedMessage) {
 	}
 }
 
-// latest returns the latest moment that the step's jitter allows. It lies up to so many seconds later, inside the same
-// opening of the window. Where the step must leave before its anchor, it lies before the anchor.
+// latest returns the latest moment that the jitter of the step allows. This moment is at most Jitter seconds after
+// due, and in the same opening of the window. If the step must leave before its anchor, the moment is before the
+// anchor.
 func (t *timing) latest(due time.Time) time.Time {
 	if t.Jitter <= 0 {
 		return due
 	}
-	// One microsecond (the precision of moments) before an end that is itself outside.
+	// The end of the window is outside. So the latest moment is one microsecond before it, which is the precision of
+	// moments.
 	most := time.Duration(t.Jitter) * time.Second
 	latest := due.Add(most)
 	if end := t.window.Until(due, t.loc, most+time.Microsecond).Add(-time.Microsecond); end.Before(latest) {
@@ -76,7 +79,8 @@ func (t *timing) latest(due time.Time) time.Time {
 	return latest
 }
 
-// mix spreads a seed over all 64 bits (the finaliser of SplitMix64), so that similar seeds give very different values.
+// mix turns a seed into a number whose 64 bits all depend on it, so that similar seeds give very different numbers.
+// It is the finaliser of SplitMix64.
 func mix(seed uint64) uint64 {
 	seed += 0x9E3779B97F4A7C15
 	seed = (seed ^ seed>>30) * 0xBF58476D1CE4E5B9

@@ -7,29 +7,29 @@ import (
 	"puntuale"
 )
 
-// Moment is a date as a caller wrote it: a day, perhaps with a time of day, perhaps with a zone.
+// Moment is a date as a caller wrote it: a day, optionally with a time of day, optionally with a zone.
 type Moment struct {
 	Date    puntuale.Date
-	Time    time.Duration // since midnight, whole microseconds
+	Time    time.Duration // time since midnight, in whole microseconds
 	HasTime bool
-	Zone    *time.Location // the zone that the value names; nil: the run's
+	Zone    *time.Location // zone that the text names; nil: the run's zone
 }
 
-// DefaultTime is the time of day for a date without a time, if the step has none.
+// DefaultTime is the time of day for a date without a time, if the step has no time either.
 const DefaultTime = 9 * time.Hour
 
-// NotDateError says that a text is no date. Text has at most about 80 bytes of the original.
+// NotDateError says that a text is not a date. Text has only the first 80 bytes or so of a longer text.
 type NotDateError struct{ Text string }
 
 func (e *NotDateError) Error() string { return strconv.Quote(e.Text) + " is not a date" }
 
-// ParseMoment reads one of the two forms of dates, and nothing else:
+// ParseMoment reads one of these two forms of dates. It refuses all other texts.
 //
-//   - ISO 8601, YYYY-MM-DD, perhaps with "T" or a space and HH:MM, HH:MM:SS or a fraction of up to nine digits (kept to
-//     the microsecond), perhaps followed by Z, ±HH:MM, ±HHMM or ±HH;
-//   - d/m/YYYY, day first, with /, - or . twice, perhaps with a space and H:MM or H:MM:SS.
+//   - ISO 8601: YYYY-MM-DD, optionally with "T" or a space and HH:MM, HH:MM:SS or a fraction of up to nine digits (kept to
+//     the microsecond), optionally followed by Z, ±HH:MM, ±HHMM or ±HH;
+//   - day first: d/m/YYYY, with / or - or . twice, optionally with a space and H:MM or H:MM:SS.
 //
-// Years have four digits. Two-digit years, epochs and words are refused, as are days and times that do not exist.
+// Years have four digits. It also refuses days and times that do not exist.
 func ParseMoment(text string) (Moment, error) {
 	r := reader{rest: text}
 	var m Moment
@@ -44,7 +44,8 @@ func ParseMoment(text string) (Moment, error) {
 	return m, nil
 }
 
-// At returns the instant meant, in UTC: a value without a zone is local to loc, a day alone takes timeOfDay.
+// At returns the instant in UTC. A moment without a zone is local time in loc. A moment without a time gets
+// timeOfDay.
 func (m Moment) At(timeOfDay time.Duration, loc *time.Location) time.Time {
 	if m.HasTime {
 		timeOfDay = m.Time
@@ -59,7 +60,7 @@ func exists(d puntuale.Date) bool {
 	return d.Year >= 1 && d == puntuale.DateOf(time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC))
 }
 
-// reader parses a text from left to right. Once something is missing, it stays bad.
+// reader parses a text from left to right. After the first error, bad stays true.
 type reader struct {
 	rest string
 	bad  bool
@@ -113,7 +114,7 @@ func (r *reader) dayFirst() (m Moment) {
 	return m
 }
 
-// clock reads hours and minutes. The hours must have at least the given number of digits.
+// clock reads hours and minutes. The hours must have at least hourDigits digits.
 func (r *reader) clock(hourDigits int) time.Duration {
 	h := r.number(hourDigits, 2)
 	r.take(':')
@@ -130,7 +131,7 @@ func (r *reader) seconds() time.Duration {
 	return time.Duration(s) * time.Second
 }
 
-// fraction reads the digits behind the seconds; those past the sixth are dropped.
+// fraction reads the digits of a fraction of a second. It ignores digits after the sixth.
 func (r *reader) fraction() time.Duration {
 	digits := 0
 	var micros time.Duration
@@ -145,7 +146,7 @@ func (r *reader) fraction() time.Duration {
 	return micros
 }
 
-// zone reads Z or a distance from UTC of less than a day.
+// zone reads Z, or an offset from UTC of less than a day.
 func (r *reader) zone() *time.Location {
 	if r.skip('Z') {
 		return time.UTC
@@ -164,7 +165,7 @@ func (r *reader) zone() *time.Location {
 	return time.FixedZone("", sign*(h*3600+m*60))
 }
 
-// number reads a number of least to most digits.
+// number reads a number with at least least and at most most digits.
 func (r *reader) number(least, most int) int {
 	n, digits := 0, 0
 	for digits < most && digits < len(r.rest) && isDigit(r.rest[digits]) {
@@ -176,7 +177,8 @@ func (r *reader) number(least, most int) int {
 	return n
 }
 
-// take reads one character that must be there. skip reads one that may be there.
+// take reads the character c, and sets bad if it is not there. skip reads c if it is there, and reports whether it
+// was.
 func (r *reader) take(c byte) { r.bad = !r.skip(c) || r.bad }
 
 func (r *reader) skip(c byte) bool {

@@ -84,7 +84,8 @@ func TestAppendMoment(t *testing.T) {
 	}
 }
 
-// FuzzParseMoment: every accepted text is a real day and time, and its ISO form parses to the same value.
+// FuzzParseMoment checks that every accepted text is a real day and time, and that its ISO form parses to the same
+// value.
 func FuzzParseMoment(f *testing.F) {
 	for _, seed := range []string{"2026-11-20T10:30:15.123456+01:00", "20/11/2026 10:30", "1.1.2026", "2026-11-20", "20-11-2026 9:30:01", "x"} {
 		f.Add(seed)

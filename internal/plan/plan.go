@@ -1,17 +1,18 @@
-// Package plan turns a sequence, a call's fields, a time zone and the present moment into messages with their contents and moments. It is
-// pure: it reads no clock, does no I/O and keeps no state. The same input always gives the same plan. So the start call, its dry run and
-// the dashboard's preview share it.
+// Package plan turns a sequence, the fields of a call, a time zone and the present moment into messages with contents
+// and moments. It is pure: it reads no clock, does no I/O and keeps no state. The same input always gives the same
+// plan. So a start, its dry run and the dashboard's preview all use it.
 //
 // A step's moment is computed in this order:
 //
-//  1. the anchor (the call, or a date field) and the offset from it: hours and shorter are elapsed time, days and
-//     longer are calendar arithmetic in the run's zone;
-//  2. "at", a time of day on the day reached;
-//  3. the window: the first moment inside it; when that is on another day, "at" on that day, if the window holds it;
-//  4. for a step before its anchor that would now be at or past it: back to the latest earlier opening of the window,
-//     to the step's own time of day ("at", or units of days and up) where that opening holds it, else to its last minute;
-//  5. when the moment has passed: up to five minutes ago is now, older is for if_past to decide;
-//  6. jitter, cut at the window's end, and so that no step passes one that is planned after it.
+//  1. the anchor (the call, or a date field) and the offset from it: hours and shorter units are elapsed time, days and
+//     longer units are calendar arithmetic in the run's zone;
+//  2. "at": this time of day, on the day that 1 gave;
+//  3. the window: the first moment inside it; if that is on another day, then "at" on that day, if it is inside the window;
+//  4. only for a step before its anchor whose moment is now at or after the anchor: back to the latest earlier opening of
+//     the window, to the step's own time of day ("at", or with units of days and longer) if the opening contains it, and
+//     otherwise to the opening's last minute;
+//  5. if the moment is in the past: up to five minutes ago counts as now; for an older moment, if_past decides;
+//  6. jitter, which ends at the end of the window; no step may pass a step that is planned after it.
 package plan
 
 import (
@@ -20,39 +21,41 @@ import (
 	"puntuale"
 )
 
-// Input is everything a plan depends on.
+// Input has everything that a plan depends on.
 type Input struct {
-	Sequence puntuale.Sequence // must have passed [Check]; steps that name a template hold its content
-	Phone    string            // the recipient, as {{phone}} prints it
-	Fields   map[string]Value  // the call's body; those that no step names are ignored
-	Location *time.Location    // the run's zone; nil: UTC
+	Sequence puntuale.Sequence // must have passed [Check]; a step that names a template must already contain the template's content
+	Phone    string            // the recipient, in the form that {{phone}} prints
+	Fields   map[string]Value  // the call's body; fields that no step names are ignored
+	Location *time.Location    // zone of the run; nil: UTC
 	Closed   []puntuale.Date   // the client's own holidays
 	Now      time.Time         // the moment of the call
 
-	// Seed decides jitter: each seed gives another moment between the earliest and the latest. One seed serves the
-	// whole run: jitter never changes the order of its steps. 0 is a dry run: Due is the earliest moment, DueMax the
-	// latest.
+	// Seed decides the jitter: each seed gives other moments between the earliest and the latest. The whole run uses
+	// one seed, so that jitter never changes the order of its steps. 0 asks for a dry run: Due is the earliest
+	// moment, DueMax the latest.
 	Seed uint64
 
-	// Media lists the allowed file name extensions, in lower case and without the dot; nil means DefaultMediaExtensions.
+	// Media has the allowed file name extensions, in lower case and without the dot. nil means
+	// DefaultMediaExtensions.
 	Media []string
 }
 
-// Plan is what a start schedules, in step order.
+// Plan is what a start schedules, in the order of the steps.
 type Plan struct {
 	Messages []puntuale.PlannedMessage
 	Skipped  []puntuale.SkippedStep
 }
 
-// Why a step was left out.
+// Codes of why a step is left out.
 const (
 	ReasonPast       puntuale.ReasonCode = "sequence.past"
 	ReasonAnchorPast puntuale.ReasonCode = "sequence.after_anchor"
 )
 
-// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once. Faults of fields are at
-// "body.<field>", others at "steps[2].text" or "steps[2].timing", with steps counted from 0. Then nothing may be scheduled. It changes
-// nothing in its input, but the plan shares the steps' windows and coordinates with it.
+// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once; then the
+// caller must schedule nothing. Faults of fields are at "body.<field>". Other faults are at "steps[2].text" or
+// "steps[2].timing", where steps count from 0. Build does not change its input, but the plan shares the windows and
+// coordinates of the steps with it.
 func Build(in Input) (Plan, error) {
 	b := newBuilder(&in)
 	p := Plan{Messages: make([]puntuale.PlannedMessage, 0, len(in.Sequence.Steps))}
@@ -85,9 +88,9 @@ type builder struct {
 	horizon time.Time
 	media   []string
 	names   nameList
-	fields  []field // of names
+	fields  []field // the fields of names, in the same order
 	faults  []puntuale.Fault
-	buf     []byte // of the text being rendered
+	buf     []byte // the text that is being rendered
 }
 
 func newBuilder(in *Input) *builder {
@@ -114,7 +117,7 @@ func newBuilder(in *Input) *builder {
 	return b
 }
 
-// findDates notes which fields a text formats as dates.
+// findDates notes which fields a text prints in a date's format.
 func (b *builder) findDates(text string) {
 	for s := scan(text); s.next(); {
 		if s.fault.IsZero() && s.field.format != "" {
@@ -123,7 +126,7 @@ func (b *builder) findDates(text string) {
 	}
 }
 
-// stepFault records what is wrong with a step.
+// stepFault records a fault in a part of a step.
 func (b *builder) stepFault(step int, part string, code puntuale.ReasonCode, args ...string) {
 	b.stepReason(step, part, puntuale.Because(code, args...))
 }

@@ -21,7 +21,7 @@ func drawInput(t *rapid.T) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// These days are near clock changes, holidays and month ends.
+	// These days are near clock changes, holidays and ends of months.
 	day := rapid.SampledFrom([]string{"2026-03-28", "2026-10-24", "2026-11-01", "2026-12-24", "2027-01-30", "2026-04-04",
 		"2011-12-28", "2018-11-03", "2018-02-17"}).Draw(t, "now")
 	at, _ := time.Parse(time.DateOnly, day)
@@ -88,7 +88,7 @@ func TestPlanProperties(t *testing.T) {
 		in := drawInput(t)
 		p, err := Build(in)
 		if err != nil {
-			t.Skip() // beyond the horizon, 40 months off
+			t.Skip() // more than 40 months away, so beyond the horizon
 		}
 		again, _ := Build(in)
 		if !reflect.DeepEqual(p, again) {
@@ -152,14 +152,14 @@ func checkMessage(t *rapid.T, in *Input, m *puntuale.PlannedMessage) {
 	}
 }
 
-// checkDry compares a plan with its dry run, whose moments bound the plan's. It also compares it with a sequence that
-// has each step twice.
+// checkDry compares a plan with its dry run: each moment must be between the dry run's earliest and latest moment. It
+// also compares it with a sequence that has each step twice.
 func checkDry(t *rapid.T, in Input, p Plan) {
 	dry := in
 	dry.Seed = 0
 	bounds, err := Build(dry)
 	if err != nil {
-		return // only the latest moment is beyond the horizon
+		return // only the dry run's latest moment is beyond the horizon
 	}
 	if !reflect.DeepEqual(bounds.Skipped, p.Skipped) {
 		t.Fatal("the dry run leaves out other steps")
@@ -185,13 +185,13 @@ func checkDry(t *rapid.T, in Input, p Plan) {
 	}
 }
 
-// TestJitterKeepsOrder: whatever the seed, jitter never changes the order in which messages leave. Those of one moment
-// leave in the order of their steps.
+// TestJitterKeepsOrder checks that jitter never changes the order in which messages leave, for any seed. Messages
+// with the same moment leave in the order of their steps.
 func TestJitterKeepsOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
-		if rapid.Bool().Draw(t, "close together") { // most drawn steps are days apart
+		if rapid.Bool().Draw(t, "close together") { // otherwise most drawn steps are days apart
 			for i := range in.Sequence.Steps {
 				in.Sequence.Steps[i].Timing = puntuale.Timing{Jitter: rapid.SampledFrom([]int{0, 1, 600, 3600}).Draw(t, "seconds of jitter"),
 					Offset: puntuale.Offset{Amount: rapid.IntRange(0, 3).Draw(t, "minutes"), Unit: puntuale.Minutes}}
@@ -216,7 +216,7 @@ func TestJitterKeepsOrder(t *testing.T) {
 	})
 }
 
-// sendingOrder are a plan's steps in the order in which they leave.
+// sendingOrder returns a plan's steps in the order in which they leave.
 func sendingOrder(p Plan) (steps []int) {
 	all := slices.Clone(p.Messages)
 	slices.SortFunc(all, func(a, b puntuale.PlannedMessage) int {
@@ -228,7 +228,8 @@ func sendingOrder(p Plan) (steps []int) {
 	return steps
 }
 
-// TestPlaceAgainstSlowModel plans a step without jitter the slow way: minute by minute, by the printed clock.
+// TestPlaceAgainstSlowModel compares the planner with a slow model for one step without jitter. The model tries
+// minute after minute, by the printed local time.
 func TestPlaceAgainstSlowModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -251,7 +252,7 @@ func TestPlaceAgainstSlowModel(t *testing.T) {
 	})
 }
 
-// slowDue returns when the step is due, zero when it is left out.
+// slowDue returns when the step is due, or zero if it is left out.
 func slowDue(in *Input, timing *puntuale.Timing) time.Time {
 	anchor := in.Now
 	if timing.Anchor == "f" || timing.Anchor == "g" {
@@ -297,7 +298,7 @@ func slowDue(in *Input, timing *puntuale.Timing) time.Time {
 	return due
 }
 
-// slowAt is the step's time of day, else another.
+// slowAt returns the step's time of day, or other if the step has none.
 func slowAt(timing *puntuale.Timing, other time.Duration) time.Duration {
 	if timing.At == "" {
 		return other
@@ -308,7 +309,7 @@ func slowAt(timing *puntuale.Timing, other time.Duration) time.Duration {
 }
 
 // slowShift moves by months and days of the calendar, and then to the step's time of day. If a month is too short, it
-// takes the month's last day.
+// uses the month's last day.
 func slowShift(timing *puntuale.Timing, from time.Time, months, days int, loc *time.Location) time.Time {
 	if months == 0 && days == 0 && timing.At == "" {
 		return from
@@ -324,8 +325,8 @@ func slowShift(timing *puntuale.Timing, from time.Time, months, days int, loc *t
 	return slowShows(month.AddDate(0, 0, day-1+days).Add(slowAt(timing, shown.Sub(midnight))), loc)
 }
 
-// slowShows returns the first minute at which clocks show a time. If clocks skip the time, it counts elapsed time from
-// the last minute before the gap.
+// slowShows returns the first minute at which clocks show wall. If clocks skip wall, it counts elapsed time from the
+// last minute before the gap.
 func slowShows(wall time.Time, loc *time.Location) time.Time {
 	shows := func(at time.Time) time.Time {
 		_, offset := at.In(loc).Zone()
@@ -333,7 +334,7 @@ func slowShows(wall time.Time, loc *time.Location) time.Time {
 	}
 	at := wall.Add(-26 * time.Hour)
 	for ; !shows(at).Equal(wall); at = at.Add(time.Minute) {
-		if shows(at).After(wall) { // the time is skipped: continue from the minute before as if clocks had not changed
+		if shows(at).After(wall) { // the time is skipped: continue from the minute before, as if the clocks had not changed
 			before := at.Add(-time.Minute)
 			return before.Add(wall.Sub(shows(before)))
 		}
@@ -373,12 +374,12 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own tim
 	return due
 }
 
-// slowOwnTime returns the step's time of day in the opening of the window to which last belongs. The time must be
-// before both the wished moment and the anchor; else it returns last.
+// slowOwnTime returns the step's time of day in the opening of the window that contains last. That time must be
+// before both wish and anchor; otherwise slowOwnTime returns last.
 func slowOwnTime(ownTime time.Duration, w *puntuale.Window, last, wish, anchor time.Time, loc *time.Location) time.Time {
 	opening := func(at time.Time) string {
 		local := at.In(loc)
-		if w != nil && local.Format("15:04") < w.From { // the window began on the day before
+		if w != nil && local.Format("15:04") < w.From { // the window opened on the day before
 			return time.Date(local.Year(), local.Month(), local.Day()-1, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
 		}
 		return local.Format(time.DateOnly)

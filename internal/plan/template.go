@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultSequenceDateFormat   puntuale.ReasonCode = "sequence.date_format"
 	faultSequenceNestedField  puntuale.ReasonCode = "sequence.nested_field"
@@ -16,14 +16,14 @@ const (
 	faultSequenceUnclosed     puntuale.ReasonCode = "sequence.unclosed"
 )
 
-// Names that a call's body uses for itself. {{phone}} prints the recipient as all answers show it ("+…", or the unchanged group id). A step
-// cannot use the other names.
+// Names with a meaning of their own in a call's body. {{phone}} prints the recipient as all answers show it: "+…", or
+// the id of a group. A step cannot use the other names.
 const (
 	fieldPhone    = "phone"
 	fieldTimezone = "timezone"
 )
 
-// Formats of a date field; without one it prints day and time.
+// Formats of a date field. Without a format, a placeholder prints day and time.
 const (
 	formatDay  = "data"
 	formatTime = "ora"
@@ -32,21 +32,21 @@ const (
 
 const maxFieldName = 64
 
-// placeholder is a {{field}}, {{field:format}}, {{field|fallback}} or {{field:format|fallback}}.
+// placeholder is {{field}}, {{field:format}}, {{field|fallback}} or {{field:format|fallback}}.
 type placeholder struct {
 	name, format string
 	fallback     string
-	optional     bool // it has a fallback, perhaps an empty one
+	optional     bool // the placeholder has a fallback, which may be empty
 }
 
-// scanner reads a template part by part. After next, it has the literal text. Unless the template has ended, it also has the next
-// placeholder, or the fault in it.
+// scanner reads a template part by part. Each call of next reads a literal text and the placeholder after it, or the
+// fault in that placeholder. At the end of the template, only a literal text is left.
 type scanner struct {
 	rest    string
 	literal string
 	field   placeholder
 	fault   puntuale.Reason
-	found   bool // a placeholder, right or wrong, follows the literal
+	found   bool // a placeholder follows the literal text, with or without a fault
 }
 
 func scan(template string) scanner { return scanner{rest: template} }
@@ -72,7 +72,7 @@ func (s *scanner) next() bool {
 	return true
 }
 
-// parsePlaceholder reads the text between {{ and }}.
+// parsePlaceholder parses the text between {{ and }}.
 func parsePlaceholder(inside string) (p placeholder, fault puntuale.Reason) {
 	var head string
 	head, p.fallback, p.optional = strings.Cut(inside, "|")
@@ -91,7 +91,7 @@ func parsePlaceholder(inside string) (p placeholder, fault puntuale.Reason) {
 	return p, puntuale.Reason{}
 }
 
-// isFieldName reports a name of the form [A-Za-z_][A-Za-z0-9_]{0,63}.
+// isFieldName reports whether name has the form [A-Za-z_][A-Za-z0-9_]{0,63}.
 func isFieldName(name string) bool {
 	if name == "" || len(name) > maxFieldName {
 		return false
@@ -106,10 +106,10 @@ func isFieldName(name string) bool {
 	return true
 }
 
-// isReserved reports a name that cannot be a parametric field.
+// isReserved reports whether a sequence's field cannot have this name.
 func isReserved(name string) bool { return name == fieldPhone || name == fieldTimezone }
 
-// clip shortens a text that an error message repeats.
+// clip shortens a text to at most 80 bytes, so that an error message can repeat it.
 func clip(text string) string {
 	const most = 80
 	for i := range text {
@@ -120,7 +120,7 @@ func clip(text string) string {
 	return text
 }
 
-// sole returns the name of the field that a template consists of, "" for any other template.
+// sole returns the name of the field, if the whole template is one placeholder. Otherwise it returns "".
 func sole(template string) string {
 	s := scan(template)
 	if s.next() && s.found && s.fault.IsZero() && s.literal == "" && s.rest == "" {
@@ -129,8 +129,8 @@ func sole(template string) string {
 	return ""
 }
 
-// render prints a step's template, and reports whether there was no fault. Values of fields are printed unchanged, even if they contain
-// placeholders.
+// render prints the template of a step. It returns false if there was a fault. It prints field values unchanged, even
+// if they contain placeholders.
 func (b *builder) render(i int, part, template string, t *timing) (string, bool) {
 	if !strings.Contains(template, "{{") {
 		return template, true
@@ -151,7 +151,7 @@ func (b *builder) render(i int, part, template string, t *timing) (string, bool)
 	return string(b.buf), good
 }
 
-// print appends one field's value.
+// print appends the value of one field.
 func (b *builder) print(p placeholder, t *timing) bool {
 	if p.name == fieldPhone {
 		b.add(b.in.Phone)
@@ -167,7 +167,7 @@ func (b *builder) print(p placeholder, t *timing) bool {
 		b.missing(f)
 		return false
 	case f.date && p.format == formatTime && !f.moment.HasTime:
-		if !p.optional { // a date without a time must not print an invented hour
+		if !p.optional { // the date has no time, and print must not invent one
 			b.fieldFault(f, puntuale.Because(faultSequenceTimeNeeded, clip(p.name)), clip(f.text))
 			return false
 		}
@@ -182,11 +182,11 @@ func (b *builder) print(p placeholder, t *timing) bool {
 	return true
 }
 
-// enough is a length in bytes that is over every limit in characters.
+// enough is a length in bytes. A longer text exceeds every limit in characters.
 const enough = utf8.UTFMax * puntuale.MaxText
 
-// add appends to the text being rendered. A text that is over every limit does not grow further, because a short template that repeats a
-// long value would fill the memory.
+// add appends a text to the rendered text, until this exceeds every limit. Otherwise a short template that repeats a
+// long value could fill the memory.
 func (b *builder) add(text string) {
 	if len(b.buf) <= enough {
 		b.buf = append(b.buf, text...)

@@ -24,13 +24,13 @@ func TestRender(t *testing.T) {
 		"{{nullo|}}.":                            ".",
 		"{{manca| a|b : c }}":                    " a|b : c ",
 		"{{nome|amico}}":                         "Anna",
-		"{{trucco}}":                             "{{nome}} {{altro|x}}", // one pass
+		"{{trucco}}":                             "{{nome}} {{altro|x}}", // a placeholder in a value is not rendered again
 		"{ {nome} } } {nome} }}":                 "{ {nome} } } {nome} }}",
 		"{{quando:data}} {{quando}}":             "20/11/2026 20/11/2026 10:30",
 		"{{quando:ora}} {{quando:giorno}}":       "10:30 venerdì 20 novembre",
-		"{{estero:ora}}":                         "11:30",            // in the run's zone
-		"{{largo:data}} {{largo:ora}}":           "20/11/2026 10:30", // trimmed
-		"{{giorno:data}} {{giorno:ora|?}}":       "20/11/2026 ?",     // a date without a time has no hour to print
+		"{{estero:ora}}":                         "11:30",            // shown in the run's zone
+		"{{largo:data}} {{largo:ora}}":           "20/11/2026 10:30", // white space around a value is removed
+		"{{giorno:data}} {{giorno:ora|?}}":       "20/11/2026 ?",     // a date without a time has no hour that could be printed
 		"{{giorno}} {{giorno:giorno}}":           "20/11/2026 venerdì 20 novembre",
 		"{{manca:data|presto}}":                  "presto",
 		"{{phone}}":                              "+393331234567",
@@ -55,8 +55,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// A field that anchors a step is a date wherever it is printed. For a date without a time, no hour is invented, even if
-// the step gives a time.
+// TestRenderAnchors checks that a field that is an anchor counts as a date in all texts. A date without a time prints
+// no hour, even if the step gives a time.
 func TestRenderAnchors(t *testing.T) {
 	t.Parallel()
 	p := mustBuild(t, input(t, `[{"text":"{{f}}"},{"text":"{{f}}","timing":{"anchor":"f","at":"10:30"}},{"text":"{{f|mai}}","timing":{"anchor":"f"}}]`,
@@ -98,7 +98,7 @@ func TestRenderFaults(t *testing.T) {
 	}
 }
 
-// A short template that repeats a long value is refused before it fills the memory.
+// TestRenderBomb checks that a short template that repeats a long value is refused before it fills the memory.
 func TestRenderBomb(t *testing.T) {
 	t.Parallel()
 	in := Input{Now: now, Fields: map[string]Value{"a": {Text, strings.Repeat("😀", 4096)}}}
@@ -114,7 +114,8 @@ func TestRenderBomb(t *testing.T) {
 	}
 }
 
-// A text names as many fields as a body can hold, each once. The time must not grow with the square of their number.
+// TestManyFields has a text that names 50,000 different fields. The time must not grow with the square of their
+// number.
 func TestManyFields(t *testing.T) {
 	t.Parallel()
 	const n = 50_000
@@ -132,7 +133,7 @@ func TestManyFields(t *testing.T) {
 	}
 }
 
-// Build refuses an invalid sequence that Check did not see, and does not panic.
+// TestBuildUnchecked checks that Build refuses an invalid sequence that Check did not see, and does not panic.
 func TestBuildUnchecked(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"{{": 1, "{{a b}} {{": 2, "x {{timezone}}": 1} {
@@ -173,7 +174,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// FuzzTemplate: scanning loses nothing, and what passes Check renders when every field is given.
+// FuzzTemplate checks that the scanner loses no character. A template that passes Check must render if all fields
+// have a value.
 func FuzzTemplate(f *testing.F) {
 	for _, seed := range []string{"Ciao {{nome}}", "{{a|b}}{{c:data}}", "{{{a}}}", "{{a", "a}}", "{{|}}", "{{a|{{b}}}}", "{{:ora}}", "{{a:giorno|}}"} {
 		f.Add(seed, "x")

@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultQuotedNotTime         puntuale.ReasonCode = "fault.quoted_not_time"
 	faultSequenceBeyondHorizon puntuale.ReasonCode = "sequence.beyond_horizon"
@@ -16,7 +16,7 @@ const (
 	faultSequenceNeverOpen     puntuale.ReasonCode = "sequence.never_open"
 )
 
-// defaultValidity is how long after its planned moment a message may leave when its step does not say.
+// defaultValidity is how long after its planned moment a message may leave if its step sets no valid_for.
 const defaultValidity = 24 * time.Hour
 
 // timing is the state of a step's timing while its moment is computed.
@@ -25,14 +25,14 @@ type timing struct {
 	loc    *time.Location
 	window *puntuale.Window // nil: always open
 	anchor time.Time
-	at     time.Duration // the time of At; set only with At
+	at     time.Duration // value of At; set only if the step has At
 	before bool          // the step must leave before its anchor
 	own    time.Duration // the step's own time of day: At, or the time of its moment; set only if keeps is true
-	keeps  bool          // the step keeps its own time of day when the window moves it back; hours and below have none
+	keeps  bool          // the step keeps its own time of day when the window moves it back; steps with hours or shorter units do not
 }
 
-// place finds a step's moments before jitter, or why the step is left out. DueMax is the latest moment that the step's own jitter allows.
-// It records faults; if there are faults, the result is meaningless.
+// place finds the moments of a step before jitter, or the reason why the step is left out. DueMax is the latest
+// moment that the jitter of this step allows. place records faults; after a fault, the result is not usable.
 func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *puntuale.SkippedStep) {
 	desired, ok := b.desired(i, t)
 	if !ok {
@@ -60,7 +60,7 @@ func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *punt
 	return m, nil
 }
 
-// freeze returns the window for the message, with the client's own holidays if it avoids holidays.
+// freeze returns the window for a message. If the window avoids holidays, it gets the client's own holidays.
 func (b *builder) freeze(w *puntuale.Window) *puntuale.Window {
 	if w.Always() {
 		return nil
@@ -73,7 +73,7 @@ func (b *builder) freeze(w *puntuale.Window) *puntuale.Window {
 	return &frozen
 }
 
-// desired applies anchor, offset and "at".
+// desired returns the moment after anchor, offset and "at".
 func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	if t.At != "" {
 		at, err := puntuale.ParseTimeOfDay(t.At)
@@ -105,7 +105,8 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	return desired, true
 }
 
-// ownTime returns the time of day that the step keeps when the window moves it to an earlier opening. It returns false if there is none.
+// ownTime returns the time of day that the step keeps when the window moves it to an earlier opening. It returns
+// false if the step keeps none.
 func (t *timing) ownTime(desired time.Time) (time.Duration, bool) {
 	switch t.Offset.Unit {
 	case puntuale.Days, puntuale.Weeks, puntuale.Months:
@@ -116,10 +117,10 @@ func (t *timing) ownTime(desired time.Time) (time.Duration, bool) {
 	return t.at, t.At != ""
 }
 
-// fromField reports whether a step is anchored to a date field.
+// fromField reports whether the step's anchor is a date field.
 func (t *timing) fromField() bool { return t.Anchor != "" && t.Anchor != puntuale.AnchorStart }
 
-// atFor is the time of day that this step gives to a date field without a time.
+// atFor returns the time of day for a date field that has no time of its own.
 func (t *timing) atFor(field string) time.Duration {
 	if t.At != "" && t.Anchor == field {
 		if at, err := puntuale.ParseTimeOfDay(t.At); err == nil {
@@ -129,7 +130,7 @@ func (t *timing) atFor(field string) time.Duration {
 	return DefaultTime
 }
 
-// shift moves a moment by an offset, then to the time of day of "at".
+// shift moves a moment by an offset, and then to the time of day of "at".
 func (t *timing) shift(from time.Time, amount int, unit puntuale.Unit) time.Time {
 	if length, ok := elapsed(unit); ok {
 		from, amount = from.Add(time.Duration(amount)*length), 0
@@ -144,7 +145,7 @@ func (t *timing) shift(from time.Time, amount int, unit puntuale.Unit) time.Time
 	return addCalendar(day, amount, unit).At(timeOfDay, t.loc)
 }
 
-// elapsed returns the length of units of elapsed time.
+// elapsed returns the length of a unit of elapsed time. It returns false for days and longer units.
 func elapsed(unit puntuale.Unit) (time.Duration, bool) {
 	switch unit {
 	case puntuale.Seconds:
@@ -176,8 +177,8 @@ func local(t time.Time, loc *time.Location) (puntuale.Date, time.Duration) {
 		time.Duration(s)*time.Second + time.Duration(t.Nanosecond())
 }
 
-// due applies the window and decides about a moment that has passed. With a reason, the step is left out and due is
-// the moment that has passed.
+// due moves the moment into the window, and decides about a moment in the past. If it returns a reason, the step is
+// left out and due is the past moment.
 func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reason puntuale.ReasonCode, ok bool) {
 	due, ok = t.fit(desired)
 	if !ok {
@@ -203,8 +204,8 @@ func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reaso
 	return due, reason, true
 }
 
-// fit moves a moment into the window. For a step before its anchor, it moves back if moving forward would reach the anchor. It reports
-// false when the window does not open.
+// fit moves a moment into the window. For a step before its anchor, fit moves the moment back if moving it forward
+// would reach the anchor. It returns false if the window does not open.
 func (t *timing) fit(m time.Time) (time.Time, bool) {
 	fitted, ok := t.window.Next(m, t.loc)
 	if ok && t.At != "" && !fitted.Equal(m) {
@@ -219,9 +220,9 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 	return fitted, ok
 }
 
-// back returns the moment of the latest opening of the window that begins before m. It is the step's own time of day
-// where the opening holds it before m, else the last whole minute before m. It reports false when there is no such
-// opening within two years.
+// back returns a moment in the latest opening of the window that begins before m. This is the step's own time of day,
+// if it is in that opening and before m. Otherwise it is the last whole minute before m. back returns false if there
+// is no opening within two years.
 func (t *timing) back(m time.Time) (time.Time, bool) {
 	last, ok := t.window.Last(m, t.loc)
 	if !ok || !t.keeps {
@@ -237,7 +238,8 @@ func (t *timing) back(m time.Time) (time.Time, bool) {
 	return last, true
 }
 
-// atAgain applies "at" on the day to which the window moved a moment, where the window holds that time.
+// atAgain handles a moment that the window moved from the day of from to another day. It returns the time "at" on
+// that day, if it is inside the window. Otherwise it returns moved.
 func (t *timing) atAgain(from, moved time.Time) time.Time {
 	day, _ := local(moved, t.loc)
 	if before, _ := local(from, t.loc); before == day {

@@ -9,23 +9,23 @@ import (
 	"puntuale"
 )
 
-// Kind says what type of value a field of the call had.
+// Kind says which JSON type a field of the call had.
 type Kind int8
 
 const (
-	Absent Kind = iota // missing, or null
+	Absent Kind = iota // missing or null
 	Text               // a string, decoded
-	Number             // a number, as written
+	Number             // a number, as the caller wrote it
 	Other              // an array, an object, true or false
 )
 
 // Value is one field of the call. The zero value is an absent field.
 type Value struct {
 	Kind Kind
-	Text string // with Text and Number
+	Text string // only with Text and Number
 }
 
-// FromJSON makes a value of a member of a JSON object. raw should be valid JSON; anything else counts as Other.
+// FromJSON makes a value from a member of a JSON object. raw should be valid JSON; any other bytes give Other.
 func FromJSON(raw []byte) Value {
 	raw = trimJSON(raw)
 	if len(raw) == 0 {
@@ -56,7 +56,7 @@ func trimJSON(raw []byte) []byte {
 	return raw
 }
 
-// blank reports whether a value counts as not given: absent, null, empty, or only white space.
+// blank reports whether a value counts as missing: it is absent, null, empty, or only white space.
 func (v Value) blank() bool {
 	return v.Kind == Absent || v.Kind != Other && isBlank(v.Text)
 }
@@ -72,7 +72,7 @@ func tooLong(text string, limit int) bool {
 	return len(text) > limit && utf8.RuneCountInString(text) > limit
 }
 
-// stepLocation names a part of a step: "steps[2].text" after a prefix.
+// stepLocation returns the location of a part of a step, such as "steps[2].text", after a prefix.
 func stepLocation(prefix string, step int, part string) string {
 	location := prefix + "steps[" + strconv.Itoa(step) + "]"
 	if part != "" {

@@ -16,26 +16,27 @@ import (
 	"unicode/utf16"
 )
 
-// Limits of what reading a workbook may cost. Usual spreadsheets stay far below them.
+// Limits for reading a workbook. Usual spreadsheets stay far below them.
 const (
-	maxUnpacked  = 1 << 30 // bytes of all parts
-	maxRatio     = 200     // unpacked bytes for each packed byte, for a part above freeUnpacked; deflate itself reaches 1,000
-	freeUnpacked = 1 << 20 // bytes; a smaller part may have any ratio
-	maxDirectory = 2 << 20 // bytes of the archive's list of parts; each part in it takes some 300 in memory
-	maxPart      = 2 << 20 // bytes of a part that is read at once
-	maxToken     = 1 << 19 // bytes of one tag or text; the longest text of Excel takes half of it
-	maxAttrs     = 256     // attributes of one tag; the decoder keeps those that name a namespace while the tag is open
+	maxUnpacked  = 1 << 30 // unpacked bytes of all parts together
+	maxRatio     = 200     // unpacked bytes for one packed byte, in a part larger than freeUnpacked; deflate could reach about 1,000
+	freeUnpacked = 1 << 20 // bytes; a part up to this size may have any ratio
+	maxDirectory = 2 << 20 // bytes of the archive's list of parts; each part in the list takes about 300 bytes of memory
+	maxPart      = 2 << 20 // bytes of a part that is read in one piece
+	maxToken     = 1 << 19 // bytes of one tag or text; Excel's longest text takes half of this
+	maxAttrs     = 256     // attributes of one tag; the decoder keeps attributes that declare a namespace while the tag is open
 	maxDepth     = 64      // how deeply tags may be nested
 )
 
-// openTemporary makes a file without a name. So the file disappears with the process, even if the process is killed.
+// openTemporary creates a file and removes its name. So the file disappears with the process, even if the process is
+// killed.
 func openTemporary(dir string) (*os.File, error) {
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("keep a list on disk: %w", err)
 		}
 	}
-	f, err := os.CreateTemp(dir, "list-*") // only its owner may read it
+	f, err := os.CreateTemp(dir, "list-*") // only the process's user may read the file
 	if err != nil {
 		return nil, fmt.Errorf("keep a list on disk: %w", err)
 	}
@@ -46,13 +47,13 @@ func openTemporary(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// archive is a workbook as a zip archive.
+// archive is a workbook, which is a zip archive of XML parts.
 type archive struct {
 	file  *os.File
-	parts map[string]*zip.File // by name in lower case, because programs write names differently
+	parts map[string]*zip.File // by name in lower case, because programs differ in the case of these names
 }
 
-// openArchive copies an upload to disk and checks the list of its parts, before any of them is unpacked.
+// openArchive copies an upload to disk. It checks the list of parts before a part is unpacked.
 func openArchive(ctx context.Context, r io.Reader, dir string) (*archive, error) {
 	f, err := openTemporary(dir)
 	if err != nil {
@@ -90,7 +91,7 @@ func (a *archive) open(ctx context.Context, size int64) error {
 	unpacked, left := uint64(0), uint64(size)
 	for _, f := range z.File {
 		if f.CompressedSize64 > left {
-			return damaged(errors.New("parts share their bytes")) // reading each part would cost as much as reading all
+			return damaged(errors.New("parts share their bytes")) // such an archive could make each of many parts as large as the whole file
 		}
 		left -= f.CompressedSize64
 		if f.UncompressedSize64 > maxUnpacked-unpacked ||
@@ -103,8 +104,9 @@ func (a *archive) open(ctx context.Context, size int64) error {
 	return nil
 }
 
-// contents is the archive's file while it is unpacked. It bounds the bytes of the list of parts, which is kept in memory. An archive may
-// name an offset before its own beginning. That is a fault of the archive, not of the disk.
+// contents is the file of the archive while it is unpacked. It limits the size of the list of parts, because that
+// list is in memory. An archive may name an offset before its beginning, which is a fault of the archive and not of
+// the disk.
 type contents struct {
 	ctx  context.Context
 	file *os.File
@@ -121,7 +123,7 @@ func (c *contents) ReadAt(p []byte, at int64) (int, error) {
 	return c.file.ReadAt(p, at)
 }
 
-// container tells an encrypted workbook from an .xls workbook. Both are in the same kind of file.
+// container tells an encrypted workbook from an .xls workbook. Both have the same outer format.
 func (a *archive) container(size int64) error {
 	var name []byte
 	for _, unit := range utf16.Encode([]rune("EncryptedPackage")) {
@@ -144,8 +146,8 @@ func partName(name string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "/"))
 }
 
-// damaged turns an error of the archive or of its XML into a fault of the list. It leaves an error of the disk, and the end of the context,
-// as they are.
+// damaged turns an error in the archive or its XML into a [FileError]. It does not change an error of the disk or of
+// the context.
 func damaged(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -159,18 +161,19 @@ func damaged(err error) error {
 	return &FileError{Problem: Damaged, Err: err}
 }
 
-// part is one file of the archive while its XML is read. It bounds how long a tag or a text is, and how deeply tags are nested.
+// part is one part of the archive while its XML is read. It limits the length of a tag or text, and the depth of
+// nested tags.
 type part struct {
 	unpacking io.ReadCloser
 	bytes     *bufio.Reader
-	left      int  // bytes that the current token may still have
+	left      int  // bytes that the present token may still have
 	begun     bool // a tag was read
 	depth     int
 	xml       *xml.Decoder
 }
 
-// part opens a part, and returns nil if the archive has none with this name. It opens each part only once, because a workbook may name the
-// same part for thousands of sheets.
+// part opens a part, or returns nil if the archive has no part with this name. It opens each part only once, because
+// a workbook may name the same part for thousands of sheets.
 func (a *archive) part(name string) (*part, error) {
 	name = partName(name)
 	f := a.parts[name]
@@ -187,7 +190,7 @@ func (a *archive) part(name string) (*part, error) {
 	return p, nil
 }
 
-// ReadByte gives the XML decoder its bytes. The decoder reads no further than to the end of a token.
+// ReadByte gives the XML decoder its bytes. The decoder does not read beyond the end of a token.
 func (p *part) ReadByte() (byte, error) {
 	if p.left--; p.left < 0 {
 		return 0, errors.New("a tag or a text is too long")
@@ -198,7 +201,7 @@ func (p *part) ReadByte() (byte, error) {
 // Read exists because the decoder needs an io.Reader. It is never called.
 func (p *part) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
-// token returns the next tag or text. At the end of the part it is nil.
+// token returns the next tag or text, or nil at the end of the part.
 func (p *part) token() (xml.Token, error) {
 	p.left = maxToken
 	t, err := p.xml.Token()
@@ -220,7 +223,7 @@ func (p *part) token() (xml.Token, error) {
 	return t, nil
 }
 
-// finish reads the rest of the part, so that the checksum is compared.
+// finish reads the rest of the part, so that the zip reader compares the checksum.
 func (p *part) finish() error {
 	_, err := io.Copy(io.Discard, p.bytes)
 	if err != nil {
@@ -231,7 +234,7 @@ func (p *part) finish() error {
 
 func (p *part) close() { p.unpacking.Close() }
 
-// decode reads a part of at most maxPart bytes into v. It reports whether there is such a part.
+// decode decodes a part of at most maxPart bytes into v. It returns false if there is no such part.
 func (a *archive) decode(name string, v any) (bool, error) {
 	if f := a.parts[partName(name)]; f != nil && f.UncompressedSize64 > maxPart {
 		return false, damaged(fmt.Errorf("%s is too long", name))
@@ -247,7 +250,7 @@ func (a *archive) decode(name string, v any) (bool, error) {
 	return true, p.finish()
 }
 
-// Token gives decode its tokens, so that the bounds of token also hold for decode.
+// Token gives the tokens to decode, so that the limits of token also apply to decode.
 func (p *part) Token() (xml.Token, error) {
 	t, err := p.token()
 	if t == nil && err == nil {

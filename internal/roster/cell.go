@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// readCell appends the value of a cell, whose start was just read, to the record.
+// readCell appends the value of a cell to the record. The caller has just read the cell's start tag.
 func (w *workbook) readCell(start xml.StartElement) (Problem, error) {
 	from, outside := len(w.record.text), w.sheet.depth-1
 	formula, value, inValue := false, false, false
@@ -45,7 +45,7 @@ func (w *workbook) readCell(start xml.StartElement) (Problem, error) {
 	return w.convert(start, kind, from)
 }
 
-// convert replaces the text of a cell's XML with the cell's meaning.
+// convert replaces the raw text of a cell with the value that it stands for. The cell's kind and style decide.
 func (w *workbook) convert(start xml.StartElement, kind string, from int) (Problem, error) {
 	raw := string(bytes.TrimSpace(w.record.text[from:]))
 	meant := raw
@@ -77,7 +77,7 @@ func (w *workbook) convert(start xml.StartElement, kind string, from int) (Probl
 	case kind == "d":
 		meant = isoDay(raw)
 	case kind == "" || kind == "n":
-		style, _ := strconv.Atoi(attribute(start, "s")) // without a style it is the first one
+		style, _ := strconv.Atoi(attribute(start, "s")) // a cell without a style has style 0
 		meant = w.since.number(raw, style >= 0 && style < len(w.dates) && w.dates[style])
 	default:
 		return BadCell, nil
@@ -86,8 +86,8 @@ func (w *workbook) convert(start xml.StartElement, kind string, from int) (Probl
 	return "", nil
 }
 
-// place ends the cell of a column in the record. All cells to the right of the last allowed column go into one more column, to bound
-// memory. Blank ones are dropped.
+// place ends the cell of a column in the record. To limit memory, it puts all cells after the last allowed column
+// into one extra column, and ignores blank ones.
 func (w *workbook) place(column, from int) {
 	r := &w.record
 	if column > MaxColumns {
@@ -115,17 +115,18 @@ func attribute(e xml.StartElement, name string) string {
 // epoch is the day that a workbook counts as 0.
 type epoch time.Time
 
-// Excel counts 29 February 1900, a day that did not exist. So 1 is 1 January 1900, and from March on a day's number is one too high.
+// Excel counts 29 February 1900, a day that did not exist. With this epoch, day numbers are right from 1 March 1900
+// on.
 var (
 	since1900 = epoch(time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC))
 	since1904 = epoch(time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC))
 )
 
-const lastDay = 2958465 // 31 December 9999, the last that Excel shows
+const lastDay = 2958465 // 31 December 9999, the last day that Excel shows
 
-// number writes a cell's number as people write it: without an exponent, and with all digits of an integer. Of a fraction it writes the
-// first 15 digits, as Excel shows them. A date is YYYY-MM-DD, followed by HH:MM if it has a time. A time of day is HH:MM. Seconds follow if
-// there are any.
+// number writes the number of a cell as people write it: without an exponent, and with all digits of an integer. A
+// fraction has at most 15 digits, as in Excel. A date is YYYY-MM-DD, followed by HH:MM if it has a time. A time of
+// day is HH:MM. Seconds are written only if they are not zero.
 func (e epoch) number(raw string, isDate bool) string {
 	if strings.Trim(raw, "0123456789+-.eE") != "" {
 		return raw
@@ -139,7 +140,7 @@ func (e epoch) number(raw string, isDate bool) string {
 	case strings.Trim(raw, "0123456789") == "":
 		return raw
 	case n != math.Trunc(n):
-		n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', 15, 64), 64) // FormatFloat writes a number that ParseFloat can read
+		n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', 15, 64), 64) // always succeeds, because FormatFloat writes numbers that ParseFloat reads
 	}
 	return strconv.FormatFloat(n, 'f', -1, 64)
 }
@@ -170,7 +171,7 @@ func timeOfDay(at time.Time) string {
 	return at.Format(time.TimeOnly)
 }
 
-// isoDay writes an ISO 8601 date in the form of number. A cell may hold such a date as text.
+// isoDay rewrites an ISO 8601 date in the form that number writes. A cell may contain such a date as text.
 func isoDay(text string) string {
 	for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -180,15 +181,16 @@ func isoDay(text string) string {
 	return text
 }
 
-// isDateNumber reports whether a built-in format shows days or times. Format 46 shows a duration.
+// isDateNumber reports whether a built-in format shows days or times. Format 46 is missing, because it shows a
+// duration.
 func isDateNumber(format int) bool {
 	return format >= 14 && format <= 22 || format >= 27 && format <= 36 || format == 45 || format == 47 || format >= 50 && format <= 58
 }
 
-// isDateFormat reports whether a format's code shows days or times. Then it has one of their letters outside of a literal. [h]:mm shows a
-// duration, which is not a time of day.
+// isDateFormat reports whether the code of a format shows days or times. Such a code has a letter for days or times
+// outside of a literal. [h]:mm shows a duration, which is not a time of day.
 func isDateFormat(code string) bool {
-	code, _, _ = strings.Cut(code, ";") // the other sections are for negative numbers and texts
+	code, _, _ = strings.Cut(code, ";") // later sections are for negative numbers and for texts
 	for i := 0; i < len(code); i++ {
 		switch c := code[i] | 0x20; {
 		case code[i] == '\\' || code[i] == '_' || code[i] == '*':

@@ -10,22 +10,22 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// csvBuffer is how many bytes of a CSV list are in memory. It is more than two rows, so rows are parsed in place.
+// csvBuffer is how many bytes of a CSV list are in memory. Two rows fit, so a row can be parsed inside the buffer.
 const csvBuffer = 256 << 10
 
-// sampled is how many rows are used to find the delimiter.
+// sampled is how many rows delimiter looks at.
 const sampled = 10
 
-// csvSource reads CSV. Lines end in \r\n, \n or \r, also mixed in one list.
+// csvSource reads CSV. Lines end in \r\n, \n or \r, and a list may mix them.
 //
-// encoding/csv would read an open quote to the end of the file, and does not know \r. If a row has an open quote, it does not report the
-// row's first line.
+// encoding/csv is not used, because it would read an open quote to the end of the file and does not know \r. For a
+// row with an open quote, it also does not report the first line.
 type csvSource struct {
-	r          io.Reader // in UTF-8, or in an encoding that the rows decide
+	r          io.Reader // UTF-8, or an encoding that the rows reveal
 	buf        []byte
-	from, to   int // the range of buf that is not parsed yet
+	from, to   int // range of buf that is not parsed yet
 	err        error
-	line       int // the number of the next line
+	line       int // number of the next line
 	encoding   encoding
 	row        rowScanner
 	converting []byte
@@ -51,7 +51,8 @@ func (c *csvSource) Close() error { return nil }
 
 func (c *csvSource) rest() []byte { return c.buf[c.from:c.to] }
 
-// fill reads more into the buffer. Then the buffer has more than a row of MaxLine bytes with its line's end, or the whole rest of the list.
+// fill reads more into the buffer. Afterwards the buffer has more than MaxLine bytes and the end of a line, or it has
+// the rest of the list.
 func (c *csvSource) fill() error {
 	if c.to-c.from > MaxLine+2 || errors.Is(c.err, io.EOF) {
 		return nil
@@ -79,7 +80,8 @@ func (c *csvSource) next() (record, error) {
 	line := c.line
 	size, lines, problem := c.row.scan(c.rest())
 	if problem != "" {
-		// Only the line where the row begins is skipped. The next line is the next row, even inside of quotes.
+		// Skip only the first line of the row. The next line counts as the next row, even if it was inside the
+		// quotes.
 		if err := c.skipLine(); err != nil {
 			return record{}, err
 		}
@@ -117,7 +119,7 @@ func (c *csvSource) skipLine() error {
 	}
 }
 
-// separator reads a line such as "sep=;", which tells Excel the delimiter. It returns 0 if there is none.
+// separator reads a line such as "sep=;", which tells Excel the delimiter. It returns 0 if there is no such line.
 func (c *csvSource) separator() byte {
 	b := c.rest()
 	if len(b) < 5 || !bytes.EqualFold(b[:4], []byte("sep=")) || len(b) > 5 && lineEnd(b[5:]) == 0 {
@@ -131,8 +133,8 @@ func (c *csvSource) separator() byte {
 	return b[4]
 }
 
-// delimiter finds the character between cells. It splits most of the first rows into as many cells as the header. The comma is tried last,
-// because lists with another delimiter have many commas: "Rossi, Anna;333".
+// delimiter finds the character between cells: the one that splits most of the first rows into as many cells as the
+// header. It tries the comma last, because lists with another delimiter may have many commas: "Rossi, Anna;333".
 func delimiter(b []byte) byte {
 	best, most := byte(','), 0
 	for _, candidate := range []byte("\t;|,") {
@@ -143,8 +145,8 @@ func delimiter(b []byte) byte {
 	return best
 }
 
-// alike counts how many of the first rows a delimiter splits into as many cells as the header. It returns 0 if the delimiter does not split
-// the header.
+// alike counts how many of the first rows a delimiter splits into as many cells as the header. It returns 0 if the
+// delimiter does not split the header.
 func alike(b []byte, delimiter byte) (same int) {
 	s, columns := rowScanner{delimiter: delimiter}, 0
 	for n := 0; n < sampled && len(b) > 0; {
@@ -169,16 +171,16 @@ func alike(b []byte, delimiter byte) (same int) {
 	return same
 }
 
-// rowScanner splits one row into cells. A cell is quoted if its first character, after blanks, is a quote. A later quote is text, as in
-// Excel.
+// rowScanner splits one row into cells. A cell is quoted if a quote is its first character after blanks. A later
+// quote is part of the text, as in Excel.
 type rowScanner struct {
 	delimiter byte
 	text      []byte
 	ends      []int
 }
 
-// scan reads the row at the beginning of b. b holds more than MaxLine bytes, or the whole rest. It returns how many bytes and lines the row
-// has.
+// scan reads the row at the beginning of b. b must have more than MaxLine bytes, or the whole rest of the list. scan
+// returns how many bytes and lines the row has.
 func (s *rowScanner) scan(b []byte) (size, lines int, problem Problem) {
 	s.text, s.ends = s.text[:0], s.ends[:0]
 	in, at := b[:min(len(b), MaxLine)], 0
@@ -226,7 +228,7 @@ func (s *rowScanner) plain(in []byte, at int) int {
 	return at
 }
 
-// quoted reads a quoted cell and returns where it ends. The opening quote is just before the offset at.
+// quoted reads a quoted cell and returns where it ends. at is the offset after the opening quote.
 func (s *rowScanner) quoted(in []byte, at int, lines *int) (int, Problem) {
 	for {
 		n := bytes.IndexByte(in[at:], '"')
@@ -248,7 +250,7 @@ func (s *rowScanner) quoted(in []byte, at int, lines *int) (int, Problem) {
 	return at, ""
 }
 
-// multiline appends a part of a quoted cell, makes each line's end \n, and returns how many there are.
+// multiline appends a part of a quoted cell, writes each line end as \n, and returns how many line ends there are.
 func (s *rowScanner) multiline(part []byte) (lines int) {
 	for {
 		i := bytes.IndexByte(part, '\r')
@@ -262,7 +264,7 @@ func (s *rowScanner) multiline(part []byte) (lines int) {
 	}
 }
 
-// lineEnd returns the length of the line's end at the beginning of b: 0, 1 or 2.
+// lineEnd returns the length of the line end at the beginning of b: 0 (none), 1 or 2.
 func lineEnd(b []byte) int {
 	switch {
 	case len(b) > 1 && b[0] == '\r' && b[1] == '\n':
@@ -274,7 +276,7 @@ func lineEnd(b []byte) int {
 	}
 }
 
-// fromWindows converts a row to UTF-8. It appends to into, and returns the result.
+// fromWindows converts a row from Windows-1252 to UTF-8. It appends the text to into, and returns the result.
 func (r *record) fromWindows(into []byte) []byte {
 	from := 0
 	for i, to := range r.ends {

@@ -65,7 +65,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// An open quote spoils only its own line. After the bound, reading continues with the next line.
+// TestOpenQuoteIsBounded checks that an open quote damages only its own line. Reading continues with the next line.
 func TestOpenQuoteIsBounded(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -78,7 +78,8 @@ func TestOpenQuoteIsBounded(t *testing.T) {
 	csvOf(t, text.String()).expect(t, "phone|nome", want.String(), "2:0 open_quote")
 }
 
-// The longest allowed row is read, and a row with one byte more is refused. A line without an end is skipped, and not kept in memory.
+// TestLongLines checks that the longest allowed row is read, and that a row with one more byte is refused. A line
+// without an end is skipped, and not kept in memory.
 func TestLongLines(t *testing.T) {
 	t.Parallel()
 	columns := strings.Repeat("x,", 100) + "phone\n"
@@ -131,7 +132,8 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// The first row that is not ASCII decides the encoding, even if it comes late. A later row in another encoding is reported.
+// TestEncodingIsDecidedLate checks that the first row that is not ASCII decides the encoding, even if it comes late.
+// A later row in another encoding is reported.
 func TestEncodingIsDecidedLate(t *testing.T) {
 	t.Parallel()
 	plain := strings.Repeat("333,Anna\n", 50_000)
@@ -186,7 +188,7 @@ func TestRefusedCSV(t *testing.T) {
 	csvOf(t, "2026-11-23;2026\n1;2\n").expect(t, "2026-11-23|2026", "2|1|2\n")
 }
 
-// Cells that encoding/csv writes are read back unchanged, with any content.
+// TestCSVOfOthers checks that cells which encoding/csv wrote are read back unchanged, whatever they contain.
 func TestCSVOfOthers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -220,7 +222,7 @@ func TestCSVOfOthers(t *testing.T) {
 	})
 }
 
-// If an upload breaks off, the list does not end normally.
+// TestBrokenUpload checks that a list does not end normally if its upload breaks off.
 func TestBrokenUpload(t *testing.T) {
 	t.Parallel()
 	whole := oneSheet(`<row><c t="str"><v>phone</v></c></row>`).bytes(t)

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A sheet is read as excelize reads it, for every way to write cells. Excelize shows fractions, and the days of January to March 1900, in
-// another way than Excel.
+// TestWorkbookAsExcelizeReadsIt compares the reader with the library excelize, for every way to write cells. It
+// leaves out fractions and the days of January to March 1900, because excelize does not show them as Excel does.
 func TestWorkbookAsExcelizeReadsIt(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) { readTwice(t, r) })
@@ -55,7 +55,7 @@ func readTwice(t testing.TB, r *rapid.T) {
 			case 2:
 				fmt.Fprintf(&sheet, `<c %s t="inlineStr"><is>%s</is></c>`, at, tag(text("inline")))
 			case 3:
-				fmt.Fprintf(&sheet, `<c %s t="str"><f>A1</f><v>%s</v></c>`, at, strings.ReplaceAll(text("str"), "_", "")) // excelize does not replace escapes there
+				fmt.Fprintf(&sheet, `<c %s t="str"><f>A1</f><v>%s</v></c>`, at, strings.ReplaceAll(text("str"), "_", "")) // without "_", because excelize does not replace escapes in such a cell
 			case 4:
 				fmt.Fprintf(&sheet, `<c %s t="b"><v>%d</v></c>`, at, rapid.IntRange(0, 1).Draw(r, "bool"))
 			case 5:

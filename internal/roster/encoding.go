@@ -14,27 +14,28 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// encoding is what is known of a list's encoding so far.
+// encoding says what the rows so far tell about the encoding of a list.
 type encoding int8
 
 const (
-	ascii       encoding = iota // all rows so far are ASCII: it may become utf8Text or windows1252
-	utf8Text                    // a row that is not ASCII is UTF-8, or there is a byte order mark
-	windows1252                 // a row is not UTF-8
-	utf16Text                   // it is decoded before rows are read
+	ascii       encoding = iota // all rows so far are ASCII: the list may still become utf8Text or windows1252
+	utf8Text                    // there is a byte order mark, or a row that is valid UTF-8 and not ASCII
+	windows1252                 // a row is not valid UTF-8
+	utf16Text                   // the reader decodes the list before it splits rows
 )
 
 const (
 	bom         = "\xEF\xBB\xBF"
 	peeked      = 1024
-	maxControls = 16                     // control characters in the first bytes; a file with more is not a text
+	maxControls = 16                     // control characters among the first bytes; a file with more is not a text
 	undefined   = "\x81\x8D\x8F\x90\x9D" // these bytes have no character in Windows-1252
 )
 
-// replaced is the decoder's replacement for bytes that are not UTF-16.
+// replaced is what the decoder writes for bytes that are not valid UTF-16.
 var replaced = []byte(string(utf8.RuneError))
 
-// decoded returns a reader of the list's text after its byte order mark. It also returns the encoding, as far as it is known.
+// decoded returns a reader of the list's text after the byte order mark. It also returns what is known about the
+// encoding.
 func decoded(r io.Reader) (io.Reader, encoding, error) {
 	in := bufio.NewReader(r)
 	first, err := in.Peek(peeked)
@@ -69,8 +70,8 @@ func decoded(r io.Reader) (io.Reader, encoding, error) {
 	return transform.NewReader(in, unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder()), is, nil
 }
 
-// zeros recognises UTF-16 without a byte order mark. In the languages of our lists, most characters have a zero as their upper byte, and
-// very few as their lower byte.
+// zeros recognises UTF-16 without a byte order mark. In the languages of our lists, the upper byte of most characters
+// is zero, and the lower byte almost never is.
 func zeros(first []byte) (little, big bool) {
 	var lower, upper int
 	pairs := len(first) / 2
@@ -94,8 +95,9 @@ func controls(first []byte) (n int) {
 	return n
 }
 
-// takes reports whether a row can be read in the list's encoding. The first row that is not ASCII decides the encoding, because all rows
-// before it are the same in both. A later row in another encoding is refused, because its letters would be wrong.
+// takes reports whether a row can be read in the list's encoding. The first row that is not ASCII decides the
+// encoding, because all rows before it are the same in every encoding. A later row in another encoding is refused,
+// because its letters would be wrong.
 func (e *encoding) takes(row []byte) bool {
 	if *e == utf16Text {
 		return !bytes.Contains(row, replaced)

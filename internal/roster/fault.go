@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultListAtColumn       puntuale.ReasonCode = "list.at_column"
 	faultListAtLine         puntuale.ReasonCode = "list.at_line"
@@ -36,10 +36,10 @@ const (
 	faultListZipBomb        puntuale.ReasonCode = "list.zip_bomb"
 )
 
-// Problem is a code for a fault of a list or of one row. Programs may compare it. A code never changes.
+// Problem is a code for a fault of a list or of one row. Programs may compare codes. A code never changes.
 type Problem string
 
-// Problems of one row. CellTooLong, Formula, ErrorValue and BadCell concern one cell: CellProblem returns them.
+// Problems of one row. CellTooLong, Formula, ErrorValue and BadCell concern one cell; see [CellProblem].
 const (
 	TooManyCells Problem = "too_many_cells"
 	CellTooLong  Problem = "cell_too_long"
@@ -53,7 +53,7 @@ const (
 	BadCell      Problem = "bad_cell"
 )
 
-// Problems of a list as a whole. A faulty header row has one of the problems above.
+// Problems of a list as a whole. If the header row has a fault, its problem is one of the row problems above.
 const (
 	UnknownFormat  Problem = "unknown_format"
 	NotAList       Problem = "not_a_list"
@@ -92,14 +92,15 @@ var reasons = map[Problem]puntuale.Reason{
 	Damaged:        puntuale.Because(faultListDamaged),
 }
 
-// Reason names the fault.
+// Reason returns the reason with the problem's sentence.
 func (p Problem) Reason() puntuale.Reason { return reasons[p] }
 
-// faulty is the beginning of a cell that was not read. The cell's problem follows. It is not a character, so no cell of a list begins so.
+// faulty is the beginning of a cell that was not read. The code of its problem follows. U+FFFF is not a character, so
+// no cell of a real list begins with it.
 const faulty = "\uffff"
 
-// CellProblem says why a cell was not read: CellTooLong, Formula, ErrorValue or BadCell. It returns "" for a cell that was read. If the
-// caller does not need the cell's column, the row has no fault.
+// CellProblem returns why a cell was not read: CellTooLong, Formula, ErrorValue or BadCell. It returns "" for a cell
+// that was read. A caller that does not use the cell's column may ignore the problem.
 func CellProblem(cell string) Problem {
 	rest, ok := strings.CutPrefix(cell, faulty)
 	if p := Problem(rest); ok && !reasons[p].IsZero() {
@@ -108,16 +109,16 @@ func CellProblem(cell string) Problem {
 	return ""
 }
 
-// RowError is a fault of one row. The rows after it can be read.
+// RowError is a fault of one row. The reader can continue with the next row.
 type RowError struct {
-	Line    int // where the row begins in the file, from 1; in a workbook, the row's number
-	Column  int // from 1; 0: the row as a whole
+	Line    int // line of the file on which the row begins, from 1; in a workbook, the number of the row
+	Column  int // from 1; 0: the fault is of the whole row
 	Problem Problem
 }
 
 func (e *RowError) Error() string { return place(e.Line, e.Column) + string(e.Problem) }
 
-// Reason returns the error without the line.
+// Reason returns the fault without the line.
 func (e *RowError) Reason() puntuale.Reason {
 	if e.Column == 0 {
 		return e.Problem.Reason()
@@ -125,11 +126,15 @@ func (e *RowError) Reason() puntuale.Reason {
 	return puntuale.Because(faultListAtColumn, strconv.Itoa(e.Column), e.Problem.Reason().Stored())
 }
 
-// FileError is a fault of the whole list: it cannot be read, or its rest cannot be read.
+// FileError is a fault of the whole list, or of all the rest of the list.
 type FileError struct {
 	Problem Problem
-	Line    int   // the header's line, if the header is faulty; in a damaged workbook, the first row that was not read whole; or 0
-	Err     error // why a workbook is damaged, only for developers: it may repeat a part of the file. It is not wrapped, because it may be io.EOF
+	// Line is the header's line, if the header has a fault. In a damaged workbook, it is the first row that could not
+	// be read completely. Otherwise it is 0.
+	Line int
+	// Err says why a workbook is damaged. It is only for developers, because it may repeat a part of the file.
+	// FileError does not unwrap to it, because it may be io.EOF.
+	Err error
 }
 
 func (e *FileError) Error() string {
@@ -139,7 +144,7 @@ func (e *FileError) Error() string {
 	return place(e.Line, 0) + string(e.Problem)
 }
 
-// Reason returns the fault, with the line.
+// Reason returns the fault with its line.
 func (e *FileError) Reason() puntuale.Reason {
 	switch {
 	case e.Line == 0:
@@ -151,7 +156,7 @@ func (e *FileError) Reason() puntuale.Reason {
 	}
 }
 
-// TooLarge reports whether the list is refused for its size.
+// TooLarge reports whether the list was refused because of its size.
 func (e *FileError) TooLarge() bool {
 	return e.Problem == TooLarge || e.Problem == TooManyRows || e.Problem == ZipBomb
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// form is the kind of file that a list is.
+// form is the file format of a list.
 type form int8
 
 const (
@@ -16,20 +16,21 @@ const (
 
 const typeXLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-// typesCSV are content types that may be CSV. With Excel installed, Windows calls a .csv file application/vnd.ms-excel.
+// typesCSV has the content types that may be CSV. If Excel is installed, Windows sends a .csv file as
+// application/vnd.ms-excel.
 var typesCSV = []string{
 	"", "application/octet-stream", "application/vnd.ms-excel",
 	"text/csv", "application/csv", "text/plain", "text/tab-separated-values",
 }
 
-// The first bytes of files: of a zip archive, and of the container of .xls and of encrypted workbooks.
+// First bytes of a zip archive, and of the container that .xls files and encrypted workbooks use.
 var (
 	magicZip = []byte("PK\x03\x04")
 	magicOLE = []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")
 )
 
-// detect says which form a list has. The first bytes of a workbook decide before the content type does. openWorkbook then
-// says whether it can read the workbook.
+// detect returns the form of a list. If the first bytes are those of a workbook, they decide. Otherwise the content
+// type decides. Only openWorkbook finds out whether it can read the workbook.
 func detect(contentType string, first []byte) (form, error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil && contentType != "" {

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/roster"
 )
 
-// fuzzed reads a list as drain does, and checks that all limits hold.
+// fuzzed reads a list in the same way as drain, and checks that all limits hold.
 func fuzzed(t *testing.T, data []byte, f string) {
 	t.Helper()
 	list, err := roster.Open(t.Context(), bytes.NewReader(data), f, t.TempDir())
@@ -69,7 +69,7 @@ func FuzzCSV(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { fuzzed(t, data, csvType) })
 }
 
-// FuzzWorkbook takes the XML of a sheet, of shared texts and of styles.
+// FuzzWorkbook varies the XML of a sheet, of shared texts and of styles.
 func FuzzWorkbook(f *testing.F) {
 	f.Add(`<row><c t="s"><v>0</v></c><c t="str"><v>nome</v></c></row><row r="5"><c r="B5" s="1"><f/><v>46349.5</v></c></row>`, `<si><t>phone</t></si>`, `<numFmts><numFmt numFmtId="170" formatCode="[h]"/></numFmts><cellXfs><xf numFmtId="14"/><xf numFmtId="170"/></cellXfs>`)
 	f.Add(`<row><c t="inlineStr"><is><r><t>a_x000D_</t></r><rPh><t>b</t></rPh></is></c></row><row><c t="b"><v>1</v></c><c t="e"/><c t="d"><v>2026-11-23</v></c></row>`, "", `<cellXfs/>`)
@@ -80,7 +80,7 @@ func FuzzWorkbook(f *testing.F) {
 	})
 }
 
-// FuzzArchive takes a workbook's bytes.
+// FuzzArchive varies the bytes of a workbook.
 func FuzzArchive(f *testing.F) {
 	f.Add(oneSheet(cells("phone") + cells("333")).bytes(f))
 	f.Add([]byte("PK\x03\x04"))

@@ -15,12 +15,13 @@ import (
 	"puntuale/internal/roster"
 )
 
-// heap returns how far memory in use rises, in bytes. It measures each time that read calls look, and returns the highest value.
+// heap returns by how many bytes the memory in use rises while read runs. It measures when read calls look, and
+// returns the highest value.
 func heap(read func(look func())) int64 {
 	inUse := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
-		runtime.GC() // the second run frees what pools held
+		runtime.GC() // the second run frees what pools kept
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
@@ -29,7 +30,8 @@ func heap(read func(look func())) int64 {
 	return most
 }
 
-// A million rows are read in little memory, and one more is refused. The test is not parallel, because all tests share the heap.
+// TestMillionRows checks that a million rows are read in little memory, and that one more row is refused. The test is
+// not parallel, because all tests share the heap.
 func TestMillionRows(t *testing.T) {
 	same := func(b []byte, _ int) []byte { return append(b, "x333;Anna;\"1,50\"\r\n"...) }
 	most := heap(func(look func()) {
@@ -57,8 +59,8 @@ func TestMillionRows(t *testing.T) {
 	}
 }
 
-// largeWorkbook has rows of a number and a text. Each text is about size bytes long and appears once. The shared texts have another order
-// than the rows.
+// largeWorkbook makes a workbook with a number and a text in each row. Each text has about size bytes and appears
+// once. The shared texts are in another order than the rows.
 func largeWorkbook(t testing.TB, rows, size int) []byte {
 	t.Helper()
 	var sheet, shared strings.Builder
@@ -70,7 +72,8 @@ func largeWorkbook(t testing.TB, rows, size int) []byte {
 	return oneSheet(sheet.String()).with("xl/sharedStrings.xml", "<sst>"+shared.String()+"</sst>").bytes(t)
 }
 
-// The texts of a workbook are on disk, not in memory. The test is not parallel, because all tests share the heap.
+// TestLargeWorkbook checks that the texts of a workbook are on disk, not in memory. The test is not parallel, because
+// all tests share the heap.
 func TestLargeWorkbook(t *testing.T) {
 	const rows = 2_000
 	packed := largeWorkbook(t, rows, 1_000)
@@ -94,12 +97,13 @@ func TestLargeWorkbook(t *testing.T) {
 		}
 	})
 	runtime.KeepAlive(packed)
-	if t.Logf("%d KiB", most>>10); most > 512<<10 { // the texts have four times as many bytes
+	if t.Logf("%d KiB", most>>10); most > 512<<10 { // the texts together have four times as many bytes
 		t.Errorf("reading took %d KiB of memory", most>>10)
 	}
 }
 
-// A list that is too large is refused at the first byte too many. The rows before were accepted, and the rest of the upload is not read.
+// TestTooLarge checks that a list that is too large is refused at the first byte too many. The rows before are read,
+// and the rest of the upload is not.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	line := []byte(`"` + strings.Repeat("x", 997) + "\"\n")
@@ -124,7 +128,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// packed is a workbook with one more part, which unpacks to n zeros.
+// packed makes a workbook with an extra part that unpacks to n zeros.
 func packed(t *testing.T, name string, n int64) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -157,9 +161,9 @@ func TestZipBomb(t *testing.T) {
 	t.Parallel()
 	bomb := packed(t, "xl/sharedStrings.xml", 2<<20)
 	expectProblem(t, drain(t, bytes.NewReader(bomb), xlsxType).end, roster.ZipBomb)
-	expectProblem(t, drain(t, bytes.NewReader(packed(t, "xl/media/image1.png", 2<<20)), xlsxType).end, roster.ZipBomb) // no reader needs this part
+	expectProblem(t, drain(t, bytes.NewReader(packed(t, "xl/media/image1.png", 2<<20)), xlsxType).end, roster.ZipBomb) // the part is refused, although the reader does not need it
 
-	// These are many small parts.
+	// an archive with many small parts
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	for n := range 1025 {
@@ -172,7 +176,7 @@ func TestZipBomb(t *testing.T) {
 	z.Close()
 	expectProblem(t, drain(t, &out, xlsxType).end, roster.ZipBomb)
 
-	// This part unpacks to more bytes than the archive says.
+	// an archive with a part that unpacks to more bytes than the archive says
 	lying := bytes.Clone(bomb)
 	size := binary.LittleEndian.AppendUint32(nil, 2<<20)
 	for at := bytes.Index(lying, size); at >= 0; at = bytes.Index(lying, size) {
@@ -180,7 +184,7 @@ func TestZipBomb(t *testing.T) {
 	}
 	expectProblem(t, drain(t, bytes.NewReader(lying), xlsxType).end, roster.Damaged)
 
-	// The list of parts, which is kept in memory, has three megabytes.
+	// an archive whose list of parts, which is kept in memory, has three megabytes
 	out.Reset()
 	z = zip.NewWriter(&out)
 	for range 1000 {
@@ -192,8 +196,8 @@ func TestZipBomb(t *testing.T) {
 	expectProblem(t, drain(t, &out, xlsxType).end, roster.Damaged)
 }
 
-// Several parts may share their bytes, or several sheets may be one part. Reading each of them would cost much time, even for a small
-// upload.
+// TestPartsAreReadOnce has an archive whose parts share their bytes, and a workbook whose sheets are all one part.
+// Reading each of them would take much time, even for a small upload.
 func TestPartsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -201,7 +205,7 @@ func TestPartsAreReadOnce(t *testing.T) {
 	for name, content := range oneSheet(cells("phone")).with("a", "").with("b", "") {
 		h := &zip.FileHeader{Name: name, Method: zip.Store, CompressedSize64: uint64(len(content)), UncompressedSize64: uint64(len(content))}
 		if content == "" {
-			h.CompressedSize64 = 1500 // the archive is shorter than two of these
+			h.CompressedSize64 = 1500 // the archive is shorter than two parts of this size
 		}
 		w, err := z.CreateRaw(h)
 		if err != nil {
@@ -220,9 +224,10 @@ func TestPartsAreReadOnce(t *testing.T) {
 	expectProblem(t, b.drain(t).end, roster.Damaged)
 }
 
-// XML that would fill the memory is refused with little memory. The test is not parallel, because all tests share the heap.
+// TestHostileXML checks that XML that would fill the memory is refused with little memory. The test is not parallel,
+// because all tests share the heap.
 func TestHostileXML(t *testing.T) {
-	random := func(n int) string { // random bytes cannot be packed, so the ratio of the archive looks normal
+	random := func(n int) string { // random bytes do not pack, so the ratio of the archive looks normal
 		b := make([]byte, n)
 		seed := uint32(1)
 		for i := range b {
@@ -243,7 +248,7 @@ func TestHostileXML(t *testing.T) {
 	for name, test := range map[string]struct {
 		book book
 		want roster.Problem
-		most uint64 // bytes of memory that are taken in all
+		most uint64 // bytes of memory that reading may use
 	}{
 		"a long text":         {oneSheet(`<row><c t="str"><v>` + noise + `</v></c></row>`), roster.Damaged, 8 << 20},
 		"a long tag":          {oneSheet(`<row x="` + noise + `"/>`), roster.Damaged, 8 << 20},
@@ -277,7 +282,7 @@ func TestHostileXML(t *testing.T) {
 	}
 }
 
-// A workbook that is cut off or damaged is never read as a shorter list.
+// TestDamagedWorkbook checks that a cut or damaged workbook is never read as a shorter list.
 func TestDamagedWorkbook(t *testing.T) {
 	t.Parallel()
 	rows := cells("phone", "nome")
@@ -305,7 +310,7 @@ func TestDamagedWorkbook(t *testing.T) {
 	expectProblem(t, whole.with(sheet, strings.Replace(xml, "</sheetData>", "</row></sheetData>", 1)).drain(t).end, roster.Damaged)
 	whole[sheet] = xml
 
-	// One bit is wrong, in the texts or after the last row.
+	// One bit is wrong, either in the texts or after the last row.
 	for _, text := range []string{"Anna</t></is></c></row></sheetData>", "</worksheet>"} {
 		flipped := bytes.Clone(data)
 		flipped[bytes.Index(flipped, []byte(text))+2] ^= 1
@@ -313,7 +318,8 @@ func TestDamagedWorkbook(t *testing.T) {
 	}
 }
 
-// If the caller stops waiting, the list ends with the caller's error at any point. That is not a fault of the list.
+// TestCancelled checks that the end of the caller's context ends the list at any point, with the context's error.
+// This is not a fault of the list.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	data := oneSheet(cells("phone") + strings.Repeat("<row>"+strings.Repeat("<c/>", 16_000)+"</row>", 20)).bytes(t) // one call of Next reads all rows
@@ -330,7 +336,7 @@ func TestCancelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for n := 0; err == nil && n < 20_000; n++ { // rows that are in memory already may still come
+		for n := 0; err == nil && n < 20_000; n++ { // rows that are already in memory may still come
 			_, err = list.Next()
 		}
 		if !errors.Is(err, context.Canceled) {
@@ -349,7 +355,7 @@ func TestNoWorkbook(t *testing.T) {
 		"nothing":       nil,
 		"text":          []byte("phone,nome\n333,Anna\n"),
 		"other archive": book{"word/document.xml": "<document/>"}.bytes(t),
-		"binary":        book{"_rels/.rels": `<Relationships><Relationship Id="r" Type="http://x/officeDocument" Target="xl/workbook.bin"/></Relationships>`, "xl/workbook.bin": "\x83\x01"}.bytes(t), // .xlsb
+		"binary":        book{"_rels/.rels": `<Relationships><Relationship Id="r" Type="http://x/officeDocument" Target="xl/workbook.bin"/></Relationships>`, "xl/workbook.bin": "\x83\x01"}.bytes(t), // an .xlsb workbook
 		"no sheets":     book{"xl/workbook.xml": "<workbook/>"}.bytes(t),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -375,7 +381,7 @@ func TestDiskThatIsNotThere(t *testing.T) {
 	}
 }
 
-// The first bytes decide the form. If they do not, the content type decides.
+// TestForms checks that the first bytes of a workbook decide the form, and otherwise the content type.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	text, workbook := "phone,nome\n333,Anna\n", string(oneSheet(cells("phone", "nome")+cells("333", "Anna")).bytes(t))

@@ -14,39 +14,41 @@ import (
 
 // Limits of one list.
 const (
-	MaxBytes   = 100 << 20 // of the upload
-	MaxRows    = 1_000_000 // rows with content, also faulty ones, without the header
+	MaxBytes   = 100 << 20 // bytes of the upload
+	MaxRows    = 1_000_000 // rows with content, including faulty rows, not including the header
 	MaxColumns = 200
 	MaxCell    = 4096     // bytes of one cell, as UTF-8
 	MaxLine    = 64 << 10 // bytes of one row
 )
 
-// Row is one row with content.
+// Row is one row that has content.
 type Row struct {
-	Line  int      // where the row begins in the file, from 1; in a workbook, the row's number
-	Cells []string // one for each column, without space around it, "" if the row has none; all cells share one piece of memory. See CellProblem
+	Line int // line of the file on which the row begins, from 1; in a workbook, the number of the row
+	// Cells has one cell for each column, without space around it, or "" if the row has none. A cell that was not
+	// read has a problem; see [CellProblem]. All cells share one piece of memory.
+	Cells []string
 }
 
-// Reader reads one list. It is for one goroutine.
+// Reader reads one list. Only one goroutine may use it.
 type Reader struct {
 	source  source
 	columns []string
 	rows    int
-	err     error // what ended the list
+	err     error // what ended the list; nil: the list has not ended
 }
 
-// source reads the rows of one form of list. It knows no columns and no limits.
+// source reads the rows of one file format. It knows neither the columns nor the limits of lists.
 type source interface {
 	// next returns the next row, or the error that ends the list.
 	next() (record, error)
 	Close() error
 }
 
-// record is a row as a source gives it. The next call of the source overwrites it.
+// record is a row as a source returns it. The source's next call overwrites it.
 type record struct {
 	line int
-	text []byte // all cells, one after the other
-	ends []int  // where each ends in text
+	text []byte // all cells, without anything between them
+	ends []int  // where each cell ends in text
 
 	fault *RowError   // nil: the row has no fault
 	cells []cellFault // cells that were not read, from left to right
@@ -57,11 +59,12 @@ type cellFault struct {
 	problem Problem
 }
 
-// Open reads the header row of a list. The first bytes decide its form. If they do not, the content type decides. Open copies a workbook
-// into a nameless file in dir, and the workbook's texts into another one. "" means the system's folder for such files. It does not copy
-// CSV, but reads it from r until the end. It reads at most one byte more than MaxBytes. On success the caller calls Close.
+// Open reads the header row of a list. If the first bytes are those of a workbook, they decide the form. Otherwise
+// the content type decides. Open copies a workbook into a file without a name in dir, and the workbook's shared texts
+// into another such file. dir "" means the system's folder for temporary files. CSV is not copied but read from r
+// until the end. Open reads at most MaxBytes and one more byte. If it succeeds, the caller must call Close.
 //
-// The end of ctx ends Open and every later Next, because a workbook can take minutes to read.
+// When ctx ends, Open and every later Next end, because a workbook can take minutes to read.
 func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, error) {
 	in := bufio.NewReader(&upload{ctx, r, MaxBytes})
 	first, err := in.Peek(len(magicOLE))
@@ -89,14 +92,15 @@ func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, e
 	return l, nil
 }
 
-// Columns returns the header's cells without space around them. It leaves out columns at the right end that have no name.
+// Columns returns the cells of the header without space around them. It leaves out columns without a name at the
+// right end.
 func (l *Reader) Columns() []string { return l.columns }
 
-// Close removes the files that Open wrote. It does not close Open's reader.
+// Close removes the files that Open wrote. It does not close the reader r.
 func (l *Reader) Close() error { return l.source.Close() }
 
-// Next returns the next row that is not blank. After a [*RowError] it may be called again. io.EOF, a [*FileError] or any other error ends
-// the list, and every later call returns it again.
+// Next returns the next row that is not blank. After a [*RowError] the caller may continue. io.EOF, a [*FileError] or
+// any other error ends the list; every later call returns the same error.
 func (l *Reader) Next() (Row, error) {
 	if l.err != nil {
 		return Row{}, l.err
@@ -116,7 +120,7 @@ func (l *Reader) Next() (Row, error) {
 	return l.row(r)
 }
 
-// content returns the next row that is not blank. It leaves out faulty cells to the right of the header's columns.
+// content returns the next row that is not blank. It ignores faults in cells to the right of the header's columns.
 func (l *Reader) content() (record, error) {
 	for {
 		r, err := l.source.next()
@@ -129,7 +133,7 @@ func (l *Reader) content() (record, error) {
 	}
 }
 
-// row splits a record into the list's columns.
+// row splits a record into the columns of the list.
 func (l *Reader) row(r record) (Row, error) {
 	if p := r.problem(); p != "" {
 		return Row{}, &RowError{r.line, 0, p}
@@ -154,7 +158,7 @@ func (l *Reader) row(r record) (Row, error) {
 	return Row{r.line, cells}, nil
 }
 
-// header reads the columns' names from the first row with content.
+// header reads the names of the columns from the first row with content.
 func (l *Reader) header() error {
 	r, err := l.content()
 	if errors.Is(err, io.EOF) {
@@ -171,7 +175,7 @@ func (l *Reader) header() error {
 	}
 	switch p := r.problem(); p {
 	case "":
-	case NULByte: // one row may be damaged, but a file that begins with a NUL is not a text
+	case NULByte: // a NUL in one row may be damage, but a file that begins with a row like this is not a text
 		return &FileError{Problem: NotAList}
 	default:
 		return &FileError{Problem: p, Line: r.line}
@@ -192,21 +196,22 @@ func (l *Reader) header() error {
 	}
 	for _, name := range l.columns {
 		digits, ok := phoneDigits(name)
-		if ok && digits > 8 || LostDigits(name) { // a date has eight digits
-			return &FileError{Problem: PhoneHeader, Line: r.line} // otherwise the first recipient would be taken for the header, and would get nothing
+		if ok && digits > 8 || LostDigits(name) { // a date has only eight digits
+			return &FileError{Problem: PhoneHeader, Line: r.line} // without this error, the first recipient would be taken for the header and get no message
 		}
 	}
 	return nil
 }
 
-// isSpace also accepts byte order marks, which some tools leave in the middle when they join files.
+// isSpace reports whether r is white space or a byte order mark. Some tools leave these marks in the middle when they
+// join files.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
 
 func (r record) blank() bool {
 	return r.fault == nil && len(r.cells) == 0 && len(bytes.TrimFunc(r.text, isSpace)) == 0
 }
 
-// problem checks the row as a whole.
+// problem returns the problem of the row as a whole.
 func (r record) problem() Problem {
 	switch {
 	case bytes.IndexByte(r.text, 0) >= 0:
@@ -218,7 +223,7 @@ func (r record) problem() Problem {
 	}
 }
 
-// upload reads at most left bytes. It refuses a larger upload when it sees one byte more.
+// upload reads at most left bytes. It refuses a larger upload when it reads one more byte.
 type upload struct {
 	ctx  context.Context
 	r    io.Reader

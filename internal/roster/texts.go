@@ -12,22 +12,25 @@ import (
 )
 
 const (
-	maxShared  = 10_000_000 // texts that cells share; each takes four bytes in memory
+	maxShared  = 10_000_000 // shared texts; each takes four bytes of memory
 	endsPage   = 64 << 10
-	windowSize = 16 << 10 // bytes of texts that are read from the file at once; a text is shorter
+	windowSize = 16 << 10 // bytes of texts that are read from the file at once; every text is shorter
 )
 
-// sharedTexts are the texts that cells name by number. They are in a file, because a large list has millions of them.
+// sharedTexts has the texts that cells name by number. They are in a file, because a large list has millions of
+// texts.
 type sharedTexts struct {
-	file   *os.File
-	ends   [][]uint32 // where each text ends in the file, which is below maxUnpacked; in pages, because one long slice would be copied as it grows
+	file *os.File
+	// ends says where each text ends in the file. The file is smaller than maxUnpacked. The ends are in pages,
+	// because one long slice would be copied each time it grows.
+	ends   [][]uint32
 	count  int
-	window []byte // the bytes that were read last; they usually contain the next cell's text, too
-	at     int64  // where the window begins
+	window []byte // the bytes read last; they usually contain the text of the next cell, too
+	at     int64  // where window begins in the file
 }
 
-// openShared reads the part that holds the texts. Of each text it keeps at most MaxCell bytes, and one more to show that the text is too
-// long.
+// openShared reads the part with the shared texts. It keeps at most MaxCell+1 bytes of each text. The extra byte
+// shows that the text is too long.
 func openShared(p *part, dir string) (*sharedTexts, error) {
 	f, err := openTemporary(dir)
 	if err != nil {
@@ -80,7 +83,7 @@ func (s *sharedTexts) read(p *part) error {
 
 func (s *sharedTexts) end(number int) int64 { return int64(s.ends[number/endsPage][number%endsPage]) }
 
-// appendTo appends to b the text with a number. It reports whether there is one.
+// appendTo appends the text with this number to b. It returns false if there is no such text.
 func (s *sharedTexts) appendTo(b []byte, number int) ([]byte, bool, error) {
 	if s == nil || number < 0 || number >= s.count {
 		return b, false, nil
@@ -102,8 +105,9 @@ func (s *sharedTexts) appendTo(b []byte, number int) ([]byte, bool, error) {
 	return append(b, s.window[from-s.at:to-s.at]...), true, nil
 }
 
-// text appends the text of an element, whose start was just read, up to its end. The element is a shared text, or a text inside of a cell.
-// A text may have runs of different fonts. The pronunciation of Japanese characters (rPh) is not part of the text.
+// text appends the text of an element until the element's end. The caller has just read the start tag. The element is
+// a shared text, or a text inside a cell. A text may consist of runs in different fonts. The pronunciation of
+// Japanese characters (rPh) is not part of the text.
 func (p *part) text(b []byte) ([]byte, error) {
 	from, outside, reading, inText := len(b), p.depth-1, 0, false
 	for p.depth > outside {
@@ -131,22 +135,24 @@ func (p *part) text(b []byte) ([]byte, error) {
 	return unescaped(b, from), nil
 }
 
-// appendCell appends to a cell that begins at from. When the cell is certainly too long, it drops the rest.
+// appendCell appends more to the cell that begins at from. It drops what certainly exceeds the longest cell.
 func appendCell(b []byte, from int, more []byte) []byte {
 	return append(b, more[:min(len(more), max(0, longestCell-(len(b)-from)))]...)
 }
 
-// longestCell is how many bytes MaxCell+1 bytes may take before unescaped. Each byte may take 14, because _x000D__x000A_ becomes \n.
+// longestCell is how many bytes MaxCell+1 bytes may take before unescaped. One byte may take 14 bytes, because
+// _x000D__x000A_ becomes \n.
 const longestCell = 14 * (MaxCell + 1)
 
-// escapes stand for characters that XML cannot hold, such as _x000D_ for \r.
+// escapes matches escapes of characters that XML cannot contain, such as _x000D_ for \r.
 var escapes = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
-// unescaped replaces the escapes of the cell that begins at from, makes each line's end \n, and cuts a cell that is too long.
+// unescaped replaces the escapes in the cell that begins at from, writes each line end as \n, and cuts a cell that is
+// too long.
 func unescaped(b []byte, from int) []byte {
 	if cell := b[from:]; bytes.IndexByte(cell, '\r') >= 0 || bytes.Contains(cell, []byte("_x")) {
 		cell = escapes.ReplaceAllFunc(cell, func(escape []byte) []byte {
-			character, _ := strconv.ParseUint(string(escape[2:6]), 16, 16) // the expression matches four hexadecimal digits
+			character, _ := strconv.ParseUint(string(escape[2:6]), 16, 16) // always succeeds, because the expression matches four hexadecimal digits
 			return []byte(string(rune(character)))
 		})
 		cell = bytes.ReplaceAll(cell, []byte("\r\n"), []byte("\n"))

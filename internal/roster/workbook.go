@@ -12,25 +12,25 @@ import (
 	"strings"
 )
 
-// These limits of one sheet come from the format.
+// Limits of one sheet in the XLSX format.
 const (
 	sheetRows    = 1 << 20
 	sheetColumns = 1 << 14
 )
 
-// workbook reads the first visible sheet with content of an XLSX workbook. It also reads hidden rows and columns.
+// workbook reads an XLSX workbook: its first visible sheet with content. It also reads hidden rows and columns.
 //
-// Go's libraries do not read a sheet in bounded memory, with the kinds of its cells, and also report damage. See
+// No Go library reads a sheet in limited memory, tells the kinds of its cells, and also reports damage. See
 // docs/decisions/0030-lists.md.
 type workbook struct {
 	archive *archive
-	shared  *sharedTexts // nil: there are none
-	dates   []bool       // for each cell style: whether its number is a day or a time
+	shared  *sharedTexts // nil: the workbook has no shared texts
+	dates   []bool       // for each cell style: whether it shows a number as a day or a time
 	since   epoch
-	sheets  []string // the parts of sheets that are not read yet
-	sheet   *part    // nil: between sheets
-	content bool     // the sheet has a row that is not blank
-	row     int      // the number of the last row
+	sheets  []string // names of the parts of sheets that are not read yet
+	sheet   *part    // the open sheet; nil: no sheet is open
+	content bool     // the open sheet has a row that is not blank
+	row     int      // number of the last row
 	record  record
 }
 
@@ -58,7 +58,7 @@ func (w *workbook) Close() error {
 	return w.archive.file.Close()
 }
 
-// relations are the links from one part to others.
+// relations is the XML of a part's links to other parts.
 type relations struct {
 	All []struct {
 		ID     string `xml:"Id,attr"`
@@ -67,10 +67,11 @@ type relations struct {
 	} `xml:"Relationship"`
 }
 
-// link is a link from a part: its kind, and the name of the part to which it leads.
+// link is a link from one part to another: its kind, and the name of the other part.
 type link struct{ kind, name string }
 
-// links returns the links of a part: each link by its id, and for each kind the name of the first part of this kind.
+// links returns the links of a part. byID has each link by its id. byKind has, for each kind, the name of the first
+// part that a link of this kind leads to.
 func (a *archive) links(from string) (byID map[string]link, byKind map[string]string, err error) {
 	folder, file := path.Split(from)
 	var all relations
@@ -83,7 +84,7 @@ func (a *archive) links(from string) (byID map[string]link, byKind map[string]st
 		if strings.HasPrefix(r.Target, "/") {
 			name = path.Clean(r.Target)
 		}
-		kind := path.Base(r.Type) // the two editions of the standard differ in the rest
+		kind := path.Base(r.Type) // the two editions of the standard differ in the beginning of Type
 		byID[r.ID] = link{kind, name}
 		byKind[kind] = cmp.Or(byKind[kind], name)
 	}
@@ -97,7 +98,7 @@ func (w *workbook) open(dir string) error {
 	}
 	main := cmp.Or(parts["officeDocument"], "xl/workbook.xml")
 	if strings.HasSuffix(main, ".bin") {
-		return &FileError{Problem: NotAList} // a .xlsb workbook, which is not XML
+		return &FileError{Problem: NotAList} // an .xlsb workbook, whose parts are not XML
 	}
 	var book struct {
 		Properties struct {
@@ -144,18 +145,18 @@ func (w *workbook) open(dir string) error {
 
 func isTrue(text string) bool { return text == "1" || text == "true" }
 
-// maxStyles bounds the styles of cells, and the formats of numbers. Excel has at most 65,490 styles.
+// maxStyles is the largest number of cell styles, and of number formats. Excel itself allows 65,490 styles.
 const maxStyles = 1 << 16
 
-// dateStyles reads which styles show a number as a day or a time. It reads token by token, because decoding all styles at once would take
-// much memory.
+// dateStyles reads which styles show a number as a day or a time. It reads token by token, because decoding all
+// styles at once would take much memory.
 func (a *archive) dateStyles(name string) ([]bool, error) {
 	p, err := a.part(name)
 	if p == nil {
 		return nil, err
 	}
 	defer p.close()
-	var cells []int // each style's number of a format
+	var cells []int // the number of each style's format
 	own, within := map[int]bool{}, ""
 	for len(cells) <= maxStyles && len(own) <= maxStyles {
 		t, err := p.token()
@@ -164,7 +165,7 @@ func (a *archive) dateStyles(name string) ([]bool, error) {
 		}
 		switch t := t.(type) {
 		case xml.StartElement:
-			format, _ := strconv.Atoi(attribute(t, "numFmtId")) // without the attribute the format is 0, which is no date
+			format, _ := strconv.Atoi(attribute(t, "numFmtId")) // without the attribute the format is 0, which shows no date
 			switch tag := t.Name.Local; {
 			case tag == "numFmts" || tag == "cellXfs":
 				within = tag
@@ -231,7 +232,7 @@ func (w *workbook) read() (record, error) {
 	}
 }
 
-// begin opens the next sheet, unless the last sheet was the list.
+// begin opens the next sheet. It returns io.EOF if the last sheet had content, or if no sheet is left.
 func (w *workbook) begin() (err error) {
 	if w.content || len(w.sheets) == 0 {
 		return io.EOF
@@ -253,7 +254,8 @@ func (w *workbook) end() error {
 	return err
 }
 
-// readRow reads a row, whose start was just read, into the record. Rows and cells may have no position.
+// readRow reads a row into the record. The caller has just read the row's start tag. Rows and cells need not have a
+// position.
 func (w *workbook) readRow(start xml.StartElement) error {
 	w.row++
 	if text := attribute(start, "r"); text != "" {
@@ -299,8 +301,8 @@ func (w *workbook) readRow(start xml.StartElement) error {
 	}
 }
 
-// columnOf returns a cell's column. If the cell does not name its column, it is the next one. A cell must not name a column before the next
-// one.
+// columnOf returns the column of a cell. A cell without a position is in the column next. A position before next is
+// an error.
 func columnOf(c xml.StartElement, next int) (int, error) {
 	column := next
 	if reference := attribute(c, "r"); reference != "" {

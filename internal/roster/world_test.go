@@ -15,12 +15,12 @@ import (
 	"puntuale/internal/roster"
 )
 
-// outcome is everything that a list gives: the rows that a caller would store, and the faults that it would report.
+// outcome is everything that reading a list gives: the columns, the rows, and the faults.
 type outcome struct {
 	columns []string
 	rows    []roster.Row
-	faults  []string // "line 3, column 2: cell_too_long"
-	end     error    // nil: the list was read whole
+	faults  []string // such as "line 3, column 2: cell_too_long"
+	end     error    // nil: the list was read to its end
 }
 
 const (
@@ -69,7 +69,8 @@ func nothingLeft(t testing.TB, dir string) {
 	}
 }
 
-// text writes rows as "line|cell|cell", one below the other, with \n shown, and "!" and the problem for a cell that was not read.
+// text writes each row on its own line as "line|cell|cell". A line end inside a cell is written as \n. A cell that
+// was not read is "!" and its problem.
 func (o outcome) text() string {
 	var b strings.Builder
 	for _, r := range o.rows {
@@ -105,7 +106,7 @@ func csvOf(t testing.TB, text string) outcome {
 	return drain(t, strings.NewReader(text), csvType)
 }
 
-// expectProblem checks that a list is refused as a whole.
+// expectProblem checks that err is a FileError with this problem.
 func expectProblem(t testing.TB, err error, want roster.Problem) {
 	t.Helper()
 	f, ok := errors.AsType[*roster.FileError](err)
@@ -117,12 +118,12 @@ func expectProblem(t testing.TB, err error, want roster.Problem) {
 	}
 }
 
-// book is a workbook, as the contents of its parts by name.
+// book is a workbook: the contents of its parts by name.
 type book map[string]string
 
 const xmlns = `xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"`
 
-// oneSheet makes a workbook of one sheet. Its rows are given as XML.
+// oneSheet makes a workbook of one sheet from the XML of its rows.
 func oneSheet(rows string) book {
 	return book{
 		"_rels/.rels":                `<Relationships><Relationship Id="rId1" Type="http://x/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
@@ -134,7 +135,7 @@ func oneSheet(rows string) book {
 
 func (b book) with(part, content string) book { b[part] = content; return b }
 
-// bytes packs the workbook. It does not compress, because that is slow with the race detector.
+// bytes packs the workbook without compression, because compression is slow with the race detector.
 func (b book) bytes(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -159,7 +160,7 @@ func (b book) drain(t testing.TB) outcome {
 	return drain(t, bytes.NewReader(b.bytes(t)), xlsxType)
 }
 
-// generated is a list that is made while it is read. Its rows are made from their number, from 0.
+// generated is a list that is made while it is read. row makes the row with number n, from 0.
 type generated struct {
 	row  func(b []byte, n int) []byte
 	rows int
@@ -186,7 +187,7 @@ func (g *generated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// people makes the header and the rows of a usual list with three columns.
+// people makes the header (n is 0) and the rows of a usual list with three columns.
 func people(b []byte, n int) []byte {
 	if n == 0 {
 		return append(b, "Telefono;Nome;Importo\r\n"...)

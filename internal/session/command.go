@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// keepCommands looks for commands at each Poll, and after a wakeup.
+// keepCommands looks for commands every [Config].Poll, and after each wakeup.
 func (m *Manager) keepCommands() {
 	for {
 		fired, release := m.cfg.Clock.After(m.cfg.Poll)
@@ -49,7 +49,7 @@ func (m *Manager) look() {
 		seen[c.ID] = true
 		p := m.sessions[c.Session]
 		if _, begun := m.running[c.ID]; begun || p == nil || !p.owned || m.node != node {
-			continue // it was begun already, or the session is not the node's
+			continue // the command has already begun, or the session does not belong to the node
 		}
 		m.running[c.ID] = true
 		m.enqueue(p, func(ctx context.Context) { m.perform(ctx, p, node, c) })
@@ -66,7 +66,7 @@ func (m *Manager) perform(ctx context.Context, p *managedSession, node puntuale.
 	done := m.performed(ctx, p, node, c)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.running[c.ID] = false // the command must not begin twice
+	m.running[c.ID] = false // the command must not begin a second time
 	if done {
 		delete(m.running, c.ID)
 	}
@@ -101,8 +101,8 @@ func (m *Manager) performed(ctx context.Context, p *managedSession, node puntual
 	return m.answer(ctx, here, node, c, m.cfg.Seal(puntuale.SealedAnswer, c.Session.SealPlace(), answer.JSON()))
 }
 
-// answer stores an answer, and reports whether it is stored. It tries again while a caller may wait for the answer and the node owns the
-// session.
+// answer stores an answer, and reports whether it is stored. After a failure it tries again, as long as a caller may
+// wait and the node owns the session.
 func (m *Manager) answer(ctx, here context.Context, node puntuale.NodeID, c puntuale.Command, sealed []byte) bool {
 	for began := m.cfg.Clock.Now(); ; {
 		call, cancel := context.WithTimeout(ctx, callWait)
@@ -126,7 +126,7 @@ func (m *Manager) complain(ctx context.Context, what string, c puntuale.Command,
 	}
 }
 
-// Faults of this file.
+// Codes of the faults that this file finds.
 const (
 	faultCommandServerStopped    puntuale.ReasonCode = "command.server_stopped"
 	faultCommandUnknown          puntuale.ReasonCode = "command.unknown"
@@ -156,7 +156,8 @@ func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale
 		if err := m.read(c, &order); err != nil {
 			return err
 		}
-		// The caller chose a time by the clock of the node where the command was given.
+		// The caller computed Until with the clock of the node that gave the command. So only the difference to
+		// Created counts.
 		err := m.drain(ctx, c.Session, m.cfg.Clock.Now().Add(order.Until.Sub(c.Created)))
 		if err != nil {
 			m.cfg.Resume(c.Session)
@@ -170,10 +171,10 @@ func (m *Manager) carryOut(ctx context.Context, p *managedSession, node puntuale
 	case puntuale.CommandReconnect:
 		return m.reconnect(ctx, p)
 	}
-	return puntuale.Conflict(faultCommandUnknown) // the verb belongs to a later version
+	return puntuale.Conflict(faultCommandUnknown) // the verb comes from a later version
 }
 
-// read opens a command's detail.
+// read unseals a command's detail and decodes it.
 func (m *Manager) read(c puntuale.Command, into any) error {
 	plain, err := m.cfg.Open(puntuale.SealedCommand, c.Session.SealPlace(), c.Detail)
 	if err != nil {
@@ -200,7 +201,7 @@ func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.Pa
 	}
 	ctx, cancel := m.within(ctx, m.cfg.Begin)
 	defer cancel()
-	earlier := m.begunAt(p, m.cfg.Clock.Now()) // the deadline counts from now, even if the pairing had begun before
+	earlier := m.begunAt(p, m.cfg.Clock.Now()) // the new deadline counts from now, even if a pairing was already running
 	if err := linker.Pair(ctx, id, order.Method, order.Phone); err != nil {
 		m.begunAt(p, earlier)
 		return inTime(ctx, err)
@@ -217,7 +218,7 @@ func (m *Manager) pair(ctx context.Context, p *managedSession, order puntuale.Pa
 	return err
 }
 
-// begunAt records when a session's pairing was last begun, and returns the moment that was recorded before.
+// begunAt records when the pairing of a session last began. It returns the moment that was recorded before.
 func (m *Manager) begunAt(p *managedSession, at time.Time) (before time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,14 +226,14 @@ func (m *Manager) begunAt(p *managedSession, at time.Time) (before time.Time) {
 	return before
 }
 
-// unlink ends a session's link when no message is in flight, and waits until that is stored.
+// unlink waits until no message of the session is in flight, ends the link, and waits until the new state is stored.
 func (m *Manager) unlink(ctx context.Context, p *managedSession) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
 	m.mu.Unlock()
 	switch {
 	case linker == nil:
-		return nil // no connector can have linked it
+		return nil // then no connector can have linked the session
 	case !open:
 		return errMoved
 	}
@@ -317,7 +318,7 @@ func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.T
 	}
 }
 
-// await waits until so is true for a session. It calls so while it holds the lock.
+// await waits until so returns true for a session. It calls so while it holds the lock.
 func (m *Manager) await(ctx context.Context, p *managedSession, so func() bool) error {
 	for {
 		m.mu.Lock()
@@ -337,7 +338,7 @@ func (m *Manager) await(ctx context.Context, p *managedSession, so func() bool) 
 	}
 }
 
-// inTime distinguishes a connector call that was cut off by its deadline from one that failed.
+// inTime returns errSlow if a call to a connector ended because of its deadline, and err otherwise.
 func inTime(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errSlow

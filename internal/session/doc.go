@@ -1,12 +1,14 @@
-// Package session opens the sessions that this node owns at their connectors. It stores the changes of their links. It also carries out the
-// commands that any node gave for them.
+// Package session opens the sessions that this node owns at their connectors, and stores the changes of their links.
+// It also carries out the commands that any node gives for these sessions.
 //
-// The dispatcher says which sessions are the node's ([Manager.Own]). The manager gives each session to its connector, and takes it back
-// before another node may own it. Calls about one session follow each other, in a goroutine that lives while there are calls. The latest
-// report of each session is kept in memory until it is stored. So a report never waits, and a code that changes often never queues.
+// The dispatcher says which sessions belong to the node ([Manager.Own]). The manager opens each session at its
+// connector, and closes it before another node may own it. Calls for one session run one after the other, in a
+// goroutine that lives as long as there are calls. The manager keeps the latest report of each session in memory
+// until it is stored. So a report never waits, and a code that changes often fills no queue.
 //
-// Commands are rows. Every second, and at a wakeup, the manager looks for the commands of its sessions. It marks each as taken, carries it
-// out and stores the answer. It writes all of that under the node's lease, and only while the node owns the session. So a node that lost a
-// session cannot overwrite its successor's data. A successor finds commands that were taken and not answered. It runs the harmless ones
-// again, and refuses the rest.
+// Commands are rows of the database. Every second, and after a wakeup, the manager looks for commands for its
+// sessions. It marks each command as taken, carries it out and stores the answer. All these writes are under the
+// node's lease, and happen only while the node owns the session. So a node that lost a session cannot overwrite the
+// data of the session's new owner. The new owner may find commands that were taken and not answered. It carries out
+// the harmless ones again, and refuses the others.
 package session

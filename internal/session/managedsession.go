@@ -7,26 +7,26 @@ import (
 	"puntuale"
 )
 
-// managedSession is one session in the manager. Its fields are guarded by the manager's lock.
+// managedSession is one session in the manager. The manager's lock guards its fields.
 type managedSession struct {
 	session puntuale.Session
-	linker  puntuale.Linker // nil: no connector can link it
-	owned   bool            // it is the node's, and is not being released
-	open    bool            // its connector has it, and its reports count
+	linker  puntuale.Linker // connector of the session; nil: no connector can link the session
+	owned   bool            // the node owns the session, and is not releasing it
+	open    bool            // the connector has opened the session, and its reports count
 
-	work    []func(context.Context) // the waiting calls; one runs at a time
-	working bool                    // a goroutine does the work
-	cut     context.CancelFunc      // ends the command under way; nil before the first one
+	work    []func(context.Context) // calls that wait; one runs at a time
+	working bool                    // a goroutine runs the calls
+	cut     context.CancelFunc      // cancels the running command; nil before the first command
 
-	begun   time.Time           // when the node last began to pair it; zero: never
-	last    puntuale.LinkReport // the latest one
-	told    int                 // how many reports came since it was opened
-	stored  int                 // the number of the last report that is on disk
+	begun   time.Time           // when the node last began a pairing of the session; zero: never
+	last    puntuale.LinkReport // the latest report
+	told    int                 // number of reports since the session was opened
+	stored  int                 // number of the last report that is on disk
 	changed chan struct{}       // closed when told or stored changes
 }
 
-// take makes the node the owner of a session. If fresh is true, the caller must open the session and then begin its work. Otherwise the
-// session is opened after the work that is still under way. The caller holds the lock.
+// take makes the node the owner of a session. If fresh is true, the caller must open the session, and then call
+// begin. Otherwise the session has running work, and is opened after it. The caller holds the lock.
 func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	p := m.sessions[s.ID]
 	if p == nil {
@@ -54,7 +54,7 @@ func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	return true
 }
 
-// paced gives a session's new pace to its connector. The caller holds the lock.
+// paced tells the connector a session's new pace. The caller holds the lock.
 func (m *Manager) paced(s *puntuale.Session) {
 	p := m.sessions[s.ID]
 	if p == nil || !p.owned || p.session.Pace == s.Pace {
@@ -78,7 +78,8 @@ func (m *Manager) open(p *managedSession) {
 	}
 }
 
-// letGo makes a session close, and then calls done, which may be nil. The caller holds the lock.
+// letGo releases a session. It adds a call that closes the session and then calls done, which may be nil. The caller
+// holds the lock.
 func (m *Manager) letGo(p *managedSession, done func()) {
 	p.owned = false
 	delete(m.unsaved, p.session.ID)
@@ -123,7 +124,7 @@ func (m *Manager) within(ctx context.Context, d time.Duration) (context.Context,
 	return ctx, cancel
 }
 
-// enqueue adds to a session's work. The caller holds the lock.
+// enqueue adds a call to a session's work. The caller holds the lock.
 func (m *Manager) enqueue(p *managedSession, do func(context.Context)) {
 	p.work = append(p.work, do)
 	if !p.working {
@@ -133,7 +134,8 @@ func (m *Manager) enqueue(p *managedSession, do func(context.Context)) {
 	}
 }
 
-// begin starts a goroutine for the work of a session, if there is any. The session is marked as working. The caller holds the lock.
+// begin starts a goroutine for a session's work. Without work, it marks the work as done. The session is already
+// marked as working. The caller holds the lock.
 func (m *Manager) begin(p *managedSession) {
 	if len(p.work) == 0 {
 		m.end(p)
@@ -142,7 +144,7 @@ func (m *Manager) begin(p *managedSession) {
 	m.wg.Go(func() { m.labour(p) })
 }
 
-// labour does a session's work until none is left.
+// labour runs a session's calls until none is left.
 func (m *Manager) labour(p *managedSession) {
 	for {
 		m.mu.Lock()
@@ -158,7 +160,8 @@ func (m *Manager) labour(p *managedSession) {
 	}
 }
 
-// end marks a session's work as done. It forgets the session if it is not the node's. The caller holds the lock.
+// end marks a session's work as done. If the node no longer owns the session, the manager forgets it. The caller
+// holds the lock.
 func (m *Manager) end(p *managedSession) {
 	p.work, p.working = nil, false
 	m.busy--

@@ -10,36 +10,37 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Config is the configuration of a manager. All fields but the last five must be set.
+// Config is the configuration of a manager. Answered, Clock, Logger, Poll, Drain and Begin may be unset.
 type Config struct {
 	Keeper puntuale.LinkStore
-	// Linker returns the connector that links a session, or nil if there is none. It answers from memory.
+	// Linker returns the connector that links the session, or nil if there is none. It reads only memory.
 	Linker func(puntuale.Session) puntuale.Linker
 
-	// Rest makes the dispatcher start nothing new for a session until a moment. The channel is closed when none of its messages is in
-	// flight. Resume ends the rest before that moment.
+	// Rest makes the dispatcher begin no new message on a session until a moment. The returned channel is closed when
+	// no message of the session is in flight. Resume ends the rest earlier.
 	Rest   func(puntuale.SessionID, time.Time) <-chan struct{}
 	Resume func(puntuale.SessionID)
-	// Changed tells the dispatcher that a session may have come online, or gone offline.
+	// Changed tells the dispatcher that a session may have gone online or offline.
 	Changed func(puntuale.SessionID)
-	// Answered tells that a command of the session was answered. It may be nil, if no caller waits in this process.
+	// Answered is called after a command of the session was answered. nil: no caller in this process waits for
+	// answers.
 	Answered func(puntuale.SessionID)
 
-	// Seal and Open protect data. Purpose and place say what the data are for and where they belong.
+	// Seal and Open encrypt and decrypt data. purpose says what the data are for, and place says where they belong.
 	Seal func(purpose, place string, plain []byte) []byte
 	Open func(purpose, place string, sealed []byte) ([]byte, error)
 
-	Clock  clock.Clock   // nil: the system's
+	Clock  clock.Clock   // nil: the system's clock
 	Logger *slog.Logger  // nil: slog.Default
-	Poll   time.Duration // time between two looks for commands; default 1 s
+	Poll   time.Duration // time between two searches for commands; default 1 s
 	Drain  time.Duration // how long an unlink or a drain waits for messages in flight; default 15 s
-	Begin  time.Duration // wait for the first code of a pairing, and for the network when a session is unlinked; default 15 s
+	Begin  time.Duration // how long a pairing waits for its first code, and an unlink for the network; default 15 s
 }
 
 const (
-	answerKept = time.Minute      // how long the giver can read an answer, and a successor can find an unanswered command
-	callWait   = 15 * time.Second // limit for one call of the store
-	closeWait  = 5 * time.Second  // limit for a connector to close a session
+	answerKept = time.Minute      // how long a caller can read an answer, and a new owner can find a command without an answer
+	callWait   = 15 * time.Second // longest time for one call of the store
+	closeWait  = 5 * time.Second  // longest time for a connector to close a session
 	writeMost  = 500              // links in one transaction
 	writeRetry = time.Second
 )
@@ -47,24 +48,24 @@ const (
 // Manager manages the sessions that this node owns. Many goroutines may call its methods at once.
 type Manager struct {
 	cfg   Config
-	wake  chan struct{} // wakes the look for commands
-	dirty chan struct{} // wakes the storing of links
+	wake  chan struct{} // starts a search for commands
+	dirty chan struct{} // starts the storing of links
 
 	mu       sync.Mutex
 	node     puntuale.NodeID // 0: the node owns nothing
 	sessions map[puntuale.SessionID]*managedSession
-	unsaved  map[puntuale.SessionID]*managedSession // sessions with reports that are not on disk
-	running  map[puntuale.CommandID]bool            // commands that were begun: true while carried out, false if the answer could not be stored
-	idle     chan struct{}                          // closed when no session has work; nil while no goroutine waits
-	busy     int                                    // how many sessions have work
+	unsaved  map[puntuale.SessionID]*managedSession // sessions with a report that is not on disk yet
+	running  map[puntuale.CommandID]bool            // commands that have begun: true while they run, false if they ended and the answer could not be stored
+	idle     chan struct{}                          // closed when no session has work; nil if no goroutine waits for this
+	busy     int                                    // number of sessions that have work
 
-	ctx    context.Context // the context of all work
+	ctx    context.Context // context of all work
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	start  sync.Once
 }
 
-// New prepares a manager. It looks for commands and stores links only after Start.
+// New returns a manager. Only after Start does it look for commands and store links.
 func New(cfg Config) *Manager {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
@@ -96,18 +97,18 @@ func (m *Manager) Start() {
 	})
 }
 
-// Stop ends everything that is left. When ctx ends, it cuts off the rest. ReleaseAll must have closed the sessions before.
+// Stop closes all sessions and ends all goroutines of the manager. When ctx ends, it aborts what still runs.
 func (m *Manager) Stop(ctx context.Context) {
 	m.ReleaseAll(ctx)
 	m.cancel()
-	m.start.Do(func() {}) // a manager that never started cannot start any more
+	m.start.Do(func() {}) // a manager that was stopped cannot start any more
 	m.wg.Wait()
 }
 
-// State is a type of sessions, and a state in which they are.
+// State is a type of sessions together with a link state.
 type State struct {
 	Type    puntuale.ConnectionType
-	State   string // the state as the API names it
+	State   string // name of the state in the API
 	Sandbox bool
 }
 
@@ -128,12 +129,12 @@ func (m *Manager) States() map[State]int {
 	return all
 }
 
-// Hint says that a command may have come. It never blocks.
+// Wake tells the manager that a command may have come. It never blocks.
 func (m *Manager) Wake(puntuale.SessionID) { ring(m.wake) }
 
-// Own says that the node owns exactly these sessions from now on. It opens new ones and closes others. Sessions in
-// leaving stay as they are. Node 0 owns nothing. It never blocks. When it returns, the sessions are open, except those
-// that still have work under way.
+// Own tells the manager which sessions the node owns from now on. The manager opens the new ones, and closes those
+// that are missing. Sessions in leaving stay as they are. Node 0 owns nothing. Own never blocks. When it returns, all
+// sessions are open, except those with work that still runs.
 func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	for _, p := range m.own(node, sessions, leaving) {
 		m.open(p)
@@ -143,7 +144,8 @@ func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 	}
 }
 
-// own takes and releases sessions. It returns those to open at once. Their work waits until they are open.
+// own takes and releases sessions. It returns the sessions that the caller must open at once. Their work waits until
+// then.
 func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*managedSession) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +168,7 @@ func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 	return fresh
 }
 
-// Release closes a session, and calls done once another node may open it. It never blocks.
+// Release closes a session, and calls done when another node may open it. It never blocks.
 func (m *Manager) Release(session puntuale.SessionID, done func()) {
 	m.mu.Lock()
 	p := m.sessions[session]
@@ -179,7 +181,7 @@ func (m *Manager) Release(session puntuale.SessionID, done func()) {
 	m.mu.Unlock()
 }
 
-// ReleaseAll closes all sessions, and returns when they are closed. If ctx ends, it cuts off calls to connectors.
+// ReleaseAll closes all sessions, and returns when they are closed. When ctx ends, it aborts calls to connectors.
 func (m *Manager) ReleaseAll(ctx context.Context) {
 	m.mu.Lock()
 	for _, p := range m.sessions {

@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// Report accepts a connector's report about a session. The report is stored soon. A report of a session that the node does not have open is
-// dropped. It never blocks.
+// Report accepts a connector's report about a session, and stores it soon. It ignores the report if the node has not
+// opened the session. It never blocks.
 func (m *Manager) Report(r puntuale.LinkReport) {
 	if r.State <= puntuale.LinkAsCreated || r.State > puntuale.LinkOnline {
 		m.cfg.Logger.Error("a connector reports a state that there is not", "session_id", int64(r.Session), "state", int(r.State))
@@ -29,7 +29,7 @@ func (m *Manager) Report(r puntuale.LinkReport) {
 	}
 }
 
-// note keeps a report for storing, if the report says anything new. The caller holds the lock.
+// note keeps a report in memory for storing, unless it equals the last report. The caller holds the lock.
 func (m *Manager) note(p *managedSession, r puntuale.LinkReport) {
 	if p.told > 0 && p.last.Equal(r) {
 		return
@@ -41,7 +41,7 @@ func (m *Manager) note(p *managedSession, r puntuale.LinkReport) {
 	ring(m.dirty)
 }
 
-// keepLinks stores reports when they come. Reports that come while it writes are stored together.
+// keepLinks stores reports as they come. While it writes, more reports may come; the next write stores them all.
 func (m *Manager) keepLinks() {
 	for {
 		select {
@@ -57,7 +57,7 @@ func (m *Manager) keepLinks() {
 			if err == nil {
 				continue
 			}
-			if !errors.Is(err, puntuale.ErrFenced) && m.ctx.Err() == nil { // otherwise the node will lose these sessions, or get its lease back
+			if !errors.Is(err, puntuale.ErrFenced) && m.ctx.Err() == nil { // if the lease is gone, this node soon loses these sessions or gets a new lease
 				m.cfg.Logger.Warn("storing the links of sessions failed", "error", err)
 			}
 			if m.cfg.Clock.Sleep(m.ctx, writeRetry) != nil {
@@ -67,14 +67,14 @@ func (m *Manager) keepLinks() {
 	}
 }
 
-// pendingReport is one report on its way to disk.
+// pendingReport is a report that storeLinks is writing.
 type pendingReport struct {
 	id      puntuale.SessionID
 	managed *managedSession
 	count   int
 }
 
-// storeLinks stores the latest report of each session with one, and returns how many it stored.
+// storeLinks stores the latest unsaved report of each session, and returns how many reports it stored.
 func (m *Manager) storeLinks() (int, error) {
 	m.mu.Lock()
 	node := m.node
@@ -111,7 +111,7 @@ func (m *Manager) storeLinks() (int, error) {
 	return len(batch), nil
 }
 
-// linkOf makes the link to store, from a session's latest report. The caller holds the lock.
+// linkOf makes the link to store from a session's latest report. The caller holds the lock.
 func (m *Manager) linkOf(p *managedSession) puntuale.Link {
 	r := p.last
 	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: r.Detail, Condition: r.Condition, Limited: r.Limited}
@@ -127,12 +127,13 @@ func (m *Manager) linkOf(p *managedSession) puntuale.Link {
 	return l
 }
 
-// storable turns any text of a network into one that every database accepts.
+// storable replaces characters that databases refuse.
 func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// stateOf returns a session's state by the last report. Without a report, it returns the stored state. The caller holds the lock.
+// stateOf returns the state from a session's last report, or the stored state if there is no report. The caller holds
+// the lock.
 func (p *managedSession) stateOf() puntuale.LinkState {
 	if p.told > 0 {
 		return p.last.State

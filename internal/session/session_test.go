@@ -20,7 +20,8 @@ func wantCode(t *testing.T, err error, code puntuale.Code) {
 	}
 }
 
-// Each code is stored when it comes, sealed, and replaces the one before. The number replaces the last code.
+// TestPair checks that each code is stored, sealed, when the connector reports it, and that it replaces the earlier
+// code. At the end the number replaces the last code.
 func TestPair(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -60,7 +61,7 @@ func TestPair(t *testing.T) {
 		if _, _, changed := n.lines.seen(); changed != 2 { // the session was online when it was created
 			t.Errorf("the dispatcher was told %d times, want 2", changed)
 		}
-		wantCode(t, w.answer(w.give(n, puntuale.CommandPair, byQR)), puntuale.CodeConflict) // the session is linked already
+		wantCode(t, w.answer(w.give(n, puntuale.CommandPair, byQR)), puntuale.CodeConflict) // conflict, because the session is already linked
 		n.did("open as created", "pair qr ", "pair qr ")
 		if strings.Contains(w.log.String(), "level=ERROR") {
 			t.Error(w.log.String())
@@ -68,7 +69,7 @@ func TestPair(t *testing.T) {
 	})
 }
 
-// A pairing may have these results instead of a code.
+// TestPairRefused has the results that a pairing may have instead of a code.
 func TestPairRefused(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -110,11 +111,11 @@ func TestPairRefused(t *testing.T) {
 			})
 			wantCode(t, w.answer(id), puntuale.CodeBusy)
 		}
-		wantCode(t, w.answer(w.give(n, "later", nil)), puntuale.CodeConflict) // this verb belongs to a later version
+		wantCode(t, w.answer(w.give(n, "later", nil)), puntuale.CodeConflict) // this verb comes from a later version
 	})
 }
 
-// No connector links sessions of this type.
+// TestNoLinker has a session of a type that no connector links.
 func TestNoLinker(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -128,7 +129,8 @@ func TestNoLinker(t *testing.T) {
 	})
 }
 
-// A session is unlinked when none of its messages is in flight. It rests meanwhile.
+// TestUnlink checks that a session is unlinked only when none of its messages is in flight. Until then it begins no
+// new message.
 func TestUnlink(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -156,13 +158,14 @@ func TestUnlink(t *testing.T) {
 		if resting, resumed, _ := n.lines.seen(); resting || resumed != 1 {
 			t.Errorf("resting %v, resumed %d times", resting, resumed)
 		}
-		if err := w.answer(w.give(n, puntuale.CommandUnlink, nil)); err != nil { // the session is unlinked already
+		if err := w.answer(w.give(n, puntuale.CommandUnlink, nil)); err != nil { // the session is already unlinked
 			t.Error(err)
 		}
 	})
 }
 
-// A message is in flight for longer than a command waits. Then the session stays linked.
+// TestDrainTakesTooLong has a message that is in flight for longer than a command waits. Then the session stays
+// linked.
 func TestDrainTakesTooLong(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -186,7 +189,7 @@ func TestDrainTakesTooLong(t *testing.T) {
 	})
 }
 
-// After a drain the session still rests, because the caller wants that. Resume ends the rest.
+// TestDrain checks that a session rests after a drain, and that the command resume ends the rest.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -205,7 +208,8 @@ func TestDrain(t *testing.T) {
 		if resting, _, _ := n.lines.seen(); resting {
 			t.Error("it still rests")
 		}
-		// The clock of the node that gave the command is behind. The session rests for as long as the caller asked.
+		// The clock of the node that gave the command is an hour behind. The session must still rest for as long as
+		// the caller asked.
 		there := w.DB.Clock.Now().Add(-time.Hour)
 		id, err := w.client.GiveCommand(t.Context(), puntuale.Command{
 			Session: w.client.Session, Verb: puntuale.CommandDrain, Created: there, Expires: there.Add(2 * time.Hour),
@@ -226,8 +230,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// The owner stops after it took a command and before it answered. Its successor runs a harmless command again, but it does not ask a phone
-// to pair twice. A late report of the dead owner changes nothing.
+// TestOwnerDies stops the owner after it took a command and before it answered. The new owner carries out a harmless
+// command again, but does not ask a phone to pair a second time. A late report of the old owner changes nothing.
 func TestOwnerDies(t *testing.T) {
 	t.Parallel()
 	for verb, want := range map[puntuale.CommandVerb]puntuale.Code{puntuale.CommandUnlink: "", puntuale.CommandPair: puntuale.CodeBusy} {
@@ -245,7 +249,7 @@ func TestOwnerDies(t *testing.T) {
 				id := w.give(a, verb, byQR)
 				call := map[puntuale.CommandVerb]string{puntuale.CommandUnlink: "unlink", puntuale.CommandPair: "pair qr "}[verb]
 				a.did("open as created", call)
-				if err := w.Leave(t.Context(), a.id); err != nil { // this has the effect of a lease that ended
+				if err := w.Leave(t.Context(), a.id); err != nil { // has the same effect as a lease that ended
 					t.Fatal(err)
 				}
 				b.owns(0)
@@ -272,8 +276,8 @@ func TestOwnerDies(t *testing.T) {
 	}
 }
 
-// A session changes its owner while it is being linked. It is closed before the new owner opens it. Late reports from the old owner's
-// network are not stored.
+// TestTakeoverWhilePairing gives a session a new owner while it is being linked. The old owner closes the session
+// before the new owner opens it. Late reports from the old owner's network are not stored.
 func TestTakeoverWhilePairing(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -302,7 +306,7 @@ func TestTakeoverWhilePairing(t *testing.T) {
 	})
 }
 
-// No node took the command before it expired, so it is not carried out.
+// TestCommandExpires has a command that no node took before it expired. So no node carries it out.
 func TestCommandExpires(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -310,7 +314,7 @@ func TestCommandExpires(t *testing.T) {
 		w.DB.Clock.Advance(30 * time.Second)
 		n := w.newNode()
 		n.owns(0)
-		if err := w.answer(w.give(n, puntuale.CommandResume, nil)); err != nil { // when this command is answered, the manager has looked for commands
+		if err := w.answer(w.give(n, puntuale.CommandResume, nil)); err != nil { // when this command has its answer, the manager has also seen the expired one
 			t.Fatal(err)
 		}
 		n.did("open as created")
@@ -319,7 +323,7 @@ func TestCommandExpires(t *testing.T) {
 	})
 }
 
-// Without a wakeup, the next poll finds a command.
+// TestPoll checks that the next poll finds a command without a wakeup.
 func TestPoll(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -339,7 +343,8 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// Each session is opened once and closed once. A session that is about to leave stays open until it is released.
+// TestOwn checks that each session is opened once and closed once. A session in leaving stays open until it is
+// released.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -353,12 +358,12 @@ func TestOwn(t *testing.T) {
 		released := make(chan struct{})
 		n.Release(w.client.Session, func() { close(released) })
 		<-released
-		n.Own(n.id, mine, leaving) // the session is still this node's, and is not opened again
+		n.Own(n.id, mine, leaving) // the node still owns the session, so it is not opened again
 		n.did("open as created", "close")
 		again := make(chan struct{})
 		n.Release(w.client.Session, func() { close(again) })
 		<-again
-		n.Own(n.id, mine, nil) // now the session is to stay
+		n.Own(n.id, mine, nil) // now the session does not leave any more
 		n.did("open as created", "close", "open as created")
 		n.Own(n.id, nil, nil)
 		n.did("open as created", "close", "open as created", "close")
@@ -366,7 +371,7 @@ func TestOwn(t *testing.T) {
 	})
 }
 
-// When a session is released, its command under way is cut off, so that nothing waits for it.
+// TestReleaseCutsCommands checks that the release of a session aborts its running command.
 func TestReleaseCutsCommands(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -415,8 +420,8 @@ func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id 
 	return f.LinkStore.AnswerCommand(ctx, node, id, answer, now, until)
 }
 
-// While the store is away, the latest report of each session is kept in memory. A command that was carried out is not carried out again
-// only because its answer was not stored.
+// TestStoreAway checks that the manager keeps the latest report of each session in memory while the store fails. It
+// also checks that a command is not carried out again after its answer could not be stored.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -456,7 +461,7 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// A network may report any text. The database accepts the text that is stored.
+// TestOddReports has a network that reports texts which databases refuse. The stored text is one that they accept.
 func TestOddReports(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -472,7 +477,7 @@ func TestOddReports(t *testing.T) {
 	})
 }
 
-// If a connector does not close a session in time, Stop does not wait for it any longer.
+// TestStop checks that Stop does not wait for ever for a connector that does not close a session.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/session"
 )
 
-// tested is a network that can check whether a session could send.
+// tested is a network that also has the method Test.
 type tested struct {
 	*network
 	test func(context.Context) error
@@ -20,7 +20,8 @@ func (n *tested) Test(ctx context.Context, _ puntuale.SessionID) error {
 	return n.test(ctx)
 }
 
-// TestTestCommand: a test is answered when its result is stored. If a connector cannot test, the answer says so.
+// TestTestCommand checks that a test is answered after its result is stored. If the connector has no method Test, the
+// answer says so.
 func TestTestCommand(t *testing.T) {
 	t.Parallel()
 	start := func(w *world, test func(*node) func(context.Context) error) *node {

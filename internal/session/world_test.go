@@ -21,14 +21,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// network is a connector. The test decides the result of each call.
+// network is a connector. The test decides the result of each of its calls.
 type network struct {
 	mu     sync.Mutex
 	report func(puntuale.LinkReport)
 	calls  []string
 	opened map[puntuale.SessionID]puntuale.Session
 
-	pairs   func(context.Context, puntuale.SessionID) error // nil: no error
+	pairs   func(context.Context, puntuale.SessionID) error // result of Pair; nil: no error
 	unlinks func(context.Context) error
 }
 
@@ -38,7 +38,7 @@ func (n *network) note(what string, args ...any) {
 	n.calls = append(n.calls, fmt.Sprintf(what, args...))
 }
 
-// called returns the calls until now, without the numbers of sessions.
+// called returns the calls so far, without the ids of sessions.
 func (n *network) called() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,11 +70,11 @@ func (n *network) Unlink(ctx context.Context, _ puntuale.SessionID) error {
 	return nil
 }
 
-// lines is a dispatcher: it knows which sessions rest.
+// lines replaces the dispatcher: it knows which sessions rest.
 type lines struct {
 	mu      sync.Mutex
 	quiet   chan struct{} // what Rest returns
-	until   time.Time     // the end of the last rest
+	until   time.Time     // end of the last rest
 	resting bool
 	changed int
 	resumed int
@@ -101,7 +101,7 @@ func (l *lines) seen() (resting bool, resumed, changed int) {
 	return l.resting, l.resumed, l.changed
 }
 
-// world is a store with one client. Nodes own its default session.
+// world is a store with one client. The nodes of a test own the client's default session.
 type world struct {
 	t *testing.T
 	*storetest.World
@@ -143,7 +143,7 @@ func databases(t *testing.T, test func(*testing.T, *world)) {
 	}
 }
 
-// node stands for one process: a manager with a network and a dispatcher.
+// node replaces one process: it has a manager, a network and a dispatcher.
 type node struct {
 	*session.Manager
 	w     *world
@@ -152,7 +152,7 @@ type node struct {
 	lines *lines
 }
 
-// newNode joins the fleet and manages sessions from now on. change may alter its configuration.
+// newNode joins the fleet and starts a manager. change may change the manager's configuration.
 func (w *world) newNode(change ...func(*session.Config)) *node {
 	w.t.Helper()
 	n := &node{w: w, id: w.MustJoin(), net: &network{opened: map[puntuale.SessionID]puntuale.Session{}}, lines: &lines{quiet: make(chan struct{})}}
@@ -182,7 +182,7 @@ func (w *world) newNode(change ...func(*session.Config)) *node {
 	return n
 }
 
-// owns gives the client's session to the node. It belonged to another node, or to none (0).
+// owns makes the node the owner of the client's session. from is the owner before; 0: none.
 func (n *node) owns(from puntuale.NodeID) {
 	n.w.t.Helper()
 	moved, err := n.w.Assign(context.Background(), from, n.id, []puntuale.SessionID{n.w.client.Session})
@@ -201,7 +201,7 @@ func (w *world) session() puntuale.Session {
 	return s
 }
 
-// code opens the stored code. It returns "" if there is none.
+// code returns the stored pairing code, unsealed, or "" if there is none.
 func (w *world) code() string {
 	w.t.Helper()
 	s := w.session()
@@ -219,7 +219,7 @@ func (w *world) code() string {
 	return code.Text
 }
 
-// give stores a command and sends a wakeup for it.
+// give stores a command and wakes the node's manager.
 func (w *world) give(n *node, verb puntuale.CommandVerb, detail []byte) puntuale.CommandID {
 	w.t.Helper()
 	now := w.DB.Clock.Now()
@@ -238,7 +238,7 @@ func (w *world) give(n *node, verb puntuale.CommandVerb, detail []byte) puntuale
 
 var byQR = puntuale.PairOrder{Method: puntuale.PairQR}.JSON()
 
-// pairing reports a code of the client's session.
+// pairing reports a pairing code for the client's session.
 func (n *node) pairing(text string) {
 	n.Report(puntuale.LinkReport{
 		Session: n.w.client.Session, State: puntuale.LinkPairing, Code: puntuale.PairingCode{Method: puntuale.PairQR, Text: text},
@@ -271,7 +271,7 @@ func (w *world) answer(id puntuale.CommandID) error {
 	return a.Err()
 }
 
-// eventually calls so again and again until it returns nil.
+// eventually calls so repeatedly, until it returns nil.
 func (w *world) eventually(what string, so func() error) {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(2 * time.Millisecond) {
@@ -285,7 +285,7 @@ func (w *world) eventually(what string, so func() error) {
 	}
 }
 
-// became waits until the session is stored with a state.
+// became waits until the stored link of the session has this state.
 func (w *world) became(state puntuale.LinkState) puntuale.Link {
 	w.t.Helper()
 	var s puntuale.Session
@@ -298,7 +298,7 @@ func (w *world) became(state puntuale.LinkState) puntuale.Link {
 	return s.Link
 }
 
-// did waits until the network got these calls.
+// did waits until the network got exactly these calls.
 func (n *node) did(want ...string) {
 	n.w.t.Helper()
 	n.w.eventually(fmt.Sprint("calls ", want), func() error {
@@ -309,10 +309,12 @@ func (n *node) did(want ...string) {
 	})
 }
 
-// stepsMost bounds how far advance moves the clock, in steps of a second. An answer to a command is kept only for a minute.
+// stepsMost is how many steps of one second advance may make. It is below a minute, because the store keeps an answer
+// to a command only for a minute.
 const stepsMost = 40
 
-// advance moves the clock step by step. After each step it gives time to the goroutines that the step wakes.
+// advance moves the clock in steps of a second, until the function until returns nil. After each step it gives the
+// woken goroutines time to run.
 func (w *world) advance(d time.Duration, until func() error) {
 	w.t.Helper()
 	steps, next := 0, time.Now()

@@ -18,11 +18,11 @@ func (s *Store) SettingsOf(ctx context.Context, client puntuale.ClientID) (puntu
 	return readSettings(ctx, s.CallReads, client)
 }
 
-const settingColumns = `client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours`
+const settingColumns = `client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most`
 
 func scanSettings(r engine.Row, client *puntuale.ClientID, c *puntuale.ClientSettings) error {
 	words := ""
-	if err := r.Scan(client, engine.ScanBool(&c.Remember), &c.KeepReplies, &c.Consent, &words, &c.OptOutAnswer, &c.TakeoverHours); err != nil || words == "" {
+	if err := r.Scan(client, engine.ScanBool(&c.Remember), &c.KeepReplies, &c.Consent, &words, &c.OptOutAnswer, &c.TakeoverHours, &c.AutomatedMost); err != nil || words == "" {
 		return err
 	}
 	if err := json.Unmarshal([]byte(words), &c.OptOutWords); err != nil {

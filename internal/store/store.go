@@ -12,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/account"
+	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/fleet"
@@ -33,6 +34,7 @@ type Store struct {
 	*person.Persons
 	*event.Events
 	*notice.Notices
+	*automation.Rules
 
 	lastContact atomic.Pointer[contactKey] // the contact that Maintain looked at last; nil: from the beginning
 	lastAlias   atomic.Pointer[aliasKey]   // the alias that Maintain looked at last; nil: from the beginning
@@ -53,7 +55,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Notices: notice.New(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), Persons: person.New(db), Events: event.New(db), Rules: automation.New(db), Notices: notice.New(db), kinds: newKinds()}
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -5,6 +5,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/account"
+	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/event"
 	"puntuale/internal/store/person"
@@ -14,6 +15,7 @@ import (
 type tenant struct {
 	person.ContactStore
 	event.ClientEvents
+	automation.RuleStore
 	s    *Store
 	id   puntuale.ClientID
 	free bool // its calls are not counted
@@ -22,14 +24,14 @@ type tenant struct {
 // Tenant returns the handle that reaches one client's data, and no other data. It does not ask the database.
 func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant {
 	t := tenant{s: s, id: id}
-	t.ContactStore, t.ClientEvents = s.Persons.Of(id, t.calls()), s.Events.OfClient(id)
+	t.ContactStore, t.ClientEvents, t.RuleStore = s.Persons.Of(id, t.calls()), s.Events.OfClient(id), s.Rules.Of(id)
 	return t
 }
 
 // Uncounted is Tenant without counting calls.
 func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
 	t := tenant{s: s, id: id, free: true}
-	t.ContactStore, t.ClientEvents = s.Persons.Of(id, t.calls()), s.Events.OfClient(id)
+	t.ContactStore, t.ClientEvents, t.RuleStore = s.Persons.Of(id, t.calls()), s.Events.OfClient(id), s.Rules.Of(id)
 	return t
 }
 

@@ -24,7 +24,7 @@ type Network struct {
 	To func(n int) string
 	// Refused is a recipient that the network refuses for good; "" if there is none.
 	Refused string
-	// Shown returns what recipients see, oldest first: a repeat that the network hides is not in it.
+	// Shown returns the messages that recipients see, oldest first. A repeat that the network hides is not in the list.
 	Shown func(t *testing.T) []Shown
 	// Contents are what the connector can carry.
 	Contents Carries
@@ -61,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		{"SendEndsWithItsContext", sendEnds},
 		{"ConcurrentSends", concurrentSends},
 	}
-	if open(t).Connector.Capabilities().Recovery == puntuale.RecoverSameID { // another network is never shown a repeat
+	if open(t).Connector.Capabilities().Recovery == puntuale.RecoverSameID { // only a network of this kind is ever sent a repeat
 		tests = append(tests, test{"RepeatIsOneCopy", repeatIsOneCopy}, test{"ConcurrentRepeats", concurrentRepeats})
 	}
 	for _, test := range tests {
@@ -163,7 +163,7 @@ func prepareEnds(t *testing.T, n Network) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// The connector may give any answer here except a final refusal, which would not be true.
+		// The connector may give any answer here except a final refusal, because the message could still be sent later.
 		if _, err := n.Connector.Prepare(ctx, n.text(0)); err != nil {
 			if e := puntuale.AsSendError(err); e != nil && e.Kind == puntuale.Final {
 				t.Errorf("Prepare with an ended context refuses for good: %v", err)

@@ -33,12 +33,12 @@ type account struct {
 	state     puntuale.LinkState
 	number    string
 	detail    puntuale.Reason
-	held      time.Time // nothing leaves until then
+	held      time.Time // no message leaves before this moment
 	templates map[string]heldTemplate
 	slowUntil time.Time
 	slowFor   time.Duration
-	reach     *recipientCount // shared by all numbers of a business, if the keys name one
-	loaded    bool            // reach has the persons that the number addressed before
+	reach     *recipientCount // the count of addressed persons; all numbers of a business share it, if the keys name the business
+	loaded    bool            // reach also counts the persons that the number addressed before this node opened it
 	synced    time.Time       // when templates were last read, or a read was tried
 }
 
@@ -78,7 +78,7 @@ func (a *account) access(now time.Time) (puntuale.OfficialKeys, bool) {
 	return *a.keys, true
 }
 
-// persons returns the count of persons that the number addressed. Where the business is named, all its numbers share
+// persons returns the count of persons that the number addressed. If the keys name the business, all its numbers share
 // one count.
 func (a *account) persons() *recipientCount {
 	a.mu.Lock()
@@ -86,11 +86,11 @@ func (a *account) persons() *recipientCount {
 	return a.reach
 }
 
-// set notes whether the session can send, and if not, why. It reports this.
+// set notes whether the session can send, and if not, why. It reports the new state to the server.
 func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.held) { // a hold began after Meta was asked
+	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.held) { // the hold began after this goroutine asked Meta
 		return
 	}
 	a.state, a.detail = state, detail
@@ -101,7 +101,8 @@ func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	a.report(r)
 }
 
-// hold stops all messages of the number, and reports the reason for people to read.
+// hold stops all messages of the number, and reports the reason for people to read. says is that reason, and wait is
+// how long the hold lasts.
 func (a *account) hold(state puntuale.LinkState, says puntuale.ReasonCode, e *graphError, wait time.Duration) {
 	now := a.clock.Now()
 	a.mu.Lock()
@@ -134,7 +135,8 @@ func (a *account) release() {
 	clear(a.templates)
 }
 
-// syncDue reports whether it is time to read the templates. If it is, the caller must read them: it counts as done.
+// syncDue reports whether it is time to read the templates. If it is, syncDue notes that they were read, so the caller
+// must read them now.
 func (a *account) syncDue(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -158,8 +160,8 @@ func (a *account) clientID() puntuale.ClientID {
 	return a.client
 }
 
-// reconsider starts a look at once. The look reads the templates again, unless they were read in the last syncSoonest.
-// If good is true, reconsider also ends the hold of the template key.
+// reconsider starts a look at once. The look reads the templates again, unless they were read less than syncSoonest
+// ago. If good is true, reconsider also ends the hold of the template key.
 func (a *account) reconsider(key string, good bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -172,7 +174,8 @@ func (a *account) reconsider(key string, good bool) {
 	}
 }
 
-// slowDown makes the number wait: one second at first, then twice as long each time that Meta still finds it too fast.
+// slowDown makes the number wait: one second at first, then twice as long each time that Meta again refuses a message
+// as too fast.
 func (a *account) slowDown(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -201,11 +204,11 @@ func (a *account) holdTemplate(name string, says *puntuale.SendError, until time
 	a.mu.Unlock()
 	if !known {
 		a.log.Error("Meta refuses a template; it is held back", "reason", string(says.Reason.Code))
-		a.reconsider("", false) // the list says whether the template may be used again
+		a.reconsider("", false) // the list that Meta returns says whether the template may be used again
 	}
 }
 
-// mayUse returns why a template cannot be used now, nil when it can.
+// mayUse returns why a template cannot be used now, or nil if it can be used.
 func (a *account) mayUse(name string, now time.Time) *puntuale.SendError {
 	a.mu.Lock()
 	defer a.mu.Unlock()

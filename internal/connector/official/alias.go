@@ -7,8 +7,9 @@ import (
 	"puntuale"
 )
 
-// Almost every delivery repeats an alias that is on disk, so memory keeps the known ones. It forgets all of them when there
-// are too many. It also forgets them after aliasesFor, because the store may have removed some by then.
+// Almost every delivery repeats an alias that is on disk, so memory keeps the aliases that are on disk. If there are
+// more than aliasesMost, memory forgets all of them. It also forgets them after aliasesFor, because the store may have
+// removed some of them by then.
 const (
 	aliasesMost = 50_000
 	aliasesFor  = time.Hour

@@ -29,7 +29,7 @@ func BenchmarkWebhook(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				<-tick.C
 				all.Go(func() {
-					body := w.peer.Status(taken, "delivered", begin.Add(-time.Duration(i)*time.Second)) // each says something new
+					body := w.peer.Status(taken, "delivered", begin.Add(-time.Duration(i)*time.Second)) // each status reports something new
 					begun := time.Now()
 					if status := w.peer.Deliver(w.webhook, "101", body); status != http.StatusOK {
 						b.Errorf("answered %d", status)

@@ -28,9 +28,9 @@ type Config struct {
 	Report func(puntuale.LinkReport)
 	// Take stores on disk what Meta reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
-	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited when there
-	// is no room for the body, and then Meta gets status 503. Any other error means that the body broke off. nil:
-	// bodies are read without further limits.
+	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited if there is
+	// no memory for the body, and then Meta gets status 503. Any other error means that the body broke off. With a nil
+	// ReadBody, only the size of a body is limited.
 	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 
 	API     string  // address of the API; default https://graph.facebook.com
@@ -46,7 +46,7 @@ type Config struct {
 const (
 	defaultAPI  = "https://graph.facebook.com"
 	defaultRate = 80
-	answerTime  = 500 * time.Millisecond // a generous time for one answer; it decides how many messages are in flight at full rate
+	answerTime  = 500 * time.Millisecond // a generous estimate of how long Meta takes for one answer; the rate times answerTime is how many messages may be in flight
 	sendTimeout = 30 * time.Second
 )
 
@@ -58,12 +58,12 @@ type Connector struct {
 	uploads      uploads
 
 	aliases aliases
-	reaches map[business]*recipientCount // counts of the businesses that keys name; guarded by mu
+	reaches map[business]*recipientCount // counts of persons, for businesses that keys name; guarded by mu
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account
 
-	warned time.Time // when the end of the version was last logged
+	warned time.Time // when the connector last logged that its version of the API ends
 }
 
 var (
@@ -107,13 +107,13 @@ func New(cfg Config) *Connector {
 	}
 }
 
-// business is a client's business at Meta. Meta counts the persons that all its numbers address.
+// business is a client's business at Meta. Meta counts all persons that the numbers of one business address together.
 type business struct {
 	client  puntuale.ClientID
 	account string
 }
 
-// reachOf returns the count of persons that a business addresses from this node. It returns nil where the keys name no
+// reachOf returns the count of persons that a business addresses from this node. It returns nil if the keys name no
 // business.
 func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) *recipientCount {
 	if k == nil || k.BusinessAccountID == "" {
@@ -137,7 +137,7 @@ func (c *Connector) Online(session puntuale.SessionID) bool {
 	return a != nil && a.online(c.cfg.Clock.Now())
 }
 
-// account returns an open session, nil for one that is not.
+// account returns an open session, or nil if the session is not open.
 func (c *Connector) account(session puntuale.SessionID) *account {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -107,7 +107,7 @@ func TestRefusedContents(t *testing.T) {
 		content puntuale.Content
 		size    int64
 		kind    string
-		limit   int64 // the limit that the fetcher got
+		limit   int64 // the limit that the connector passed to Fetch
 		says    string
 	}{
 		"a large image":            {puntuale.Content{MediaURL: "https://e.com/a.jpg"}, 5*mega + 1, "", 5 * mega, "troppo grande"},
@@ -192,7 +192,7 @@ func TestUploadOnce(t *testing.T) {
 	w.wrote(person)
 	w.must(person, content)
 	uploads(3)
-	// Meta says that it no longer has the file: it is uploaded anew for the next one.
+	// Meta says that it no longer has the file. So the connector uploads the file anew for the next message.
 	w.peer.Answer(func(graphtest.Message) graphtest.Reply { return graphtest.Reply{Code: 131053} })
 	_, err := w.send(person, content)
 	w.refused(err, puntuale.Final)

@@ -23,15 +23,16 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// process is one life of a node, as the database sees it. After its death nothing that it does has an effect: attempts
-// in flight never end on disk. It notes which intents were committed, and which outcomes.
+// process is one life of a node, as the database sees it. After the node's death, nothing that its goroutines do
+// reaches the database, so attempts in flight get no outcome. process notes which intents were committed, and which
+// outcomes.
 type process struct {
 	puntuale.Queue
 	puntuale.Fleet
 	dead atomic.Bool
 
 	mu        *sync.Mutex
-	committed map[puntuale.MessageID]bool // intents without an outcome, of all lives
+	committed map[puntuale.MessageID]bool // messages of all lives whose intent has no outcome
 }
 
 var errDead = puntuale.Unavailable(errors.New("killed"))
@@ -48,7 +49,7 @@ func (p *process) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Claim
 		}
 	}
 	p.mu.Unlock()
-	if p.dead.Load() { // it was committed, but the process died before it could see this
+	if p.dead.Load() { // the intent was committed, but the process died before it could see this
 		return nil, errDead
 	}
 	return granted, err
@@ -146,7 +147,7 @@ func linkerOf(m *mortal, s puntuale.Session) puntuale.Linker {
 	return nil
 }
 
-// die ends a life: killed at once, or stopped in order.
+// die ends a life. If killed is true, it ends at once; otherwise the sender stops in order.
 func (m *mortal) die(killed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), waitMost)
 	if killed {
@@ -161,8 +162,8 @@ func (m *mortal) die(killed bool) {
 }
 
 // TestKilledWithManyInFlight kills a sender again and again with many messages in flight. Meta drops some of the
-// answers. In the end a message is uncertain exactly if it had an intent and no outcome. Nobody saw a message twice. A
-// message that Meta took is COMPLETED once a status reports it, and no other is. The long run does this a hundred
+// answers. In the end, exactly the messages with an intent and no outcome are uncertain. Nobody saw a message twice.
+// Only the messages that a status of Meta reports become COMPLETED. With PUNTUALE_LONG=1 the test kills a hundred
 // times.
 func TestKilledWithManyInFlight(t *testing.T) {
 	t.Parallel()
@@ -265,10 +266,10 @@ func (w *world) plan(from, n int) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// open0 is how many messages nobody has begun to send.
+// open0 is how many messages have no intent: nobody has begun to send them.
 func (w *world) open0() int64 { return w.w.Int("select count(*) from message where intent = 0") }
 
-// settled reports whether exactly those rows have an open intent whose outcome nobody knows.
+// settled reports whether the committed messages, and no others, have an open intent whose outcome nobody knows.
 func (w *world) settled(committed map[puntuale.MessageID]bool, mu *sync.Mutex) bool {
 	mu.Lock()
 	defer mu.Unlock()

@@ -76,7 +76,7 @@ type pricing struct {
 	Category string `json:"category"`
 }
 
-// billed are the categories by which Meta bills. Any other word is kept as "other".
+// billed are the categories by which Meta bills. Any other category is kept as "other".
 var billed = []string{"marketing", "utility", "authentication", "service", "marketing_lite", "authentication_international", "referral_conversion"}
 
 func (p *pricing) charge(phone string) (c puntuale.Charge) {
@@ -126,7 +126,7 @@ type reader struct {
 	find func(number, account string) ([]origin, error)
 	now  time.Time
 	all  []sessionReport
-	at   *sessionReport // collects what the present change reports
+	at   *sessionReport // the report of the session that the present change is about
 	odd  int
 	err  error
 }
@@ -144,7 +144,7 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 			switch part.Field {
 			case "messages", "calls", "user_preferences":
 				r.change(part.Value)
-			case "smb_message_echoes": // message_echoes repeats what we send ourselves
+			case "smb_message_echoes": // the field message_echoes is not read, because it repeats what this connector sends
 				r.echoes(part.Value)
 			case "message_template_status_update", "message_template_quality_update", "template_category_update":
 				r.template(part.Value, entry.ID, entry.At)
@@ -162,7 +162,7 @@ func (r *reader) concerns(number, account string, take func()) {
 		return
 	}
 	if len(found) == 0 {
-		r.odd++ // an app has one webhook for all its numbers, and some of them may not be here
+		r.odd++ // an app has one webhook for all its numbers, and some of its numbers may not have a session here
 	}
 	for _, at := range found {
 		i := slices.IndexFunc(r.all, func(t sessionReport) bool { return t.origin == at })
@@ -204,7 +204,7 @@ func (r *reader) change(value json.RawMessage) {
 // the others.
 func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	if !at.IsZero() {
-		at.Time = at.Add(time.Second) // Meta drops the fraction of the second; the change must not look older than a list read in that second
+		at.Time = at.Add(time.Second) // Meta drops the fraction of the second. The change must not look older than a list that was read in that second
 	}
 	var v templateChange
 	if json.Unmarshal(value, &v) != nil || v.Name == "" || v.Language == "" || account == "" {
@@ -241,7 +241,7 @@ func (r *reader) status(s *status) bool {
 	kind, known := receiptKinds[s.Status]
 	id, token, ours := readCallback(s.Callback)
 	if !known || !ours {
-		return !known // an unknown kind of a later version is no fault, but a message that another program sent counts as odd
+		return !known // an unknown kind of a later version is no fault; a status of a message that another program sent counts as odd
 	}
 	e := puntuale.DeliveryReceipt{
 		MessageRef: puntuale.MessageRef{Client: r.at.client, ID: id}, Session: r.at.session, Token: token, Kind: kind,
@@ -257,8 +257,8 @@ func (r *reader) status(s *status) bool {
 	return true
 }
 
-// failed notes why a message failed. If the number is open here, failed also does what the reason asks for: hold, wait,
-// and so on.
+// failed notes why a message failed. If the number is open on this node, failed also does what the failure's code asks
+// for, such as a hold.
 func (r *reader) failed(e *puntuale.DeliveryReceipt, s *status) {
 	e.Reason = puntuale.Because(reasonInvalid)
 	if len(s.Errors) == 0 {
@@ -312,7 +312,7 @@ func (r *reader) contact(p *person) bool {
 	return true
 }
 
-// nameOf returns the name under which a person is kept: the number, or the id if the person hides the number. Where Meta
+// nameOf returns the name under which a person is kept: the number, or the id if the person hides the number. If Meta
 // names both, nameOf notes that they belong to the same person.
 func (r *reader) nameOf(number, id string) (string, bool) {
 	phone, ok := phoneOf(number)
@@ -334,7 +334,7 @@ func (r *reader) alias(name, phone string) {
 	}
 }
 
-// moment returns when something happened, and never a time later than now.
+// moment returns when something happened. It never returns a time later than now.
 func (r *reader) moment(at seconds) time.Time {
 	if at.IsZero() || at.After(r.now) {
 		return r.now
@@ -342,7 +342,7 @@ func (r *reader) moment(at seconds) time.Time {
 	return at.Time
 }
 
-// phoneOf makes a wa_id a phone number: digits, without +.
+// phoneOf turns a wa_id, which is digits without a +, into a phone number.
 func phoneOf(waID string) (string, bool) {
 	waID = strings.TrimPrefix(waID, "+")
 	if len(waID) < 5 || len(waID) > 20 || strings.Trim(waID, "0123456789") != "" {

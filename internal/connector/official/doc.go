@@ -4,7 +4,7 @@
 // or a webhook can say whether the message arrived (graph.go). Refusals have codes. The table in refusal.go says what
 // each code asks for.
 //
-// The connector counts what a number may send, so that it keeps Meta's limits and need not run into them. The dispatcher
+// The connector counts what a number may send, so that Meta need not refuse messages over its limits. The dispatcher
 // keeps the number's rate (Traits). limit.go keeps the others: the rate for one person, the persons addressed in 24
 // hours, and the 24-hour window for free text.
 //

@@ -62,7 +62,8 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 	query.Set("appsecret_proof", proof(k))
 	var touched atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		// The transport repeats a request by itself only if it wrote no byte of it. So each attempt begins anew.
+		// If the transport wrote no byte of a request, it may repeat the request by itself on another connection.
+		// Therefore each connection resets touched.
 		GetConn: func(string) { touched.Store(false) },
 		GotConn: func(httptrace.GotConnInfo) { touched.Store(true) },
 	})
@@ -96,8 +97,8 @@ func (g *graph) post(ctx context.Context, k puntuale.OfficialKeys, path string, 
 	return g.call(ctx, k, http.MethodPost, path, nil, bytes.NewReader(body), int64(len(body)), "application/json", into)
 }
 
-// understand recognises Meta's own refusals. They are definite with any status. An answer of some other server on the
-// way proves nothing.
+// understand recognises Meta's own refusals. They are definite with any status. An answer of another server, such as a
+// proxy, proves nothing.
 func understand(status int, text []byte, into any) error {
 	var refusal struct {
 		Error *struct {
@@ -112,7 +113,7 @@ func understand(status int, text []byte, into any) error {
 		e := refusal.Error.graphError
 		e.Code = *refusal.Error.Code
 		if _, known := ruleOf(e.Code); !known && status >= http.StatusInternalServerError {
-			return fmt.Errorf("answer %d: %s", status, e.detail()) // Meta failed, and nobody knows how far the message came
+			return fmt.Errorf("answer %d: %s", status, e.detail()) // Meta failed, and nobody knows whether Meta sent the message on
 		}
 		return &e
 	}

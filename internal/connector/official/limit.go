@@ -20,16 +20,17 @@ type pairs struct {
 	all map[string]*pair
 }
 
-// pair counts with one moment, paid: then the time of all sent messages, pairEvery for each, has passed.
+// pair counts the messages to one person with one moment, paid. It is when pairEvery has passed for each message that
+// was sent.
 type pair struct {
 	paid    time.Time
-	refused int       // how often in a row Meta refused because of too many messages
-	until   time.Time // nothing leaves before, because Meta said so
+	refused int       // how many times in a row Meta refused a message because too many went to the person
+	until   time.Time // before this moment nothing leaves, because Meta refused a message
 }
 
 func newPairs() *pairs { return &pairs{all: map[string]*pair{}} }
 
-// wait returns how long it takes until a person may get one more message, 0 for now.
+// wait returns how long it takes until a person may get one more message. 0 means that the person may get one now.
 func (p *pairs) wait(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +44,7 @@ func (x *pair) wait(now time.Time) time.Duration {
 	return max(0, x.until.Sub(now), x.paid.Add(-(pairBurst-1)*pairEvery).Sub(now))
 }
 
-// take counts one message to a person, if it may leave now; otherwise it returns how long to wait.
+// take counts one message to a person if the message may leave now. Otherwise it returns how long to wait.
 func (p *pairs) take(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,8 +59,8 @@ func (p *pairs) take(to string, now time.Time) time.Duration {
 	return 0
 }
 
-// refused notes that Meta refused one more message to a person. It returns the wait: 1 s, 4 s, 16 s and so on, until
-// Meta accepts one.
+// refused notes that Meta refused one more message to a person. It returns the wait: 1 s, 4 s, 16 s and so on. The wait
+// starts again at 1 s after Meta accepted a message.
 func (p *pairs) refused(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +100,8 @@ func (p *pairs) sweep(now time.Time) {
 	}
 }
 
-// marketingPause are persons for which Meta takes no marketing messages for a while. Its methods may be called by many goroutines
-// at once.
+// marketingPause has the persons for which Meta takes no marketing messages for a while. Its methods may be called by
+// many goroutines at once.
 type marketingPause struct {
 	mu  sync.Mutex
 	all map[string]time.Time
@@ -121,15 +122,15 @@ func (w *marketingPause) rest(to string, until, now time.Time) {
 	}
 }
 
-// wait returns how long it takes until a person may get marketing, 0 for now.
+// wait returns how long it takes until a person may get marketing. 0 means now.
 func (w *marketingPause) wait(to string, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, w.all[to].Sub(now))
 }
 
-// recipientCount are the persons that a number addressed without an open 24-hour window. Meta limits how many there may be in any
-// 24 hours. Its methods may be called by many goroutines at once.
+// recipientCount counts the persons that a number addressed without an open 24-hour window. Meta limits how many
+// persons that may be in any 24 hours. Its methods may be called by many goroutines at once.
 type recipientCount struct {
 	mu    sync.Mutex
 	limit int // 0: no limit
@@ -158,7 +159,7 @@ func (r *recipientCount) setLimit(limit int) {
 	r.limit = limit
 }
 
-// wait returns how long it takes until a person may be addressed, 0 for now.
+// wait returns how long it takes until a person may be addressed. 0 means now.
 func (r *recipientCount) wait(to string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,8 +185,8 @@ func (r *recipientCount) room(to string, now time.Time) time.Duration {
 	return max(time.Second, first.Add(reachTime).Sub(now))
 }
 
-// take counts a person who may be addressed now; otherwise it returns how long to wait. fresh says that the person did
-// not count before.
+// take counts a person who may be addressed now. Otherwise it returns how long to wait. fresh says that the person was
+// not counted before.
 func (r *recipientCount) take(to string, now time.Time) (fresh bool, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,11 +194,11 @@ func (r *recipientCount) take(to string, now time.Time) (fresh bool, wait time.D
 		return false, wait
 	}
 	at, ok := r.all[to]
-	r.all[to] = now // the person counts while a message was sent in the last 24 hours
+	r.all[to] = now // a person counts for 24 hours after the last message
 	return !ok || now.Sub(at) >= reachTime, 0
 }
 
-// undo removes a fresh person that was not addressed after all.
+// undo removes a fresh person, because the message did not reach the person.
 func (r *recipientCount) undo(to string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

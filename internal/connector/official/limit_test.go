@@ -35,7 +35,8 @@ func TestPair(t *testing.T) {
 	for range 45 {
 		w.must(phone, text("x"))
 	}
-	// All are prepared first, and then sent one after the other: a message counts when it leaves.
+	// All 46 messages are prepared before the first one is sent. A message counts when it leaves, so Meta gets 45, and
+	// the last one must wait.
 	fresh := "+393333333333"
 	w.wrote(fresh)
 	var prepared []puntuale.Prepared
@@ -180,7 +181,7 @@ func TestWindow(t *testing.T) {
 	w.clock.Advance(time.Second)
 	closed()
 	before := w.peer.Asked()
-	_, err = w.conn.Send(w.within(), p) // the window closed after Prepare
+	_, err = w.conn.Send(w.within(), p) // here the window has closed since Prepare
 	if w.refused(err, puntuale.Final); w.peer.Asked() != before {
 		t.Error("Meta was asked")
 	}

@@ -16,10 +16,10 @@ import (
 
 // How often a number is looked at.
 const (
-	lookAgain = time.Hour        // while all is well
-	lookSoon  = 10 * time.Second // while Meta, or the database, cannot be reached
-	lookLater = time.Minute      // while a person must act
-	lookWait  = 12 * time.Second // for one look
+	lookAgain = time.Hour        // if the number can send
+	lookSoon  = 10 * time.Second // if Meta, or the database, cannot be reached
+	lookLater = time.Minute      // if a person must act
+	lookWait  = 12 * time.Second // how long one look may take
 )
 
 // Open takes charge of a session. A session that was online is online again as soon as its keys are read. It may try to
@@ -36,7 +36,7 @@ func (c *Connector) Open(s puntuale.Session) {
 	go c.keep(a)
 }
 
-// Close lets a session go. What is in flight ends with its own context.
+// Close lets a session go. Messages in flight end with their own context.
 func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	c.mu.Lock()
 	a := c.open[session]
@@ -75,7 +75,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test ends all holds of a session, and looks at it at once.
+// Test ends all holds of a session, and starts a look at once.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
@@ -86,7 +86,7 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 	return err
 }
 
-// keep looks at a session from time to time, and whenever a hold begins or ends.
+// keep looks at a session from time to time, and also each time that a hold begins or ends.
 func (c *Connector) keep(a *account) {
 	defer close(a.ended)
 	for {
@@ -163,7 +163,7 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 	return lookAgain, nil
 }
 
-// readKeys returns the session's keys, nil for none.
+// readKeys returns the session's keys, or nil if it has none.
 func (c *Connector) readKeys(ctx context.Context, a *account) (*puntuale.OfficialKeys, error) {
 	client, sealed, err := c.cfg.Store.SealedKeys(ctx, a.session)
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 // numberInfo is what Meta says about a number.
 type numberInfo struct {
 	number string // "+…"
-	limit  int    // how many persons it may address in 24 hours; 0: no limit, or Meta did not say
+	limit  int    // how many persons the number may address in 24 hours; 0: no limit, or Meta did not say
 }
 
 // ask asks Meta about the number. If the token may not read the limit, ask returns the rest.
@@ -250,7 +250,7 @@ func (c *Connector) ask(ctx context.Context, k puntuale.OfficialKeys) (numberInf
 	return numberInfo{number: plainNumber(found.Number), limit: limitOf(found.Limit)}, nil
 }
 
-// missingObject is the subcode of 100 for an id that does not exist, or that the token may not see.
+// missingObject is the subcode of error 100. The id does not exist, or the token may not see the object.
 const missingObject = 33
 
 // Why a number cannot be used, or why nobody knows.
@@ -300,7 +300,8 @@ func plainNumber(shown string) string {
 	return "+" + digits
 }
 
-// limitOf reads TIER_250, TIER_2K, TIER_UNLIMITED. A text that it cannot read means no limit.
+// limitOf reads Meta's names of limits, such as TIER_250, TIER_2K or TIER_UNLIMITED. A name that it cannot read means
+// no limit.
 func limitOf(tier string) int {
 	text, ok := strings.CutPrefix(tier, "TIER_")
 	if !ok {

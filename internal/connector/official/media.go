@@ -56,10 +56,10 @@ var kindsByExtension = map[string]mediaKind{
 	".mp3": audioKind, ".ogg": audioKind, ".aac": audioKind, ".amr": audioKind, ".m4a": audioKind,
 }
 
-// Uploads live 30 days at Meta.
+// Meta keeps an upload for 30 days.
 const uploadLife = 29 * 24 * time.Hour
 
-// upload brings a message's file to Meta, unless Meta has it already, and returns its id.
+// upload brings a message's file to Meta, unless Meta has the file already. It returns the file's id at Meta.
 func (c *Connector) upload(ctx context.Context, a *account, k puntuale.OfficialKeys, e puntuale.Envelope) (mediaKind, string, *puntuale.Upload, error) {
 	if c.cfg.Media == nil {
 		return mediaKind{}, "", nil, final(puntuale.ReasonNoFiles, puntuale.Because(puntuale.ReasonNoFetcher))
@@ -130,7 +130,7 @@ func notUploaded(err error) puntuale.Reason {
 	return puntuale.Quoted(storable(err.Error()))
 }
 
-// checkFile refuses what Meta would refuse, before it is uploaded.
+// checkFile refuses a file that Meta would refuse, before the file is uploaded.
 func checkFile(file *puntuale.Media) (mediaKind, error) {
 	k, ok := mediaKinds[file.ContentType]
 	switch {
@@ -201,7 +201,8 @@ type underWay struct {
 	err  error
 }
 
-// once runs do, unless another goroutine is already uploading the same file: then it waits and returns that result.
+// once runs do. But if another goroutine is already uploading the same file, once waits and returns the result of that
+// upload.
 func (u *uploads) once(ctx context.Context, of puntuale.Upload, do func() (string, error)) (string, error) {
 	u.mu.Lock()
 	if u.all == nil {

@@ -16,8 +16,8 @@ import (
 type payload struct {
 	message  outgoing
 	template string    // key of the template; "" for free content
-	window   time.Time // with free content: until when it may be sent, as far as Prepare knew
-	first    bool      // the person has no open window, so they count in reach
+	window   time.Time // only for free content: until when it may be sent, as far as Prepare knew
+	first    bool      // the person has no open window, so the message counts the person in reach
 	upload   *puntuale.Upload
 }
 
@@ -245,7 +245,8 @@ func (m *outgoing) setButtons(all []puntuale.Button) *puntuale.SendError {
 	return nil
 }
 
-// checkValue refuses values that Meta refuses. Otherwise the value of one message would hold back the template for all.
+// checkValue refuses values that Meta refuses. Meta would refuse the template because of one such value, and the
+// connector would hold back all messages with the template.
 func checkValue(text string) *puntuale.SendError {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -256,7 +257,7 @@ func checkValue(text string) *puntuale.SendError {
 	return nil
 }
 
-// templateKey names a template among those that are held back.
+// templateKey names a template in the table of held templates.
 func templateKey(t *puntuale.Approved) string { return t.Name + " " + t.Language }
 
 func final(code puntuale.ReasonCode, detail puntuale.Reason) *puntuale.SendError {
@@ -285,7 +286,7 @@ func readCallback(text string) (id puntuale.MessageID, token int64, ok bool) {
 	return puntuale.MessageID(number), token, err == nil && token > 0
 }
 
-// These types can always be written as JSON.
+// encode writes a message as JSON. These types can always be written.
 func encode(m outgoing) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {

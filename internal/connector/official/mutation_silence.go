@@ -2,5 +2,5 @@
 
 package official
 
-// silenceIsProof is a mutation's; see mutation_silence_on.go.
+// silenceIsProof turns on a mutation: see mutation_silence_on.go.
 const silenceIsProof = false

@@ -2,6 +2,6 @@
 
 package official
 
-// This mutation takes a lost answer as proof that nothing arrived, so that the message is sent again. It exists to show that tests notice
-// it.
+// This mutation takes a lost answer as proof that nothing arrived, so the message is sent again. The mutation shows
+// that the tests notice this fault.
 const silenceIsProof = true

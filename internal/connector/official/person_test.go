@@ -18,8 +18,8 @@ func TestOtherNames(t *testing.T) {
 	t.Parallel()
 	const to, written, id = "+5511987654321", "551187654321", "BR.1502576394655843"
 	for name, test := range map[string]struct {
-		first, then graphtest.Name // the name that Meta uses at first, and the name once ours is known
-		send        bool           // Meta names the person after a send, else in an inbound message
+		first, then graphtest.Name // the name that Meta uses at first, and the name that it uses after the connector knows the alias
+		send        bool           // true: Meta names the person after a send; false: in an inbound message
 	}{
 		"another number, by an answer":          {graphtest.Name{Number: written}, graphtest.Name{Number: written}, true},
 		"an id beside it, by an answer":         {graphtest.Name{Number: written, ID: id}, graphtest.Name{ID: id}, true},
@@ -42,7 +42,7 @@ func TestOtherNames(t *testing.T) {
 				w.deliver(w.peer.Wrote(w.number.ID, to, w.clock.Now()))
 				w.must(to, text("y"))
 				n := w.w.Int("select count(*) from alias")
-				for range 3 { // once the alias is known, nothing more is written
+				for range 3 { // after the first round the alias is known, so nothing more is written
 					w.deliver(w.peer.Status(w.must(to, text("z")), "read", w.clock.Now()))
 				}
 				if again := w.w.Int("select count(*) from alias"); again != n {
@@ -62,7 +62,7 @@ func TestOtherNames(t *testing.T) {
 	}
 }
 
-// marketing is what a person last said about marketing.
+// marketing returns the last change of a person's consent to marketing.
 func (w *world) marketing(phone string) puntuale.ConsentChange {
 	w.t.Helper()
 	states, err := w.c.ConsentStatuses(w.t.Context(), phone, "")
@@ -90,8 +90,8 @@ func TestPersonID(t *testing.T) {
 	}
 }
 
-// TestGroups: an account with the Groups API writes to a group by its id, once a person wrote there. Any other account gets the
-// reason why it may not.
+// TestGroups: an account with the Groups API writes to a group by its id, once a person wrote there. Any other account
+// gets a refusal with the reason.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	const group = "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"
@@ -111,7 +111,7 @@ func TestGroups(t *testing.T) {
 	if m := w.must(group, text("x")).Message; m.RecipientType != "group" || m.To != group {
 		t.Errorf("sent %+v", m)
 	}
-	w.refusedBy(person, text("x"), puntuale.Final) // a message in the group opens no window of its writer
+	w.refusedBy(person, text("x"), puntuale.Final) // a message in the group does not open the window of its writer
 	w.refusedBy("120363025246125016@g.us", text("x"), puntuale.Final)
 }
 

@@ -40,7 +40,7 @@ func TestPricing(t *testing.T) {
 	}
 }
 
-// TestPortfolio: the store keeps the number's business limit for estimates, and each change of it.
+// TestPortfolio: the store keeps the number's business limit, and each change of the limit. Estimates read it.
 func TestPortfolio(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -21,7 +21,7 @@ const (
 	lost                         // this message never leaves
 	lostPerson                   // no message to this person leaves for a day, unless they write
 	optedOut                     // this person wants no more messages
-	tomorrow                     // nothing to this person for 24 hours
+	tomorrow                     // no marketing leaves to this person for 24 hours
 )
 
 // rule is a row of the table.
@@ -110,14 +110,14 @@ func ruleOf(code int) (rule, bool) {
 	return rule{lost, reasonInvalid}, false
 }
 
-// How long a hold lasts, unless a person tests the session before.
+// How long a hold lasts. It ends earlier if a person tests the session.
 const (
 	holdFor      = time.Hour        // of a number
 	noAccessFor  = time.Minute      // of a number whose token is not good
 	templateFor  = 15 * time.Minute // of a template
 	tomorrowWait = 24 * time.Hour
 	slowMost     = time.Minute
-	pairMost     = 5 // 4^5 s, about 17 minutes
+	pairMost     = 5 // the longest wait is 4^5 s, about 17 minutes
 )
 
 // graphError is Meta's refusal, in the form of its answers and its webhooks.
@@ -134,7 +134,7 @@ type graphError struct {
 
 func (e *graphError) Error() string { return e.detail() }
 
-// detail is Meta's words in one line, for dettaglio_risposta.
+// detail returns Meta's words in one line, for the field dettaglio_risposta.
 func (e *graphError) detail() string {
 	words := e.Data.Details
 	if words == "" {
@@ -153,12 +153,12 @@ func (e *graphError) detail() string {
 	return storable(text)
 }
 
-// storable turns any text of Meta into one that every database keeps.
+// storable changes a text of Meta so that every database can keep it.
 func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
-// clip shortens a text to about most bytes.
+// clip shortens a text to about most bytes. most is a length in bytes.
 func clip(text string, most int) string {
 	for i := range text {
 		if i > most {

@@ -14,7 +14,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// table says what each code asks for, after Meta's documentation. It is written independently of the product's table.
+// table is the action that each code must cause, after Meta's documentation. It is written independently of the
+// product's table.
 var table = map[string][]int{
 	"retry":        {1, 2, 131000, 131016, 131057, 133004},
 	"slow down":    {4, 80007, 130429},
@@ -110,7 +111,7 @@ func (r *rig) finalFor(c puntuale.Content) {
 func (r *rig) slowsDown() {
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		e := r.world.refused(r.tries(text("x")), puntuale.Throttled)
-		again := r.world.refused(r.tries(text("x")), puntuale.Throttled) // a message that left together with the first one
+		again := r.world.refused(r.tries(text("x")), puntuale.Throttled) // this message was sent together with the first one, so its wait is the same
 		if e.After != want || again.After != want {
 			r.t.Errorf("after %v, and %v, want %v", e.After, again.After, want)
 		}
@@ -145,7 +146,7 @@ func (r *rig) holds(state puntuale.LinkState, wait time.Duration) {
 	}
 	r.advance(time.Second, true)
 	r.must(r.other, text("y"))
-	// A person who solved the problem need not wait.
+	// A person who tests the session after solving the problem need not wait.
 	r.world.refused(r.tries(text("x")), puntuale.SessionDown)
 	if err := r.conn.Test(r.within(), r.session); err != nil || !r.conn.Online(r.session) {
 		r.t.Errorf("after a test: %v", err)
@@ -162,7 +163,7 @@ func (r *rig) templateWaits() {
 	r.othersGo()
 	r.clock.Advance(15 * time.Minute)
 	r.must(r.other, approved("uno"))
-	r.finalFor(text("x")) // without a template there is nothing else to hold back
+	r.finalFor(text("x")) // without a template, nothing but this message is held back
 }
 
 // cannotBeReached: after Meta could not reach a person, nothing is sent to them for a day, unless they write, or a user
@@ -174,7 +175,7 @@ func (r *rig) cannotBeReached() {
 	r.asksNothing(r.refused, approved("uno"), puntuale.Final)
 	r.othersGo()
 	r.wrote(r.refused)
-	r.finalFor(text("x")) // Meta is asked, and says the same
+	r.finalFor(text("x")) // the connector asks Meta again, and Meta refuses again
 	r.clock.Advance(time.Minute)
 	r.asksNothing(r.refused, text("x"), puntuale.Final)
 	r.test()
@@ -289,7 +290,7 @@ func TestSetup(t *testing.T) {
 			if test.number != nil {
 				test.number(&meta)
 				if meta.ID != w.number.ID {
-					w.number.ID, meta.ID = meta.ID, w.number.ID // our session has the wrong one
+					w.number.ID, meta.ID = meta.ID, w.number.ID // our session has the wrong number's id
 				}
 			}
 			w.peer.Set(meta)
@@ -351,7 +352,7 @@ func TestLink(t *testing.T) {
 	w.peer.Look(nil)
 }
 
-// unreachable lets questions about numbers through, and nothing else.
+// unreachable is a transport that passes on questions about numbers, and fails all other requests.
 type unreachable struct{}
 
 func (unreachable) RoundTrip(r *http.Request) (*http.Response, error) {

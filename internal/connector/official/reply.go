@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// inboundMessage is a message that a person wrote, a call, or an echo of what the business wrote in its own app. Each type
-// has a member of its own name. (Meta, webhooks/reference/messages and smb_message_echoes.)
+// inboundMessage is a message that a person wrote, a call, or an echo of what the business wrote in its own app. The
+// member with a message's content has the name of its type. (Meta, webhooks/reference/messages and smb_message_echoes.)
 type inboundMessage struct {
 	ID        string  `json:"id"`
 	From      string  `json:"from"`
@@ -66,7 +66,7 @@ func (r *reader) echoes(value json.RawMessage) {
 	})
 }
 
-// echo keeps what the business wrote. It drops echoes of messages that we sent ourselves.
+// echo keeps a message that the business wrote in its app. It drops echoes of messages that this connector sent.
 func (r *reader) echo(m *inboundMessage) bool {
 	if _, _, ours := readCallback(m.Callback); ours || m.Type == "revoke" || m.Group != "" {
 		return true
@@ -117,7 +117,8 @@ func (r *reader) hear(h puntuale.InboundMessage) {
 	r.at.Messages = append(r.at.Messages, h.Storable())
 }
 
-// inbound is the message as it is kept. A welcome says only that a person opened the chat, so it has no id.
+// inbound returns the message in the form in which it is kept. A welcome says only that a person opened the chat, so it
+// gets no id.
 func (r *reader) inbound(phone string, m *inboundMessage) puntuale.InboundMessage {
 	h := puntuale.InboundMessage{Phone: phone, At: r.moment(m.At), ID: m.ID}
 	if m.Type == "request_welcome" {
@@ -128,7 +129,7 @@ func (r *reader) inbound(phone string, m *inboundMessage) puntuale.InboundMessag
 	return h
 }
 
-// shown returns what a message shows. now is when it came.
+// shown returns what a message shows. now is when the message came.
 func (m *shownMessage) shown(now time.Time) (kind puntuale.ReplyKind, text string, media *puntuale.ReplyMedia) {
 	switch m.Type {
 	case "text":
@@ -170,7 +171,7 @@ func (m *shownMessage) shown(now time.Time) (kind puntuale.ReplyKind, text strin
 	return puntuale.ReplyOther, "", nil
 }
 
-// part decodes a member of a message. What it cannot read is zero.
+// part decodes a member of a message. If it cannot read the member, it returns the zero value.
 func part[T any](text json.RawMessage) (v T) {
 	if len(text) > 0 && json.Unmarshal(text, &v) != nil {
 		var zero T
@@ -214,7 +215,7 @@ func contactNames(member json.RawMessage) string {
 	return strings.Join(names, ", ")
 }
 
-// chosen reads which button or list row a person chose. The answer to a form has neither.
+// chosen reads which button or list row a person chose. The answer to a form names no button and no row.
 func chosen(member json.RawMessage) (puntuale.ReplyKind, string, *puntuale.ReplyMedia) {
 	type choice struct{ Title string }
 	i := part[struct {

@@ -16,8 +16,8 @@ import (
 	"puntuale/internal/connector/replyfile"
 )
 
-// fileHosts are the endings of the host names where Meta keeps files. Other hosts get no request. Only hosts in tokenHosts get
-// the token.
+// fileHosts are the endings of the names of hosts where Meta keeps files. The connector sends no request to any other
+// host. It sends the token only to hosts in tokenHosts.
 var (
 	fileHosts  = []string{".facebook.com", ".fbsbx.com", ".fbcdn.net", ".whatsapp.net"}
 	tokenHosts = []string{".facebook.com", ".fbsbx.com"}
@@ -26,10 +26,11 @@ var (
 // fileID is the form of a file's id, usually a number. It becomes part of an address.
 var fileID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 
-// noFile is Meta's code for an object that is not there, or that the token may not see.
+// noFile is Meta's code for an object that does not exist, or that the token may not see.
 const noFile = 100
 
-// OpenMedia asks Meta where a file is, and fetches it. The session need not be open here. Codes: gone, unavailable, too_large.
+// OpenMedia asks Meta where a file is, and fetches it. The session need not be open on this node. Codes: gone,
+// unavailable, too_large.
 func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntuale.ReplyMedia) (*puntuale.ReplyFile, error) {
 	var ref fileRef
 	if json.Unmarshal(m.Ref, &ref) != nil || !fileID.MatchString(ref.ID) {
@@ -63,14 +64,14 @@ func (c *Connector) OpenMedia(ctx context.Context, s puntuale.Session, m puntual
 	return replyfile.Fetch(c.cfg.Transport, r, c.cfg.Folder, hashOfRef(ref.SHA256))
 }
 
-// fileRequest is the request for a file, with the token where it is asked for.
+// fileRequest makes the request for a file. The request has the token only if the host may get it.
 func (c *Connector) fileRequest(ctx context.Context, address, token string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return nil, replyfile.Unavailable(errors.New("the address of the file cannot be read"))
 	}
 	api, err := url.Parse(c.cfg.API)
-	operators := err == nil && api.Scheme == r.URL.Scheme && api.Host == r.URL.Host // the operator's settings name this host as Meta's
+	operators := err == nil && api.Scheme == r.URL.Scheme && api.Host == r.URL.Host // the host that the operator's settings name as Meta's API
 	if r.URL.User != nil || !operators && (r.URL.Scheme != "https" || r.URL.Port() != "" || !endsIn(r.URL.Hostname(), fileHosts)) {
 		return nil, replyfile.Unavailable(errors.New("the file is not at one of Meta's hosts"))
 	}

@@ -10,7 +10,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOpenMedia: a reply's file is fetched from Meta by its id, also where the session is not open.
+// TestOpenMedia: a reply's file is fetched from Meta by its id. This also works on a node where the session is not
+// open.
 func TestOpenMedia(t *testing.T) {
 	t.Parallel()
 	var h heard

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Prepare uploads media, and refuses what Meta would refuse. Nothing is billed yet.
+// Prepare uploads media, and refuses what Meta would refuse. Meta bills nothing yet.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	now := c.cfg.Clock.Now()
 	a := c.account(e.Session)
@@ -92,8 +92,9 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// Send posts the message. A message that we or Meta refuse did not reach anybody. But if a person resends a message
-// that may have arrived before, no error of this attempt is proof: the message stays unknown.
+// Send posts the message. If the connector or Meta refuses the message, the message reached nobody. A resend is
+// different: the earlier attempt may have arrived. Then no error of this attempt is proof, and the message stays
+// unknown.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
@@ -127,11 +128,11 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	return receipt, err
 }
 
-// take counts the message against the limits when it leaves, because time has passed since Prepare. fresh says that it is
-// the first message in 24 hours to a person who did not write.
+// take counts the message against the limits again when it leaves, because time has passed since Prepare. fresh says
+// that this is the first message in 24 hours to a person who did not write.
 func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prepared, p *payload, now time.Time) (fresh bool, err error) {
 	first := p.first
-	if !first && !now.Before(p.window) { // the window closed, unless the person wrote again
+	if !first && !now.Before(p.window) { // the window that Prepare saw has closed, so the store is asked whether the person wrote again
 		until, err := c.cfg.Store.WindowUntil(ctx, prepared.Client, prepared.Session, prepared.To)
 		if err != nil {
 			return false, &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Because(reasonWindowUnread), Err: err}
@@ -157,7 +158,7 @@ func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prep
 	return fresh, nil
 }
 
-// post makes the call that nobody can take back.
+// post sends the message to Meta. Nobody can take the message back after that.
 func (c *Connector) post(ctx context.Context, a *account, keys puntuale.OfficialKeys, prepared puntuale.Prepared, p *payload) (puntuale.Acceptance, error) {
 	message := p.message
 	message.Token = callback(prepared.Envelope)
@@ -190,9 +191,9 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	return puntuale.Acceptance{Detail: puntuale.Quoted(storable(clip(detail, 300)))}, nil
 }
 
-// noteNames keeps the name that Meta uses for a recipient, where it differs from ours. Meta writes numbers of some
-// countries in another way, and names people who hide their number by an id. If Meta names an id beside a number,
-// noteNames leaves it, because statuses bring it later.
+// noteNames keeps the name that Meta uses for a recipient, if Meta's name differs from ours. Meta writes numbers of
+// some countries in another way, and names people who hide their number by an id. If Meta names both an id and a
+// number, noteNames keeps nothing, because statuses bring the id later.
 func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale.Prepared, all []person) {
 	if len(all) != 1 {
 		return
@@ -209,13 +210,13 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
 	if err := c.cfg.Take(ctx, prepared.Session, puntuale.InboundBatch{Aliases: fresh}); err != nil {
-		a.log.Warn("another name of a recipient could not be kept", "error", err) // the next answer repeats it
+		a.log.Warn("another name of a recipient could not be kept", "error", err) // Meta's next answer names the person again
 		return
 	}
 	c.aliases.note(fresh, c.cfg.Clock.Now())
 }
 
-// refused does what a refusal asks for.
+// refused handles Meta's refusal of a message: it does what the refusal's code asks for.
 func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError, prepared puntuale.Prepared, p *payload) error {
 	says := a.refuse(refusal, prepared.To, p.template)
 	if p.upload != nil && (refusal.Code == 131053 || refusal.Code == 131009 || refusal.Code == 100) { // perhaps Meta no longer has the file
@@ -235,7 +236,7 @@ func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError
 	return says
 }
 
-// optOutReason is the proof that a person wants nothing more.
+// optOutReason is the text that proves, in the ledger of consent, that a person wants nothing more.
 func optOutReason(code int, at time.Time) string {
 	return "non vuole messaggi di marketing (codice Meta " + strconv.Itoa(code) + ", " + at.UTC().Format(time.RFC3339) + ")"
 }

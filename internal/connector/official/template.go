@@ -12,7 +12,7 @@ import (
 	"puntuale"
 )
 
-// How templates are read.
+// How often templates are read, and how much of a list.
 const (
 	syncEvery   = time.Hour
 	syncSoonest = 5 * time.Minute // never more often, because Meta counts such calls
@@ -20,16 +20,17 @@ const (
 	pagesMost   = 60 // a business has 6,000 templates at most
 )
 
-// Why templates cannot be read, and what is known of one that must wait.
+// Why templates cannot be read, and what is known about a template that must wait.
 const (
 	reasonNoAccount    puntuale.ReasonCode = "official.no_account"
 	reasonOtherAccount puntuale.ReasonCode = "official.other_account"
 	reasonNoManagement puntuale.ReasonCode = "official.no_right_to_manage"
-	reasonStateAtMeta  puntuale.ReasonCode = "official.template_state" // {1}: in Meta's words
+	reasonStateAtMeta  puntuale.ReasonCode = "official.template_state" // {1}: the state in Meta's words
 	reasonTomorrow     puntuale.ReasonCode = "official.not_before_24_hours"
 )
 
-// syncTemplates reads the templates of the session's business, if its keys name one and it is time.
+// syncTemplates reads the templates of the session's business. It does nothing if the keys name no business, or if the
+// templates were read in the last syncEvery.
 func (c *Connector) syncTemplates(ctx context.Context, a *account, k puntuale.OfficialKeys, now time.Time) error {
 	if k.BusinessAccountID == "" || !a.syncDue(now) {
 		return nil
@@ -102,8 +103,8 @@ func pages[T any](ctx context.Context, g *graph, k puntuale.OfficialKeys, path, 
 		for _, entry := range page.Data {
 			take(entry)
 		}
-		// The address of the next page is not followed: otherwise the writer of the answer could decide where the token
-		// goes.
+		// Only the cursor is used, and not the address of the next page. Otherwise the answer could make the connector
+		// send the token to any host.
 		if after = page.Paging.Cursors.After; page.Paging.Next == "" || after == "" {
 			return nil
 		}
@@ -142,12 +143,13 @@ func (t metaTemplate) template() puntuale.NetworkTemplate {
 	return out
 }
 
-// statusOf reads a state of the list or an event. A template that Meta restored, or only warned about, is approved.
+// statusOf reads a template's state from the list or from an event. A template that Meta restored, or only warned
+// about, is approved.
 func statusOf(text string) puntuale.TemplateStatus {
 	switch text = strings.ToUpper(word(text)); text {
 	case "REINSTATED", "FLAGGED", "UNARCHIVED", "UNPAUSED":
 		return puntuale.TemplateApproved
-	case "LOCKED", "UNLOCKED": // says who may edit it, not who may send it
+	case "LOCKED", "UNLOCKED": // this event says who may edit the template, not whether it may be sent
 		return ""
 	}
 	return puntuale.TemplateStatus(text)
@@ -160,7 +162,7 @@ func reasonOf(text string) string {
 	return text
 }
 
-// languageOf writes a language as lists do: webhooks may have a hyphen.
+// languageOf writes a language as Meta's lists do, with an underscore. Webhooks may write a hyphen.
 func languageOf(text string) string { return strings.ReplaceAll(word(text), "-", "_") }
 
 // word is a short text of Meta that can be stored.
@@ -179,8 +181,8 @@ func explainTemplates(e *graphError) puntuale.Reason {
 	return e.withCode(says)
 }
 
-// usable returns why a template must not be used now. It returns nil when it may be used, or when nothing is known
-// about it.
+// usable returns why a template must not be used now. It returns nil if the template may be used, or if nothing is
+// known about it.
 func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, to string, t *puntuale.Approved, now time.Time) error {
 	if refusal := a.mayUse(templateKey(t), now); refusal != nil {
 		return refusal

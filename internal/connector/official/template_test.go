@@ -68,7 +68,7 @@ func TestTemplatesAreRead(t *testing.T) {
 	if got := kept["promemoria en_US"]; got.Status != puntuale.TemplateRejected || got.Reason != "SCAM" || got.Named {
 		t.Errorf("kept %+v", got)
 	}
-	// A template that is no longer in the list is deleted. The list is read again each hour.
+	// A template that is no longer in Meta's list is deleted in the store, too. The list is read again each hour.
 	listed := w.peer.Listed()
 	w.peer.SetTemplates(w.number.Account, full)
 	w.advance(time.Hour, true)
@@ -76,7 +76,7 @@ func TestTemplatesAreRead(t *testing.T) {
 	if _, kept = w.templates(); kept["altro_1 it"].Status != puntuale.TemplateDeleted || kept["promemoria it"].Status != puntuale.TemplateApproved || w.peer.Listed() == listed {
 		t.Errorf("kept %+v", kept)
 	}
-	if faults := w.peer.Faults(); len(faults) > 0 { // the address of the next page is not followed
+	if faults := w.peer.Faults(); len(faults) > 0 { // the connector does not follow the address of the next page
 		t.Errorf("%v", faults)
 	}
 }
@@ -106,7 +106,7 @@ func TestTemplatesThatCannotBeRead(t *testing.T) {
 				test.number(&n)
 			case test.list != nil:
 				w.peer.List(func() graphtest.Reply { return *test.list })
-			default: // the token sees it, but the number is elsewhere
+			default: // the token may see the business, but the number belongs to another business
 				elsewhere := graphtest.NewNumber("102")
 				elsewhere.Token, elsewhere.Secret = n.Token, n.Secret
 				w.peer.Set(elsewhere)
@@ -140,7 +140,7 @@ func TestTemplateStates(t *testing.T) {
 		at := w.clock.Now()
 		for _, step := range []struct {
 			event, reason string
-			kind          puntuale.SendErrorKind // 0: it leaves
+			kind          puntuale.SendErrorKind // 0: the message leaves
 			says          string
 		}{
 			{"PAUSED", "NONE", puntuale.Deferred, "Template in pausa per bassa qualità"},
@@ -150,12 +150,12 @@ func TestTemplateStates(t *testing.T) {
 			{"IN_APPEAL", "", puntuale.Deferred, "Template respinto da WhatsApp, ricorso in corso"},
 			{"FLAGGED", "", 0, ""},
 			{"DISABLED", "", puntuale.Final, "Template disattivato per bassa qualità"},
-			{"LOCKED", "", puntuale.Final, "Template disattivato per bassa qualità"}, // LOCKED says only who may edit it
+			{"LOCKED", "", puntuale.Final, "Template disattivato per bassa qualità"}, // the event LOCKED says only who may edit the template, so the template stays disabled
 			{"REINSTATED", "", 0, ""},
 			{"LIMIT_EXCEEDED", "", puntuale.Deferred, "Troppi template nell'account WhatsApp Business"},
 			{"PENDING_DELETION", "", puntuale.Final, "Template eliminato su WhatsApp"},
 			{"DELETED", "", puntuale.Final, "Template eliminato su WhatsApp"},
-			{"ARCHIVED", "", 0, ""}, // Meta decides
+			{"ARCHIVED", "", 0, ""}, // Meta decides whether an archived template may be sent
 		} {
 			w.clock.Advance(time.Minute)
 			at = w.clock.Now()
@@ -164,7 +164,7 @@ func TestTemplateStates(t *testing.T) {
 			} else {
 				one.Status = step.event
 			}
-			w.peer.SetTemplates(w.number.Account, one, two) // it may be read again meanwhile
+			w.peer.SetTemplates(w.number.Account, one, two) // the connector may read the list between the steps
 			w.deliver(w.peer.TemplateEvent(w.number.Account, "uno", "it", step.event, step.reason, at))
 			asked := w.peer.Asked()
 			_, err := w.send(person, approved("uno"))
@@ -199,7 +199,8 @@ func TestTemplateStates(t *testing.T) {
 		if kept["nuovo en_US"].Status != puntuale.TemplatePaused || kept["uno it"].Status != "ARCHIVED" || len(kept) != 3 {
 			t.Errorf("kept %+v", kept)
 		}
-		// After a refusal the list is read anew: it says whether the template may be used again.
+		// After a refusal the connector reads the list again, because the list says whether the template may be used
+		// again.
 		w.clock.Advance(10 * time.Minute)
 		gone := graphtest.NewTemplate("due", "x")
 		gone.Status = "DISABLED"
@@ -285,7 +286,7 @@ func TestTemplateContents(t *testing.T) {
 	}
 }
 
-// componentsOf returns the components of a template in a short form.
+// componentsOf returns the components of a template as one short text.
 func componentsOf(t *graphtest.Template) string {
 	var out []string
 	for _, c := range t.Components {
@@ -337,7 +338,7 @@ func TestOneAppOfManyNumbers(t *testing.T) {
 				t.Errorf("number %s: a window until %v, %v", number, until, err)
 			}
 		}
-		// The peer signs with the first number's secret, which is the second's, too.
+		// The peer signs with the first number's secret. The second number has the same secret.
 		hears("101", w.session, true)
 		hears("102", second, true)
 		hears("103", third, false)

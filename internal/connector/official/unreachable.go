@@ -8,16 +8,17 @@ import (
 	"puntuale"
 )
 
-// unreachableFor is how long the connector sends nothing to a person that Meta could not reach, unless they write.
+// unreachableFor is how long the connector sends nothing to a person that Meta could not reach. If the person writes,
+// the wait ends.
 const unreachableFor = 24 * time.Hour
 
-// unreachable are persons that Meta says it cannot reach. Its methods may be called by many goroutines at once.
+// unreachable has the persons that Meta says it cannot reach. Its methods may be called by many goroutines at once.
 type unreachable struct {
 	mu  sync.Mutex
 	all map[string]refusedSend
 }
 
-// refusedSend is when Meta said so, and the send error of that message.
+// refusedSend is the send error of a message to an unreachable person, and when Meta gave it.
 type refusedSend struct {
 	at   time.Time
 	says *puntuale.SendError
@@ -37,8 +38,8 @@ func (u *unreachable) note(to string, at time.Time, says *puntuale.SendError, no
 	}
 }
 
-// says returns why nothing is sent to a person now. It returns nil if Meta's word is older than unreachableFor, or the
-// person wrote since then.
+// says returns why nothing is sent to a person now. It returns nil if Meta's refusal is older than unreachableFor, or
+// if the person wrote since then.
 func (u *unreachable) says(to string, wrote, now time.Time) *puntuale.SendError {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -46,7 +46,7 @@ func WarnOfVersion(log *slog.Logger, version string, now time.Time) {
 
 const warnEvery = 24 * time.Hour
 
-// warnOfVersion warns once a day, whichever session is looked at.
+// warnOfVersion warns once a day, no matter how many sessions call it.
 func (c *Connector) warnOfVersion() {
 	now := c.cfg.Clock.Now()
 	c.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"puntuale"
 )
 
-// The most that one delivery may cost.
+// Limits of one delivery.
 const (
 	webhookMost = 3 << 20          // bytes: Meta's own bound
 	webhookWait = 10 * time.Second // how long a delivery may take until it is on disk
@@ -25,7 +25,7 @@ const (
 	keysMost    = 10_000
 )
 
-// signatureHeader shows that a delivery is Meta's.
+// signatureHeader is the header whose signature proves that Meta made a delivery.
 const signatureHeader = "X-Hub-Signature-256"
 
 // signatureOf reads the hash that the header shows.
@@ -38,12 +38,13 @@ func signatureOf(header string) (hash [sha256.Size]byte, ok bool) {
 	return hash, err == nil
 }
 
-// challengeShape is the form of the text that Meta wants back, usually a number.
+// challengeShape is the form of the text that the answer must repeat to Meta. It is usually a number.
 var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 
-// Webhook answers at [puntuale.OfficialWebhooks], on any node. It answers a delivery once all of it is on disk; until then
-// Meta repeats it. It refuses a forged delivery, and one for a session that does not exist, with the same status. It does
-// not read the latter. The server that mounts the handler limits the number of requests and their memory.
+// Webhook answers at [puntuale.OfficialWebhooks], on any node. It answers a delivery once all of it is on disk; until
+// then Meta repeats it. A forged delivery and a delivery for an unknown session get the same status. The body of a
+// delivery for an unknown session is not read. The server that mounts the handler limits the number of requests and
+// their memory.
 type Webhook struct {
 	c *Connector
 
@@ -58,7 +59,7 @@ type keptKeys struct {
 	read   time.Time
 }
 
-// NewWebhook returns the handler. The connector needs to have no session open.
+// NewWebhook returns the handler. It also works for sessions that are not open on this node.
 func (c *Connector) NewWebhook() *Webhook {
 	return &Webhook{c: c, kept: map[puntuale.SessionID]keptKeys{}}
 }
@@ -145,7 +146,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	return http.StatusOK
 }
 
-// readBody reads bodies where Config has no ReadBody.
+// readBody reads a body if Config has no ReadBody.
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -154,7 +155,8 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	return body, err
 }
 
-// kept does the rest of the work, once what Meta reported is on disk.
+// kept notes a report's aliases in memory, and tells the open session about changed templates. It runs after the report
+// is on disk.
 func (c *Connector) kept(t *sessionReport) {
 	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
@@ -239,8 +241,8 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 	return kept, nil
 }
 
-// signed reports whether the sender of the body has the app's secret. body must be exactly the bytes that came. Without
-// a secret it reports false, after the same work.
+// signed reports whether the sender of the body has the app's secret. body must be exactly the bytes that came. If
+// secret is "", signed returns false, after the same work.
 func signed(body []byte, given [sha256.Size]byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)

@@ -30,7 +30,7 @@ func onBoth(t *testing.T, test func(t *testing.T, d storetest.Driver)) {
 	}
 }
 
-// stored makes a message that is in flight, as the dispatcher would, and sends it.
+// stored makes a message and its intent as the dispatcher would, and sends it. No outcome is recorded.
 func (w *world) stored(phone string) (puntuale.MessageID, graphtest.Taken, int64) {
 	w.t.Helper()
 	run := w.c.Run(phone, w.clock.Now(), 1)
@@ -67,8 +67,8 @@ func (w *world) deliver(body []byte) {
 	}
 }
 
-// TestWebhooksInDisorder delivers statuses shuffled, ten times each, up to a week late, and from many goroutines. They
-// are about messages whose answer came or was lost.
+// TestWebhooksInDisorder delivers statuses shuffled, ten times each, up to a week late, and from many goroutines. Some
+// messages had an answer; for the others the answer was lost.
 func TestWebhooksInDisorder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -129,8 +129,8 @@ func TestWebhooksInDisorder(t *testing.T) {
 	})
 }
 
-// TestWebhooksThatSayNothing: unknown messages, those of another number or session, unknown fields and odd parts get
-// status 200 and have no effect.
+// TestWebhooksThatSayNothing: deliveries that this server cannot use get status 200 and have no effect. They are about
+// unknown messages, other numbers or sessions, unknown fields or unreadable parts.
 func TestWebhooksThatSayNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -224,8 +224,8 @@ func TestWebhookOfPeople(t *testing.T) {
 	withdrawn(false)
 }
 
-// TestLateFailureHolds: a failure that asks to hold the number does so where the session is open, unless the failure is
-// too old.
+// TestLateFailureHolds: if a status reports a failure that must hold the number, the open session holds the number. A
+// failure that is too old does not.
 func TestLateFailureHolds(t *testing.T) {
 	t.Parallel()
 	for code, state := range map[int]puntuale.LinkState{131042: puntuale.LinkLinked, 190: puntuale.LinkUnlinked} {

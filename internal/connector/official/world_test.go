@@ -27,7 +27,7 @@ import (
 
 const waitMost = 20 * time.Second
 
-// What people and programs read of a reason.
+// The Italian and the English sentence of a reason. People read the Italian one, programs the English one.
 var italian, english = catalogue.Italian.Say, catalogue.Message
 
 // world is a connector with one open session, on a real store, connected to the peer.
@@ -219,7 +219,7 @@ func (w *world) must(to string, c puntuale.Content) graphtest.Taken {
 	return last
 }
 
-// refused fails the test unless err proves that a message did not reach Meta.
+// refused fails the test unless err is a send error of this kind, which proves that a message did not reach Meta.
 func (w *world) refused(err error, kind puntuale.SendErrorKind) *puntuale.SendError {
 	w.t.Helper()
 	e := puntuale.AsSendError(err)
@@ -231,7 +231,7 @@ func (w *world) refused(err error, kind puntuale.SendErrorKind) *puntuale.SendEr
 
 func text(s string) puntuale.Content { return puntuale.Content{Text: s} }
 
-// approved is a message by an approved template.
+// approved is a content with an approved template.
 func approved(name string) puntuale.Content {
 	return puntuale.Content{Text: "testo", Template: "t", Official: &puntuale.Approved{Name: name, Language: "it", Body: []puntuale.Parameter{{Text: "Ada"}}}}
 }
@@ -275,7 +275,7 @@ type readCloser struct{ io.ReadSeeker }
 
 func (readCloser) Close() error { return nil }
 
-// addressOf returns the address from which a file at Meta was fetched.
+// addressOf returns the address from which a file at Meta came. The test's files hold their own address.
 func addressOf(f graphtest.File) string {
 	_, address, _ := strings.Cut(string(f.Data), "OpusHead ")
 	return strings.TrimRight(address, "\x00")

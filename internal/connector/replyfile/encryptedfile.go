@@ -31,7 +31,8 @@ var keyNames = map[string]string{
 	Image: "WhatsApp Image Keys", Video: "WhatsApp Video Keys", Audio: "WhatsApp Audio Keys", Document: "WhatsApp Document Keys",
 }
 
-// EncryptedFile is a file of WhatsApp, as a message names it. Its JSON form is the Ref of a [puntuale.ReplyMedia].
+// EncryptedFile is a file that WhatsApp keeps, described as in a message. Its JSON form is the Ref of a
+// [puntuale.ReplyMedia].
 type EncryptedFile struct {
 	Kind    string `json:"kind"` // stickers are images
 	URL     string `json:"url,omitempty"`
@@ -41,7 +42,7 @@ type EncryptedFile struct {
 	EncHash []byte `json:"enc_hash,omitempty"` // SHA-256 of the encrypted file
 }
 
-// Ref is the JSON form; nil for a file that can never be opened.
+// Ref is the JSON form. It is nil for a file that can never be opened, because its key or its address is missing.
 func (e EncryptedFile) Ref() []byte {
 	if len(e.Key) == 0 || e.URL == "" && e.Path == "" {
 		return nil
@@ -59,10 +60,11 @@ type Opener struct {
 	Folder string // of files while they are open; "": the system's
 }
 
-// host is the one that keeps media for everybody.
+// host keeps media for all of WhatsApp's users.
 const host = "mmg.whatsapp.net"
 
-// hosts is the ending of every host name of WhatsApp. Other hosts get no request, whatever a gateway reports.
+// hosts is the ending of the names of all of WhatsApp's hosts. Other hosts get no request, even if a gateway reports
+// them.
 const hosts = ".whatsapp.net"
 
 var errNoAddress = errors.New("the file has no address at WhatsApp")
@@ -115,7 +117,7 @@ func (o Opener) OpenMedia(ctx context.Context, _ puntuale.Session, m puntuale.Re
 	return f, nil
 }
 
-// macSize is how many bytes of the HMAC end an encrypted file.
+// macSize is how many bytes of an HMAC stand at the end of an encrypted file.
 const macSize = 10
 
 func (e EncryptedFile) keys() (iv, key, mac []byte, err error) {
@@ -152,8 +154,8 @@ func (e EncryptedFile) decrypt(s *spool, iv, key, mac []byte) (*puntuale.ReplyFi
 	if err != nil {
 		return nil, fmt.Errorf("decrypt a file: %w", err)
 	}
-	// The last byte of the last block is the number of bytes that fill it.
-	last := make([]byte, 2*aes.BlockSize) // with the block before, which the last one depends on
+	// The last byte of the decrypted file says how many bytes at the end are padding.
+	last := make([]byte, 2*aes.BlockSize) // with the block before, which is needed to decrypt the last one
 	if length == aes.BlockSize {
 		copy(last, iv)
 		_, err = s.ReadAt(last[aes.BlockSize:], 0)

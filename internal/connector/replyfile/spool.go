@@ -32,7 +32,7 @@ func tooLarge() error {
 // spool is a fetched file on disk. It has no name any more, so a crash leaves nothing behind.
 type spool struct {
 	*os.File
-	named bool // the system keeps the name of an open file
+	named bool // this system cannot remove the name of an open file
 	size  int64
 	sum   [sha256.Size]byte
 }
@@ -87,8 +87,8 @@ func (s *spool) Close() error {
 	return err
 }
 
-// Fetch makes a request for a file that is not encrypted. sha256 is the file's hash, nil for an unknown one. Codes: gone,
-// unavailable, too_large.
+// Fetch makes a request for a file that is not encrypted. sum is the file's SHA-256 hash, or nil if it is not known.
+// Codes: gone, unavailable, too_large.
 func Fetch(via http.RoundTripper, r *http.Request, folder string, sum []byte) (*puntuale.ReplyFile, error) {
 	s, err := fetch(via, r, folder, Most)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 // links are the links of the sessions, as the simulated network knows them.
 type links struct {
 	report func(puntuale.LinkReport)
-	online sync.Map // the sessions that are online; each message asks it
+	online sync.Map // the sessions that are online; each message looks here
 
 	mu   sync.Mutex
 	open map[puntuale.SessionID]*simulated
@@ -33,7 +33,7 @@ type simulated struct {
 	ended chan struct{}
 }
 
-// WithLinks returns a connector like c whose sessions can be linked and unlinked: no session is online before Open.
+// WithLinks returns a connector like c whose sessions can be linked and unlinked. No session is online before Open.
 // report gets each change of a link, and must not block.
 func (c *Connector) WithLinks(report func(puntuale.LinkReport)) *Connector {
 	with := *c
@@ -150,7 +150,7 @@ func (p *pairing) run(ctx context.Context, ended chan<- struct{}) {
 	}
 }
 
-// step shows the next code, or ends the pairing and reports that. The caller holds the lock.
+// step shows the next code. At the end of a pairing it reports the result and returns true. The caller holds the lock.
 func (p *pairing) step(ctx context.Context, now time.Time, refused bool) (over bool) {
 	switch {
 	case ctx.Err() != nil:
@@ -177,7 +177,8 @@ func (p *pairing) show(now time.Time) {
 	p.links.report(puntuale.LinkReport{Session: p.session, State: puntuale.LinkPairing, Code: code, Until: now.Add(CodeLife)})
 }
 
-// number is the number of the simulated phone: the one that the pairing asked for, or one that nobody has.
+// number returns the number of the simulated phone. It is the number that the pairing asked for, or else a number that
+// nobody has.
 func (p *pairing) number() string {
 	if p.phone != "" {
 		return p.phone

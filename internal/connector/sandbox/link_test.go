@@ -106,7 +106,8 @@ func TestPairing(t *testing.T) {
 	}
 }
 
-// A phone whose number is refused never links; a pairing that is ended, or replaced by another, reports nothing more.
+// A phone whose number is refused never links. A pairing that was ended, or that another one replaced, reports nothing
+// more.
 func TestPairingEnds(t *testing.T) {
 	t.Parallel()
 	c, fake, told := linked(t)

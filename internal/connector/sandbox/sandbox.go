@@ -28,14 +28,14 @@ const (
 	sendTimeout = 10 * time.Second // added to the latency
 )
 
-// errLost is no [puntuale.SendError]: nobody can know whether the network has the message. The others say why a message or a link failed at
-// the simulated network.
+// A lost answer gives errLost, which is no [puntuale.SendError]: nobody can know whether the network has the message.
+// The reasons say why a message or a link failed at the simulated network.
 const (
 	reasonUnlinked     puntuale.ReasonCode = "sandbox.unlinked"
 	reasonRefused      puntuale.ReasonCode = "sandbox.refused"
 	reasonEnding       puntuale.ReasonCode = "sandbox.ending" // {1}: what the number ends in
 	reasonDown         puntuale.ReasonCode = "sandbox.down"
-	reasonFirstAttempt puntuale.ReasonCode = "sandbox.first_attempt" // {1}: as above
+	reasonFirstAttempt puntuale.ReasonCode = "sandbox.first_attempt" // {1}: what the number ends in
 	reasonAnswerLost   puntuale.ReasonCode = "sandbox.answer_lost"
 	reasonPairingOver  puntuale.ReasonCode = "sandbox.pairing_over"
 	reasonCodeUnused   puntuale.ReasonCode = "sandbox.code_unused"
@@ -58,7 +58,7 @@ func New(ledger puntuale.SandboxLedger, clock clock.Clock, latency time.Duration
 }
 
 // WithMedia returns a connector like c that fetches each message's media from source before the message may leave, as
-// a real network's does. With a nil source it does not fetch.
+// the connectors of real networks do. With a nil source it fetches nothing.
 func (c *Connector) WithMedia(source puntuale.MediaSource) *Connector {
 	with := *c
 	with.media = source
@@ -87,7 +87,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e}, nil
 }
 
-// Send writes the ledger before it accepts. So each accepted message certainly arrived.
+// Send writes the message to the ledger before it reports an acceptance. So each accepted message certainly arrived.
 func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acceptance, error) {
 	if err := c.travel(ctx); err != nil {
 		return puntuale.Acceptance{}, err
@@ -123,8 +123,8 @@ func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Acc
 	return puntuale.Acceptance{Detail: puntuale.Quoted("sandbox: " + p.ConnectorID)}, nil
 }
 
-// Arrived looks into the ledger. For numbers whose answers are lost, the simulated network reports nothing later,
-// either.
+// Arrived looks into the ledger. For numbers whose answers are lost it always returns false, as if the network never
+// reported the message.
 func (c *Connector) Arrived(ctx context.Context, e puntuale.Envelope) (bool, error) {
 	if ending(e.To) == EndingLost {
 		return false, nil

@@ -16,7 +16,7 @@ import (
 	"puntuale/internal/connector/sandbox"
 )
 
-// ledger is the simulated network's memory, kept in memory; the store's own is tested with the store.
+// ledger is a ledger in memory. The store's own ledger is tested in the package of the store.
 type ledger struct {
 	mu    sync.Mutex
 	rows  []puntuale.SandboxMessage
@@ -92,7 +92,7 @@ func TestMagicEndings(t *testing.T) {
 		to      string
 		attempt int
 		arrived int
-		kind    puntuale.SendErrorKind // 0: no proof
+		kind    puntuale.SendErrorKind // 0: the error proves nothing
 		err     bool
 		took    time.Duration
 	}{
@@ -176,8 +176,8 @@ func TestLedgerFails(t *testing.T) {
 	}
 }
 
-// TestMedia: with a source, Prepare asks it for the message's media and passes its refusal on; without a source, and
-// without media, Prepare asks nothing.
+// TestMedia: with a source, Prepare asks the source for the message's media and returns its refusal. Without a source,
+// or without media, Prepare asks nothing.
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Quoted("File troppo grande")}
@@ -209,7 +209,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// source has the files that the test gives it.
+// source is a media source with the files that the test gives it.
 type source struct {
 	files   map[string]bool
 	refusal error

@@ -15,7 +15,7 @@ type account struct {
 	c       *Connector
 	log     *slog.Logger
 
-	ctx    context.Context // of the work that the connector starts by itself for the session
+	ctx    context.Context // the context of work that the connector starts by itself for the session
 	cancel context.CancelFunc
 	wake   chan struct{}  // asks for a look now
 	work   sync.WaitGroup // goroutines that run under ctx
@@ -27,9 +27,9 @@ type account struct {
 	closed bool
 	state  puntuale.LinkState
 	number string
-	held   time.Time          // nothing leaves until then
+	held   time.Time          // no message leaves before this moment
 	unpair context.CancelFunc // ends the pairing under way; nil: there is none
-	hooked hook               // the webhook that was set since the session is open
+	hooked hook               // the webhook that the connector set at the gateway since the session was opened
 }
 
 // hook is a webhook at a gateway.
@@ -40,7 +40,7 @@ func (c *Connector) newAccount(s puntuale.Session) *account {
 		session: s.ID, c: c, log: c.cfg.Logger.With("session_id", int64(s.ID)),
 		wake: make(chan struct{}, 1), client: s.Client, state: s.LinkOf(), number: s.Link.Number,
 	}
-	if a.state == puntuale.LinkPairing { // a pairing that was under way elsewhere is over
+	if a.state == puntuale.LinkPairing { // the pairing ran on another node, and is over
 		a.state = puntuale.LinkUnlinked
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
@@ -66,7 +66,8 @@ func (a *account) access(now time.Time) (puntuale.GatewayKeys, bool) {
 	return *a.keys, true
 }
 
-// set notes whether the session can send, and if not, why; "" where all is well. It reports this.
+// set notes whether the session can send, and if not, why. An empty why means that all is well. set reports the new
+// state to the server.
 func (a *account) set(state puntuale.LinkState, why puntuale.ReasonCode) {
 	a.report(puntuale.LinkReport{State: state, Detail: puntuale.Because(why)})
 }

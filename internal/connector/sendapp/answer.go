@@ -20,7 +20,8 @@ type answer struct {
 
 const success = "success"
 
-// errNoAnswer stands for all answers that say nothing: none at all, an empty list, a proxy's page.
+// errNoAnswer stands for all answers that say nothing about the message, such as an empty body, an empty list or a
+// proxy's page.
 var errNoAnswer = &puntuale.ReasonError{Reason: puntuale.Because(reasonNothing)}
 
 // Answers that do not say whether the message left.
@@ -55,7 +56,7 @@ func readAnswer(text []byte) (answer, error) {
 	return a, nil
 }
 
-// text is the gateway's message where it is a text.
+// text returns the gateway's message if it is a text, or "" if it is not.
 func (a answer) text() string {
 	var text string
 	if json.Unmarshal(a.Message, &text) != nil {
@@ -64,7 +65,7 @@ func (a answer) text() string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// sentID is the network's id of a message that left, "" where the answer names none. The two generations of gateways
+// sentID is the network's id of a message that left, or "" if the answer names none. The two generations of gateways
 // put it in different places.
 func (a answer) sentID() string {
 	var older, newer struct {
@@ -81,14 +82,14 @@ func (a answer) sentID() string {
 	return ""
 }
 
-// user is the linked number of an answer to reconnect. Connected is absent in older gateways.
+// user is the linked number in an answer to reconnect. Older gateways do not give Connected.
 type user struct {
 	ID        string `json:"id"`
 	Connected *bool  `json:"connected"`
 }
 
 func (a answer) user() (u user) {
-	_ = json.Unmarshal(a.Data, &u) // none: the zero user
+	_ = json.Unmarshal(a.Data, &u) // if there is no user, u stays zero
 	return u
 }
 
@@ -132,7 +133,7 @@ var rules = []struct {
 	{"template not found", lost, reasonNotAllowed},
 }
 
-// meaning finds what a gateway's words ask for, and what they mean.
+// meaning returns the action for a gateway's words, and the reason that they give.
 func meaning(text string) (action, puntuale.ReasonCode) {
 	text = strings.ToLower(text)
 	for _, r := range rules {
@@ -143,9 +144,9 @@ func meaning(text string) (action, puntuale.ReasonCode) {
 	return unknown, ""
 }
 
-// refusal says what the answer to a sent message proves. It is nil when the message left, a [*puntuale.SendError] when it
-// certainly did not, and any other error when nobody knows. A success without an id is no success: the gateway's send
-// failed with an exception.
+// refusal says what the answer to a sent message proves. It returns nil if the message left, a [*puntuale.SendError] if
+// it certainly did not leave, and any other error if nobody knows. A success without an id does not count, because then
+// the gateway's send failed with an exception.
 func (a answer) refusal() error {
 	text := a.text()
 	does, says := meaning(text)

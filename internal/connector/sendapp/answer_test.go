@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/catalogue"
 )
 
-// TestWords: each meaning of a gateway's words has a sentence in Italian, and another one in English.
+// TestWords: each reason that a gateway's words give has an Italian and an English sentence.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, r := range rules {
@@ -18,7 +18,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestFormerRestricted: rows of earlier versions are found by the sentence that they hold.
+// TestFormerRestricted: the connector recognises rows of earlier versions by the sentence that they hold.
 func TestFormerRestricted(t *testing.T) {
 	t.Parallel()
 	if says := catalogue.Italian.Say(puntuale.Because(reasonRestricted)); says != formerRestricted {

@@ -19,19 +19,20 @@ import (
 // answerMost bounds an answer, in bytes. The largest is the picture of a QR code.
 const answerMost = 1 << 20
 
-// newClient follows no redirect: it would carry the access token to another server, and could send a message twice.
+// newClient returns a client that follows no redirect. A redirect would carry the access token to another server, and
+// could send a message twice.
 func newClient(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// unsentError says that nothing of a request reached the gateway.
+// unsentError says that no byte of a request reached the gateway.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return "the request did not leave: " + e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
-// form is how a call carries its parameters. Gateways read JSON in send only. The calls about the account have their
-// parameters in the query, as documented. All other calls have a form.
+// form is how a call carries its parameters. Gateways read JSON only in the call send. Calls about the account carry
+// their parameters in the query, as the gateways' documents say. All other calls carry a form.
 type form int8
 
 const (
@@ -40,9 +41,9 @@ const (
 	inJSON
 )
 
-// call makes one call with the keys and returns the gateway's JSON. Errors: an [*unsentError] when no byte of the request
-// left. Any other error means that nobody knows what the gateway did. No error holds the address, whose query has the
-// token.
+// call makes one call with the keys and returns the gateway's JSON. Errors: an [*unsentError] when no byte of the
+// request left. Any other error means that nobody knows what the gateway did. No error holds the address, because its
+// query has the token.
 func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name string, as form, with map[string]string) (answer, error) {
 	values := url.Values{"access_token": {k.AccessToken}}
 	if k.InstanceID != "" && name != "create_instance" {
@@ -63,7 +64,8 @@ func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name strin
 	}
 	var touched atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		// The transport repeats by itself only a request of which no byte left.
+		// If the transport wrote no byte of a request, it may repeat the request by itself on another connection.
+		// Therefore each connection resets touched.
 		GetConn: func(string) { touched.Store(false) },
 		GotConn: func(httptrace.GotConnInfo) { touched.Store(true) },
 	})
@@ -111,7 +113,7 @@ func bare(err error) error {
 	return err
 }
 
-// storable is a text that every database keeps, in about most bytes at most.
+// storable changes a text so that every database can keep it, and shortens it to about most bytes.
 func storable(text string, most int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	for i := range text {

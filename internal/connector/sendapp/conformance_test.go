@@ -9,7 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestConformance: the gateway carries texts and media as they are. A location becomes a link, which TestLocation shows.
+// TestConformance runs the suite with texts and media. Locations are left out because a location becomes a link, as
+// TestLocation shows.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -19,7 +20,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// conforms runs the suite before a gateway of the newer or the older generation.
+// conforms runs the suite against a gateway of the newer or the older generation.
 func conforms(t *testing.T, d storetest.Driver, newer bool) {
 	t.Run(map[bool]string{false: "older", true: "newer"}[newer], func(t *testing.T) {
 		t.Parallel()

@@ -16,17 +16,17 @@ type Config struct {
 	Store  puntuale.GatewayStore
 	Seal   func(purpose, place string, plain []byte) []byte
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
-	// Mark is a keyed hash. Stores keep the hash of an instance instead of its id.
+	// Mark makes a keyed hash. The store keeps this hash of an instance, and not the instance's id.
 	Mark func(purpose string, parts ...string) string
 
-	Media     puntuale.MediaSource // checks addresses before the gateway fetches them; nil: media are refused
-	Transport http.RoundTripper    // reaches only what the operator allows
+	Media     puntuale.MediaSource // checks whether an address may be fetched, before the gateway fetches it; nil: media are refused
+	Transport http.RoundTripper    // reaches only the hosts that the operator allows
 	Public    string               // this server's own address, for webhooks; "": gateways cannot report
 
 	// Report gets each change of a session's link. It must never block.
 	Report func(puntuale.LinkReport)
-	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited when there
-	// is no memory for it.
+	// ReadBody reads the body of a webhook, up to most bytes. Codes: too_large; overloaded and rate_limited if there is
+	// no memory for the body.
 	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 	// Take stores what a gateway reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error
@@ -35,7 +35,7 @@ type Config struct {
 	Logger *slog.Logger // nil: slog.Default
 }
 
-// sendTimeout is longer than the gateway waits for its own part, which is up to 60 s. A shorter one would turn slow
+// sendTimeout is longer than a gateway waits for its own part, which is up to 60 s. A shorter timeout would turn slow
 // answers into uncertain messages.
 const sendTimeout = 90 * time.Second
 
@@ -79,7 +79,7 @@ func (c *Connector) Online(session puntuale.SessionID) bool {
 	return a != nil && a.online(c.cfg.Clock.Now())
 }
 
-// account returns an open session, nil for one that is not open.
+// account returns an open session, or nil if the session is not open.
 func (c *Connector) account(session puntuale.SessionID) *account {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -1,9 +1,11 @@
 // Package sendapp is the way out through a gateway: an HTTP service of SendApp's family (SendApp Cloud, Waziper, Stackposts) that holds the
 // number.
 //
-// The gateway takes no id of ours, and the connector cannot look up a message there. An answer that is lost, or that says nothing, leaves a
-// message uncertain, and the connector never repeats it. Two things settle such a message later: the echo of the sent message on the
-// webhook, or a person. Acks (delivered, read) come by the gateway's own ids, which the connector keeps beside each message.
+// The gateway does not accept a message id from us, and the connector cannot look up a message at the gateway. An
+// answer that is lost, or that says nothing, leaves a message uncertain, and the connector never repeats it. Two things
+// settle such a message later: the echo of the sent message on the webhook, or a person. Acks (delivered, read) name
+// messages by the gateway's own ids, which the connector keeps beside each message.
 //
-// The webhook is not signed. Its address is secret, the instance is compared, and each event may come twice.
+// A gateway does not sign what it posts to the webhook. Therefore the webhook's address is secret, and the connector
+// compares the instance. The gateway may post each event twice.
 package sendapp

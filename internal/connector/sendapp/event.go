@@ -35,12 +35,12 @@ func readReport(body []byte) (report, bool) {
 type messageKey struct {
 	ID      string `json:"id"`
 	Chat    string `json:"remoteJid"`
-	ChatAlt string `json:"remoteJidAlt"` // the number where Chat hides it
-	Sender  string `json:"senderPn"`     // the number where Chat hides it, in older gateways
+	ChatAlt string `json:"remoteJidAlt"` // the number, if Chat does not show it
+	Sender  string `json:"senderPn"`     // the number in older gateways, if Chat does not show it
 	Mine    bool   `json:"fromMe"`
 }
 
-// phone is the number of a chat with one person, "" for a group and for a person who hides the number.
+// phone returns the number of a chat with one person. It returns "" for a group, and for a person who hides the number.
 func (k messageKey) phone() string {
 	for _, id := range []string{k.Chat, k.ChatAlt, k.Sender} {
 		if n := numberOf(id); n != "" {
@@ -50,8 +50,8 @@ func (k messageKey) phone() string {
 	return ""
 }
 
-// person is how messages name the other side of a chat with one person, "" for groups, broadcasts and others. A person who
-// hides the number has a LID.
+// person returns the name of the other side of a chat with one person, as messages name it. The name is a LID if the
+// person hides the number. It is "" for groups, broadcasts and others.
 func (k messageKey) person() string {
 	digits, server, _ := strings.Cut(k.Chat, "@")
 	switch server {
@@ -68,7 +68,8 @@ func (k messageKey) person() string {
 	return ""
 }
 
-// recipient is how messages name the chat: a number or a group's id, "" for any other.
+// recipient returns the name of the chat as messages name it: a number or a group's id. It returns "" for any other
+// chat.
 func (k messageKey) recipient() string {
 	if strings.HasSuffix(k.Chat, "@g.us") {
 		return k.Chat
@@ -76,7 +77,7 @@ func (k messageKey) recipient() string {
 	return k.phone()
 }
 
-// message is one that a person or we wrote.
+// message is a message that a person, or this connector, wrote.
 type message struct {
 	Key     messageKey                 `json:"key"`
 	At      seconds                    `json:"messageTimestamp"`
@@ -86,7 +87,7 @@ type message struct {
 // arrivals is the payload of messages.upsert.
 type arrivals struct {
 	Messages []message `json:"messages"`
-	Type     string    `json:"type"` // append: an echo of what the gateway sent, or what came while it was offline
+	Type     string    `json:"type"` // "append" marks an echo of what the gateway sent, and a message that came while the gateway was offline
 }
 
 // update is one part of the payload of messages.update.
@@ -124,7 +125,7 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// whole reads a number above zero. Gateways write it as a number, a text, or the halves of a long integer.
+// whole reads a number above zero. Gateways write it as a number, as a text, or as the two halves of a long integer.
 func whole(text []byte) (int64, bool) {
 	var long struct {
 		Low int64 `json:"low"`

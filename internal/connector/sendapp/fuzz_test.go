@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// FuzzAnswer: of all answers of a gateway, only one with an id is a success.
+// FuzzAnswer: an answer of a gateway is a success only if it has an id.
 func FuzzAnswer(f *testing.F) {
 	f.Add(`{"status":"success","message":{"key":{"id":"3EB0"}}}`)
 	f.Add(`{"status":"success","message":"x","data":{"key":{"id":"3EB0"}}}`)
@@ -70,7 +70,8 @@ func FuzzCode(f *testing.F) {
 	})
 }
 
-// FuzzUnspun: the gateway finds no alternatives to choose from, and the rest of the text does not change.
+// FuzzUnspun: after unspun, a text has no alternatives for the gateway to choose from. Nothing but the bars between
+// braces changes.
 func FuzzUnspun(f *testing.F) {
 	f.Add("{a|b} | {c{d|e}")
 	f.Fuzz(func(t *testing.T, text string) {

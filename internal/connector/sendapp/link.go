@@ -30,10 +30,10 @@ const (
 	reasonUnproven   puntuale.ReasonCode = "sendapp.unproven"
 )
 
-// formerRestricted is what earlier versions stored for reasonRestricted.
+// formerRestricted is the Italian sentence that earlier versions stored in place of the code reasonRestricted.
 const formerRestricted = "WhatsApp limita questo numero: gli invii riprendono tra un'ora"
 
-// Open takes charge of a session. It is online once its gateway said that the number is online.
+// Open takes charge of a session. The session is online after its gateway said that the number is online.
 func (c *Connector) Open(s puntuale.Session) {
 	a := c.newAccount(s)
 	c.mu.Lock()
@@ -46,7 +46,7 @@ func (c *Connector) Open(s puntuale.Session) {
 	a.work.Go(a.keep)
 }
 
-// Close lets a session go. What is in flight ends with its own context.
+// Close lets a session go. Messages in flight end with their own context.
 func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	c.mu.Lock()
 	a := c.open[session]
@@ -67,8 +67,8 @@ func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	}
 }
 
-// Unlink ends a pairing, tells the gateway to forget the number, and forgets its id. Address and token stay, so that the
-// session can be linked again.
+// Unlink ends a pairing, tells the gateway to forget the number, and removes the instance's id from the keys. Address
+// and token stay, so that the session can be linked again.
 func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
@@ -82,7 +82,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 		return err
 	}
 	if keys.InstanceID != "" {
-		if _, err := c.call(ctx, *keys, "reset_instance", inQuery, nil); err != nil { // the link ends here in any case
+		if _, err := c.call(ctx, *keys, "reset_instance", inQuery, nil); err != nil { // the session is unlinked here even if this call fails
 			a.log.Warn("the gateway could not be told to unlink a number", "error", err)
 		}
 	}
@@ -169,10 +169,10 @@ type gatewayStatus struct {
 	state  puntuale.LinkState
 	number string // "+…", once it is known
 	says   puntuale.ReasonCode
-	does   action // what a refusal asks for
+	does   action // what the gateway's words ask the connector to do
 }
 
-// ask asks the gateway about the number. reconnect is the only call that answers this.
+// ask asks the gateway about the number. Only the call reconnect answers this question.
 func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (gatewayStatus, error) {
 	a, err := c.call(ctx, k, "reconnect", inQuery, nil)
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (gatewaySta
 	return gatewayStatus{state: puntuale.LinkUnlinked, says: says, does: does}, nil
 }
 
-// numberOf makes a gateway's user id, "39333…:7@s.whatsapp.net", a phone number; "" for anything else.
+// numberOf makes a gateway's user id, "39333…:7@s.whatsapp.net", a phone number. It returns "" for any other text.
 func numberOf(id string) string {
 	user, server, ok := strings.Cut(id, "@")
 	digits, _, _ := strings.Cut(user, ":")
@@ -226,8 +226,9 @@ func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKey
 	return nil
 }
 
-// setWebhook tells the gateway where to report. It does so once for each instance while the session is open: another
-// program may have changed it before. It returns what people should know, "" where all is well.
+// setWebhook tells the gateway where to report. It does this once for each instance after the session is opened,
+// because another program may have changed the address before. It returns a reason for people to read, or "" if all is
+// well.
 func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.GatewayKeys) puntuale.ReasonCode {
 	if c.cfg.Public == "" {
 		return reasonNoPublic
@@ -259,12 +260,12 @@ const (
 	healthTo     = 10 * time.Minute // messages sent later may still be confirmed
 )
 
-// restricted is how long nothing leaves after WhatsApp refused a message because it restricts the number: each further
-// try makes it worse.
+// restricted is how long nothing leaves after WhatsApp refused a message because it restricts the number. Each further
+// try would make the restriction worse.
 const restricted = time.Hour
 
-// health looks at the receipts of the session's messages, no matter which node received them. It returns what people
-// should know, "" where all is well.
+// health looks at the receipts of the session's messages, no matter which node received them. It returns a reason for
+// people to read, or "" if all is well.
 func (c *Connector) health(ctx context.Context, a *account) (puntuale.ReasonCode, error) {
 	a.mu.Lock()
 	client := a.client
@@ -284,7 +285,7 @@ func (c *Connector) health(ctx context.Context, a *account) (puntuale.ReasonCode
 	return "", nil
 }
 
-// readKeys returns the session's keys, nil for none.
+// readKeys returns the session's keys, or nil if it has none.
 func (c *Connector) readKeys(ctx context.Context, a *account) (*puntuale.GatewayKeys, error) {
 	client, keys, err := c.keysOf(ctx, a.session)
 	if err != nil {
@@ -300,7 +301,7 @@ func (c *Connector) readKeys(ctx context.Context, a *account) (*puntuale.Gateway
 	return &own, nil
 }
 
-// keysOf reads and opens a session's keys, nil for none.
+// keysOf reads and opens a session's keys. It returns nil if the session has none.
 func (c *Connector) keysOf(ctx context.Context, session puntuale.SessionID) (puntuale.ClientID, *puntuale.GatewayKeys, error) {
 	client, sealed, err := c.cfg.Store.SealedGateway(ctx, session)
 	if err != nil {
@@ -310,7 +311,7 @@ func (c *Connector) keysOf(ctx context.Context, session puntuale.SessionID) (pun
 	return client, keys, err
 }
 
-// unseal opens sealed keys, nil for none.
+// unseal opens sealed keys. It returns nil if sealed is nil.
 func (c *Connector) unseal(session puntuale.SessionID, sealed []byte) (*puntuale.GatewayKeys, error) {
 	if sealed == nil {
 		return nil, nil
@@ -328,8 +329,8 @@ func (c *Connector) unseal(session puntuale.SessionID, sealed []byte) (*puntuale
 
 const faultGatewayKeysReplaced puntuale.ReasonCode = "gateway.keys_replaced"
 
-// keepInstance stores the instance in keys that were read before. Codes: conflict (another session has the instance), busy
-// (the keys were replaced meanwhile).
+// keepInstance stores the instance of k. Codes: conflict (another session has the instance), busy (somebody replaced
+// the keys after k was read).
 func (c *Connector) keepInstance(ctx context.Context, a *account, k puntuale.GatewayKeys) error {
 	err := c.cfg.Store.ChangeGateway(ctx, a.session, func(old []byte) ([]byte, string, error) {
 		now, err := c.unseal(a.session, old)

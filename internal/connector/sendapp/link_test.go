@@ -60,7 +60,7 @@ func TestPairing(t *testing.T) {
 	}
 }
 
-// Nobody scans: the pairing ends by itself and says why, and another one may follow.
+// Nobody scans the code. The pairing ends by itself and says why, and another pairing may follow.
 func TestPairingExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite)
@@ -91,7 +91,7 @@ func TestOnePairingAtATime(t *testing.T) {
 	})
 }
 
-// No two sessions send from one number: their acks and echoes could not be told apart.
+// No two sessions send from one number, because the connector could not tell their acks and echoes apart.
 func TestOneSessionPerInstance(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -132,7 +132,7 @@ func TestKeysReplaced(t *testing.T) {
 	})
 }
 
-// When another instance replaces the first, its webhook is set, too.
+// When another instance replaces the first, the connector sets the new instance's webhook, too.
 func TestInstanceReplaced(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -172,7 +172,7 @@ func TestPairingRefused(t *testing.T) {
 	w.until("its end", func() bool { return w.last(id).State == puntuale.LinkUnlinked && len(w.told(id)) > 1 })
 }
 
-// TestDisconnections: a look notices each way in which a number stops sending, and that it is back.
+// TestDisconnections: a look notices each way in which a number stops sending. It also notices when the number is back.
 func TestDisconnections(t *testing.T) {
 	t.Parallel()
 	for _, newer := range []bool{false, true} {
@@ -194,7 +194,7 @@ func TestDisconnections(t *testing.T) {
 	}
 }
 
-// TestUnlink forgets the number, at the gateway too, and keeps what is needed to link again.
+// TestUnlink: unlinking forgets the number, also at the gateway. The keys that a new link needs stay.
 func TestUnlink(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/png" // gateways draw codes as PNG
+	_ "image/png" // so that image.Decode reads PNG, in which gateways draw codes
 	"strings"
 	"time"
 
@@ -17,11 +17,11 @@ import (
 	"puntuale"
 )
 
-// How a pairing goes on.
+// How long a pairing lasts, and how often it looks and shows a code.
 const (
 	pairMost  = 5 * time.Minute  // after that a gateway ends a pairing whose code nobody scanned
 	pairLook  = 3 * time.Second  // the wait between two looks whether the code was scanned
-	codeAgain = 20 * time.Second // the wait between two codes: WhatsApp replaces them
+	codeAgain = 20 * time.Second // the wait between two codes, because WhatsApp replaces them
 )
 
 const (
@@ -68,7 +68,8 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 	a.mu.Lock()
 	a.unpair = cancel
 	a.mu.Unlock()
-	// A look that was under way may have reported just now that nothing is linked. That is not the end of this pairing.
+	// A look that was under way may have reported just now that nothing is linked. So the pairing reports again that it
+	// goes on.
 	a.report(puntuale.LinkReport{State: puntuale.LinkPairing})
 	a.work.Go(func() {
 		defer cancel()
@@ -112,7 +113,8 @@ func (a *account) endPairing() {
 	}
 }
 
-// paired ends the pairing that ctx belongs to with a report, unless another one took its place.
+// paired ends the pairing of ctx and runs do, which reports the result. It does nothing if ctx has ended, because then
+// another pairing may have taken its place.
 func (a *account) paired(ctx context.Context, do func()) {
 	if ctx.Err() != nil {
 		return
@@ -121,7 +123,7 @@ func (a *account) paired(ctx context.Context, do func()) {
 	do()
 }
 
-// pair shows codes until the phone has read one.
+// pair shows codes until a phone has scanned one.
 func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 	end := a.c.cfg.Clock.Now().Add(pairMost)
 	var shown time.Time
@@ -154,7 +156,8 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 	a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, reasonExpired) })
 }
 
-// tell reports a number that was linked just now, unless it was unlinked or the keys were replaced meanwhile.
+// tell reports a number that was linked just now. It reports nothing if the number was unlinked, or if the keys were
+// replaced meanwhile.
 func (a *account) tell(k puntuale.GatewayKeys, s gatewayStatus) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
@@ -170,7 +173,8 @@ func (a *account) tell(k puntuale.GatewayKeys, s gatewayStatus) {
 	}
 }
 
-// showCode lets the gateway draw a code and reports its text. It returns why the pairing is over, "" where it goes on.
+// showCode makes the gateway draw a code, and reports the code's text. It returns why the pairing is over, or "" if the
+// pairing goes on.
 func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) puntuale.ReasonCode {
 	answered, err := a.c.call(ctx, *k, "get_qrcode", inQuery, nil)
 	if err != nil {
@@ -198,7 +202,7 @@ func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) puntual
 	return ""
 }
 
-// renew takes another instance where the gateway does not link the present one any more.
+// renew takes a new instance if the gateway no longer links the present instance.
 func (a *account) renew(ctx context.Context, k *puntuale.GatewayKeys, text string) puntuale.ReasonCode {
 	does, says := meaning(text)
 	switch does {
@@ -250,5 +254,5 @@ func readCode(address string) (string, error) {
 	return found.GetText(), nil
 }
 
-// codePixels bounds a picture's width and height: a small file may hold a huge one.
+// codePixels bounds a picture's width and height, because a small file may hold a huge picture.
 const codePixels = 2000

@@ -16,7 +16,8 @@ var silent = map[string]bool{
 	"pollUpdateMessage": true, "keepInChatMessage": true, "pinInChatMessage": true, "albumMessage": true, "encReactionMessage": true, "encEventResponseMessage": true,
 }
 
-// wrappedMost is how deep messages lie in other messages, such as those that disappear or may be viewed once.
+// wrappedMost is how many messages around a message are opened. WhatsApp wraps messages that disappear, or that may be
+// viewed once, into others.
 const wrappedMost = 6
 
 // content is the members of a message's content, by their types.
@@ -28,7 +29,7 @@ func (c content) unwrapped() content {
 		var next content
 		for _, member := range c {
 			inner := part[struct {
-				Message content `json:"message"`       // the message inside one that disappears, may be viewed once or has a caption
+				Message content `json:"message"`       // the message inside a message that disappears, may be viewed once or has a caption
 				Edited  content `json:"editedMessage"` // the new content after an edit
 			}](member)
 			if next = inner.Message; next == nil {
@@ -46,7 +47,7 @@ func (c content) unwrapped() content {
 	return c
 }
 
-// part decodes a member of a content. What it cannot read is zero.
+// part decodes a member of a content. If it cannot read the member, it returns the zero value.
 func part[T any](text json.RawMessage) (v T) {
 	if len(text) > 0 && json.Unmarshal(text, &v) != nil {
 		var zero T
@@ -55,8 +56,8 @@ func part[T any](text json.RawMessage) (v T) {
 	return v
 }
 
-// shown returns what a message shows: its kind, its text or caption, and its file. It returns false where no person wrote
-// anything.
+// shown returns what a message shows: its kind, its text or caption, and its file. It returns false if no person wrote
+// the message.
 func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 	c := content(m.Content).unwrapped()
 	for name := range c {
@@ -112,7 +113,8 @@ func (m message) shown() (h puntuale.InboundMessage, ok bool) {
 	return h, true
 }
 
-// fileKinds are the members with files, how they are kept, and by which keys they are encrypted.
+// fileKinds are the members of a content that have a file. Each has a kind of reply, and a kind of keys that encrypt the
+// file.
 var fileKinds = map[string]struct {
 	kind puntuale.ReplyKind
 	keys string
@@ -122,8 +124,8 @@ var fileKinds = map[string]struct {
 	"audioMessage": {puntuale.ReplyAudio, replyfile.Audio}, "documentMessage": {puntuale.ReplyDocument, replyfile.Document},
 }
 
-// file notes in h the file of a content, and reports whether there is one. Gateways have no call that opens a file: the message
-// names its encrypted form at WhatsApp.
+// file notes in h the file of a content, and reports whether there is one. Gateways have no call that opens a file. The
+// message says where WhatsApp keeps the encrypted file.
 func (c content) file(h *puntuale.InboundMessage) bool {
 	for name, member := range c {
 		is, ok := fileKinds[name]

@@ -71,7 +71,8 @@ func TestInbound(t *testing.T) {
 	}
 }
 
-// TestInboundFiles: a message with a file is reported with all that opens it, however the gateway writes bytes.
+// TestInboundFiles: a message with a file is reported with all that is needed to open the file, in each form in which
+// gateways write bytes.
 func TestInboundFiles(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -146,7 +147,7 @@ func orNothing(v any) any {
 	return v
 }
 
-// TestHostileFiles: whatever a gateway reports of a file, only WhatsApp's hosts are asked.
+// TestHostileFiles: a gateway may report any address for a file, but only WhatsApp's hosts get a request.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

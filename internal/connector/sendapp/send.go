@@ -23,8 +23,8 @@ const (
 	reasonOnlyGroups      puntuale.ReasonCode = "sendapp.only_numbers_and_groups"
 )
 
-// Prepare makes the call's parameters. It fetches a file only to see that its address may be reached: the gateway fetches
-// the file itself.
+// Prepare makes the call's parameters. It fetches a file only to check that its address may be reached, because the
+// gateway fetches the file itself.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	a := c.account(e.Session)
 	if a == nil || !a.online(c.cfg.Clock.Now()) {
@@ -55,7 +55,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// checkMedia fetches the file once, through the same rules as every address that a caller gives.
+// checkMedia fetches the file once, under the same rules as every address that a caller gives.
 func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 	if c.cfg.Media == nil {
 		return &puntuale.SendError{Kind: puntuale.Final, Reason: puntuale.Because(puntuale.ReasonNoFiles), Detail: puntuale.Because(puntuale.ReasonNoFetcher)}
@@ -70,8 +70,8 @@ func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 	return nil
 }
 
-// Send makes the call that nobody can take back. If a person resends a message that may have arrived before, no error
-// of this attempt is proof: the message stays unknown.
+// Send makes the call to the gateway. Nobody can take the message back after that. If a message is resent, the earlier
+// attempt may have arrived. Then no error of this attempt is proof, and the message stays unknown.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Acceptance, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
@@ -113,8 +113,8 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 // maxNetworkID bounds an id that a gateway gives, in bytes. WhatsApp's have about 30.
 const maxNetworkID = 128
 
-// refused does to the session what an answer asks for. After an answer that says nothing, it asks for a look at the gateway, because the
-// next message would get the same answer.
+// refused changes the session as the gateway's answer asks for. If the answer says nothing about the message, refused
+// starts a look at the gateway, because the next message would get the same answer.
 func (a *account) refused(err error, answered answer) {
 	e := puntuale.AsSendError(err)
 	if e == nil {
@@ -131,11 +131,11 @@ func (a *account) refused(err error, answered answer) {
 	}
 }
 
-// noteTime is how long an outcome may wait for the id to be stored.
+// noteTime is how long an outcome may wait until the network's id is stored.
 const noteTime = 2 * time.Second
 
-// keepID stores which message the network's id means, so that later acks find it. If that fails, the message is sent all
-// the same, and stays without confirmation.
+// keepID stores which message the network's id belongs to, so that later acks find the message. If storing fails, the
+// message counts as sent, but acks cannot confirm it.
 func (c *Connector) keepID(ctx context.Context, a *account, e puntuale.Envelope, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestAnswers: what each answer of the family proves. 0 stands for an outcome that nobody knows.
+// TestAnswers: what each answer of the family proves. Kind 0 means that nobody knows the outcome.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const uncertain, sent = puntuale.SendErrorKind(0), puntuale.SendErrorKind(-1)
@@ -69,7 +69,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A gateway that cannot be reached took nothing. One that was reached and says nothing may have taken the message.
+// A gateway that cannot be reached did not take the message. A gateway that was reached, and says nothing, may have
+// taken it.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -91,7 +92,7 @@ func TestUnreachable(t *testing.T) {
 	w.later(time.Minute, "online again", func() bool { return w.conn.Online(w.session) })
 }
 
-// TestSpin: gateways choose one of {a|b}, but our text arrives as it was written.
+// TestSpin: gateways choose a or b from {a|b}, but a text of ours arrives as it was written.
 func TestSpin(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -147,7 +148,8 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
-// A repeat that a person asked for stays unknown when it is refused: the first one may have arrived.
+// A person asks to send a message again, and the gateway refuses the repeat. The message stays unknown, because the
+// first attempt may have arrived.
 func TestRefusedRepeatIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

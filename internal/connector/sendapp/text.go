@@ -7,8 +7,8 @@ import (
 	"puntuale"
 )
 
-// spinBar takes the place of a bar between braces. Gateways choose one of {a|b} at random; this letter looks like a
-// bar, but gateways do not take it for one.
+// spinBar replaces a bar between braces. Gateways choose a or b from {a|b} at random. This letter looks like a bar, but
+// gateways do not treat it as one.
 const spinBar = "ǀ"
 
 // written returns the text that the gateway must send. Gateways have no locations, so a location becomes a link to a

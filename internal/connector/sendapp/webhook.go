@@ -14,18 +14,18 @@ import (
 	"puntuale"
 )
 
-// The most that one delivery may cost.
+// Limits of one delivery.
 const (
 	webhookMost = 1 << 20          // bytes
 	webhookWait = 10 * time.Second // how long one delivery may take
 	eventsMost  = 500              // messages of one delivery
 )
 
-// Webhook answers at [puntuale.GatewayWebhooks], on any node. A gateway signs nothing and repeats nothing. Everything
-// that it posts to the session's secret address gets status 200 once it is stored. Every other address gets 404.
+// Webhook answers at [puntuale.GatewayWebhooks], on any node. A gateway signs nothing and repeats nothing. Each post to
+// a session's secret address gets status 200 after its content is stored. Every other address gets 404.
 type Webhook struct{ c *Connector }
 
-// NewWebhook returns the handler. The connector needs to have no session open.
+// NewWebhook returns the handler. It also works for sessions that are not open on this node.
 func (c *Connector) NewWebhook() *Webhook { return &Webhook{c} }
 
 // source is the session that a webhook belongs to.
@@ -72,7 +72,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readBody reads bodies where the server has no memory budget.
+// readBody reads a body if Config has no ReadBody.
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -81,11 +81,11 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	return body, err
 }
 
-// Expects reports whether a request may be a gateway's: its address has the secret.
+// Expects reports whether a request may be a gateway's, because its address has the secret.
 func (h *Webhook) Expects(r *http.Request) bool { return h.Named(r.URL.Path) != 0 }
 
-// Named returns the session that a webhook's address belongs to, 0 for any other address. It needs no database, because the secret in the
-// address proves the session.
+// Named returns the session that a webhook's address belongs to, or 0 for any other address. It needs no database,
+// because the secret in the address proves which session is meant.
 func (h *Webhook) Named(path string) puntuale.SessionID {
 	id, _, _ := strings.Cut(strings.TrimPrefix(path, puntuale.GatewayWebhooks), "/")
 	session, err := puntuale.ParseID[puntuale.SessionID](id)
@@ -122,7 +122,7 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 	log := h.c.cfg.Logger.With("session_id", int64(from.session))
 	if !ok || from.instance == "" || !same(r.Instance, from.instance) {
 		log.Info("a gateway reported something that is not understood, or of another instance")
-		return http.StatusOK // a repeat would say the same
+		return http.StatusOK // a repeat would bring the same report, so the gateway need not repeat it
 	}
 	t := &deliveryBatch{c: h.c, from: from, now: h.c.cfg.Clock.Now()}
 	var err error
@@ -142,7 +142,7 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 	return http.StatusOK
 }
 
-// deliveryBatch reads one delivery.
+// deliveryBatch collects what one delivery reports.
 type deliveryBatch struct {
 	c    *Connector
 	from source
@@ -150,7 +150,8 @@ type deliveryBatch struct {
 	told puntuale.InboundBatch
 }
 
-// arrived reads messages: what people wrote, echoes of what we sent, and what the client's people wrote on the phone.
+// arrived reads messages of three kinds: what people wrote, echoes of what this connector sent, and what the client's
+// people wrote on the phone.
 func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 	for _, m := range all.Messages[:min(len(all.Messages), eventsMost)] {
 		h, written := m.shown()
@@ -170,7 +171,7 @@ func (t *deliveryBatch) arrived(ctx context.Context, all arrivals) error {
 	return nil
 }
 
-// ownNumber is the number of an open session, "" for others.
+// ownNumber returns the number of an open session, or "" if the session is not open on this node.
 func (c *Connector) ownNumber(session puntuale.SessionID) string {
 	a := c.account(session)
 	if a == nil {
@@ -187,7 +188,7 @@ const (
 	echoBefore = 5 * time.Second // clocks differ, and the network counts in seconds
 )
 
-// echo reports whether we sent a message ourselves, or may have sent it. If settles is true, echo also settles the
+// echo reports whether this connector sent a message, or may have sent it. If settles is true, echo also settles the
 // message that has this id. If no message has it, echo settles the open attempt to the same chat with the same text, if
 // there is only one.
 func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundMessage, settles bool) (ours bool, err error) {
@@ -199,7 +200,7 @@ func (t *deliveryBatch) echo(ctx context.Context, m message, h puntuale.InboundM
 	if err != nil {
 		return false, err
 	}
-	if n, ok := known[id]; ok { // the answer came, and perhaps the server ended before its outcome was stored
+	if n, ok := known[id]; ok { // the answer came, but the server may have ended before it stored the outcome
 		if settles {
 			t.told.Receipts = append(t.told.Receipts, t.receipt(n, puntuale.ReceiptSent))
 		}
@@ -229,10 +230,10 @@ func (t *deliveryBatch) receipt(n puntuale.NetworkID, kind puntuale.ReceiptKind)
 	return puntuale.DeliveryReceipt{MessageRef: n.MessageRef, Session: t.from.session, Token: n.Token, Kind: kind, At: t.now, Detail: puntuale.Quoted(n.ID)}
 }
 
-// answerWait is how long an ack waits for the answer that it overtook.
+// answerWait is how long an ack waits if it came before the answer that names its id.
 const answerWait = 2 * time.Second
 
-// acked reads the receipts of messages. An ack may overtake the answer that has its id.
+// acked reads the receipts of messages. An ack may come before the answer that names its id.
 func (t *deliveryBatch) acked(ctx context.Context, all []update) error {
 	all = all[:min(len(all), eventsMost)]
 	all = slices.DeleteFunc(all, func(u update) bool { return !u.Key.Mine || u.Key.ID == "" || u.Update.Status == nil })
@@ -280,7 +281,7 @@ func (t *deliveryBatch) expected(ctx context.Context, all []update, known map[st
 	return false, nil
 }
 
-// Statuses of messages.update, as Baileys numbers them.
+// Statuses in messages.update, with Baileys' numbers.
 const (
 	statusError     = 0
 	statusServer    = 2
@@ -316,7 +317,7 @@ func (t *deliveryBatch) ack(n puntuale.NetworkID, u update) {
 	t.told.Receipts = append(t.told.Receipts, e)
 }
 
-// moment returns when something happened, and never a time later than now.
+// moment returns when something happened. It never returns a time later than now.
 func (t *deliveryBatch) moment(at seconds) time.Time {
 	if at.IsZero() || at.After(t.now) {
 		return t.now

@@ -32,7 +32,7 @@ func TestEcho(t *testing.T) {
 		cases := 0
 		for name, test := range map[string]struct {
 			change  func(*gatewaytest.Sent)
-			at      time.Duration // how long after the attempt the echo comes
+			at      time.Duration // how long after the attempt the gateway reports the echo
 			twin    bool          // another attempt with the same text is open
 			answers bool          // the answer came, and the server ended before its outcome was stored
 			settles bool
@@ -113,8 +113,8 @@ func TestEarly(t *testing.T) {
 	w.state(f, puntuale.Completed)
 }
 
-// TestAcks: acks come in any order, more than once, and for unknown ids. A failure changes the outcome, and a delivery
-// wins over all.
+// TestAcks: acks come in any order, more than once, and for unknown ids. A failure changes the outcome of a sent
+// message. A delivery overrides every other outcome.
 func TestAcks(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -139,7 +139,8 @@ func TestAcks(t *testing.T) {
 	})
 }
 
-// TestReplies: a person's message opens their window, also where the chat hides the number. Groups open none.
+// TestReplies: a person's message opens the person's window, even if the chat hides the number. A message in a group
+// opens no window.
 func TestReplies(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -160,8 +161,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestHostileWebhooks: every address but the secret one gets 404, and nothing that is posted to the secret one does
-// harm.
+// TestHostileWebhooks: every address except the secret one gets 404. No content at the secret address does harm.
 func TestHostileWebhooks(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -194,7 +194,7 @@ func TestHostileWebhooks(t *testing.T) {
 	if d := w.state(f, puntuale.Completed); !d.Delivered.IsZero() {
 		t.Error("a forged ack had an effect")
 	}
-	// After the session is gone, so is its address.
+	// After the session is deleted, its webhook's address gets 404.
 	w.conn.Close(w.within(), w.session)
 	if err := w.c.DeleteSession(context.Background(), w.session, false, 0, w.clock.Now()); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ type world struct {
 	mu      sync.Mutex
 	reports map[puntuale.SessionID][]puntuale.LinkReport
 	lastID  puntuale.MessageID
-	before  func(path string) // asked sets it
+	before  func(path string) // a function that the test sets with asked
 	written []puntuale.InboundMessage
 }
 
@@ -73,7 +73,7 @@ func newWorld(t testing.TB, driver storetest.Driver) *world {
 	return w
 }
 
-// taking notes the inbound messages that are reported.
+// taking makes a Take that also notes the inbound messages.
 func (w *world) taking(take func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error) func(context.Context, puntuale.SessionID, puntuale.InboundBatch) error {
 	return func(ctx context.Context, s puntuale.SessionID, in puntuale.InboundBatch) error {
 		w.mu.Lock()
@@ -162,8 +162,8 @@ func (w *world) until(what string, so func() bool) {
 	}
 }
 
-// later moves the clock on step by step until the condition holds, because a goroutine may begin late to wait for the
-// clock.
+// later moves the clock on step by step until the condition holds. One step is not enough, because a goroutine may
+// begin late to wait for the clock.
 func (w *world) later(step time.Duration, what string, so func() bool) {
 	w.t.Helper()
 	w.until(what, func() bool {
@@ -257,7 +257,7 @@ func (w *world) instance() string {
 	return w.stored(w.session).InstanceID
 }
 
-// stored are the keys of a session.
+// stored returns the stored keys of a session.
 func (w *world) stored(id puntuale.SessionID) (k puntuale.GatewayKeys) {
 	w.t.Helper()
 	_, sealed, err := w.w.SealedGateway(context.Background(), id)
@@ -281,7 +281,7 @@ func (w *world) asked(do func(path string)) {
 	w.before = do
 }
 
-// RoundTrip is the way to the gateway.
+// RoundTrip passes a request on to the gateway.
 func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	before := w.before
@@ -303,7 +303,7 @@ func (w *world) lastSent() gatewaytest.Sent {
 
 func text(s string) puntuale.Content { return puntuale.Content{Text: s} }
 
-// files is a source of media that has every address but one.
+// files is a source of media that has a file at every address except one.
 type files struct{}
 
 const forbidden = "https://10.0.0.1/foto.jpg"

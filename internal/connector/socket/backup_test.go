@@ -48,9 +48,10 @@ func backedUp(t *testing.T, d *storetest.Database) *archive.BackupReader {
 	return r
 }
 
-// TestRestoredNumber links a number, writes a backup, and lets the number go on writing. It then restores the backup to
-// either kind of database. The number is linked there, and phones show what it writes. With its old encryption states
-// it would use message numbers again, and the phone would drop the messages.
+// TestRestoredNumber links a number, writes a backup, and lets the number go on sending. It then restores the backup to
+// either kind of database. The restored number is still linked, and phones show what it sends. The restore leaves out
+// the old encryption states. With them, the number would use message numbers again, and the phone would drop the
+// messages.
 func TestRestoredNumber(t *testing.T) {
 	t.Parallel()
 	drivers := map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres}
@@ -113,7 +114,8 @@ func TestRestoredNumber(t *testing.T) {
 	}
 }
 
-// refusedNumbers restores backups that must be refused, or cannot be restored completely. kept are the keys of from.
+// refusedNumbers restores backups that must be refused, or that cannot be restored completely. from is the database of
+// the backup, and kept holds its keys.
 func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.BackupReader, from *storetest.Database, kept *sql.DB) {
 	to := driver(t)
 	if done, err := transfer.Restore(t.Context(), to.Config, backup, transfer.RestoreConfig{}); err != nil || !done.LeftOut || done.Linked != 0 {
@@ -243,7 +245,7 @@ func (w *world) fillTables() {
 			w.t.Fatalf("%s: %v", row.text, err)
 		}
 	}
-	if !w.postgres { // PostgreSQL refuses such a name
+	if !w.postgres { // PostgreSQL refuses text that is not UTF-8
 		if _, err := w.db.Exec("update whatsmeow_contacts set full_name = cast($1 as text)", []byte("non \xff UTF-8\x00")); err != nil {
 			w.t.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// BenchmarkSend measures how fast one number sends to one phone: encryption, its store, and the loopback network. It also
-// measures with a slow network: the library waits for its answer after each message.
+// BenchmarkSend measures how fast one number sends to one phone: encryption, its store, and the loopback network. It
+// also measures with a slow network: there the library waits for the network's answer after each message.
 func BenchmarkSend(b *testing.B) {
 	for name, latency := range map[string]time.Duration{"at once": 0, "50ms away": 50 * time.Millisecond} {
 		b.Run(name, func(b *testing.B) {

@@ -15,14 +15,15 @@ import (
 	"puntuale"
 )
 
-// WhatsApp allows few messages to people who do not know the number. It refuses more with 463 for a while, and in the end it bans the
-// number. So these cold contacts have their own pace. While WhatsApp refuses them, only they wait, and all other messages go on.
+// WhatsApp allows few messages to people who do not know the number. It refuses further messages with error 463 for a
+// while, and in the end it bans the number. Therefore messages to these cold contacts have a pace of their own. While
+// WhatsApp refuses cold contacts, only messages to them wait. All other messages go on.
 const (
-	holdFirst   = time.Hour // a hold whose end the network does not say
+	holdFirst   = time.Hour // how long cold contacts wait if the network does not say until when; later waits are longer
 	holdLongest = 24 * time.Hour
 	holdWord    = 2 * time.Second        // how long to wait for the network to say the end of a hold
 	holdMargin  = 500 * time.Millisecond // added to the end that the network says
-	soonEnough  = 3 * time.Second        // a message whose slot is this near waits for it, and is not deferred
+	soonEnough  = 3 * time.Second        // a message waits for its slot if the slot is this near; otherwise the message is deferred
 	knownMost   = 50_000                 // people kept in memory
 	slotsMost   = 20_000
 	dayMost     = 10_000 // slots of a day that are looked at
@@ -37,7 +38,7 @@ type coldContactLimiter struct {
 
 	mu     sync.Mutex
 	pace   puntuale.Pace
-	until  time.Time // no message to a cold contact leaves before
+	until  time.Time // before this moment no message to a cold contact leaves
 	holds  int       // holds in a row whose end the network did not say
 	told   chan struct{}
 	known  map[string]bool
@@ -117,7 +118,7 @@ func (s *coldContactLimiter) isCold(ctx context.Context, to string) (bool, error
 	return !known, err
 }
 
-// held is how long cold contacts must wait, 0 for not at all.
+// held returns how long cold contacts must wait, or 0 if they need not wait.
 func (s *coldContactLimiter) held(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,7 @@ func (s *coldContactLimiter) held(now time.Time) time.Duration {
 	return s.until.Sub(now) + holdMargin
 }
 
-// hold makes cold contacts wait until a moment; zero: no longer.
+// hold makes cold contacts wait until a moment. A zero moment ends the wait.
 func (s *coldContactLimiter) hold(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +137,9 @@ func (s *coldContactLimiter) hold(until time.Time) {
 	s.told = make(chan struct{})
 }
 
-// refused makes cold contacts wait after the network refused one, and returns until when. It takes the end that the
-// network said, or says within holdWord. Otherwise each hold is longer than the one before.
+// refused makes cold contacts wait after the network refused a message to one of them. It returns until when they wait.
+// The network may say the end, before the refusal or within holdWord after it. If it says none, each hold is longer
+// than the hold before.
 func (s *coldContactLimiter) refused(ctx context.Context) time.Time {
 	clock := s.c.cfg.Clock
 	s.mu.Lock()
@@ -180,7 +182,7 @@ func (s *coldContactLimiter) slot(ctx context.Context, m puntuale.MessageID) (ti
 	return at, nil
 }
 
-// earliest returns the first moment that no message has. The caller holds the lock.
+// earliest returns the first moment at which the pace allows one more message. The caller holds the lock.
 func (s *coldContactLimiter) earliest(now time.Time) time.Time {
 	at := now
 	if s.pace.ColdPerMinute > 0 && s.next.After(at) {
@@ -237,7 +239,7 @@ func (s *coldContactLimiter) seed(ctx context.Context) error {
 	return nil
 }
 
-// left forgets a message's slot. The message left, or will never leave under that id.
+// left forgets the slot of a message that left, or that will never leave under this id.
 func (s *coldContactLimiter) left(m puntuale.MessageID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,7 +53,7 @@ type Config struct {
 const (
 	loginsAtOnce = 32
 	ackTakes     = 5 * time.Second  // how long the network may take to acknowledge a message
-	sendTimeout  = 40 * time.Second // with all that the library asks the network before
+	sendTimeout  = 40 * time.Second // how long one message may take, with all that the library asks the network before it
 	databaseWait = 30 * time.Second
 	closingAsks  = time.Second // how long the store may take when a session closes
 )
@@ -241,7 +241,8 @@ func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	}
 }
 
-// deleted reports whether the session closes because it was deleted, as far as that can be known now.
+// deleted reports whether the session closes because it was deleted. It returns false if the store does not answer
+// within closingAsks.
 func (n *number) deleted(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, closingAsks)
 	defer cancel()
@@ -305,7 +306,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return devices.forget(ctx, session)
 }
 
-// Times of the sweep.
+// How long the sweep waits after the start, and between two sweeps.
 const (
 	sweepFirst = time.Minute
 	sweepEvery = 10 * time.Minute

@@ -197,11 +197,12 @@ func (t *contactLocks) lent(address string) *contactLock {
 	return held
 }
 
-// hold keeps the locks that a decryption, or a message that is sent, has for longer than one call.
+// hold has the locks of one decryption, or of one message that is being sent. It keeps them over several calls of the
+// store.
 type hold struct {
 	locks *contactLocks
 	has   []*contactLock
-	met   string // the contact that another goroutine has locked
+	met   string // a contact whose lock another goroutine has
 }
 
 type holdKey struct{}

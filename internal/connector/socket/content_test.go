@@ -190,7 +190,7 @@ func TestOffline(t *testing.T) {
 	if _, err := bert.Send(t.Context(), shopNumber, "dopo"); err != nil {
 		t.Fatal(err)
 	}
-	w.await("Bert was heard", func() bool { return w.wrote["+"+bertNumber] }) // and everything that came before was handled
+	w.await("Bert was heard", func() bool { return w.wrote["+"+bertNumber] }) // so everything that came before was handled, too
 	w.mu.Lock()
 	if told := w.receipts(e.Message); len(told) > 0 {
 		t.Errorf("told while it is off: %v", told)

@@ -188,7 +188,7 @@ func (d *devices) sessions(ctx context.Context) ([]puntuale.SessionID, error) {
 	return all, rows.Err()
 }
 
-// note remembers something under a name; noted returns it, "" for nothing.
+// note stores a value under a name. noted returns the value, or "" if there is none.
 func (d *devices) note(ctx context.Context, name, value string) error {
 	_, err := d.db.ExecContext(ctx, `insert into socket_note (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value`, name, value)
 	return err
@@ -203,7 +203,8 @@ func (d *devices) noted(ctx context.Context, name string) (string, error) {
 	return value, err
 }
 
-// container stores the device of one session. The library's own table demands keys of the right length: it gets zeros.
+// container stores the device of one session. The library's own table demands keys of the right length, so container
+// writes zeros there.
 type container struct {
 	*devices
 	session puntuale.SessionID

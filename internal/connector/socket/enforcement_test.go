@@ -99,7 +99,7 @@ func TestTimelockKept(t *testing.T) {
 	if _, err := w.send(w.text("+"+bertNumber, "ciao")); kindOf(err) != puntuale.Deferred {
 		t.Errorf("after a restart: %v", err)
 	}
-	w.shop.Timelock(whatsapptest.Timelock{}) // ends
+	w.shop.Timelock(whatsapptest.Timelock{}) // the time-lock ends
 	w.await("everybody may be written to", func() bool { return w.last().Limited.IsZero() })
 	w.mustSend(w.text("+"+bertNumber, "ciao"))
 }
@@ -245,7 +245,8 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// A version that the network refused is never announced again. The present one is read from WhatsApp and used.
+// A version that the network refused is never announced again. The connector reads the present version from WhatsApp
+// and uses it.
 func TestOutdated(t *testing.T) { // alone: the version is the process's
 	shipped := store.GetWAVersion()
 	t.Cleanup(func() { store.SetWAVersion(shipped) })
@@ -270,7 +271,7 @@ func TestOutdated(t *testing.T) { // alone: the version is the process's
 }
 
 // After a login was refused for good, the link is over. The number does not try again by itself, even after days. The
-// same holds if another connection took the number's place.
+// number does not try again either if another connection took its place.
 func TestNoLoginByItself(t *testing.T) {
 	t.Parallel()
 	for want, happens := range map[string]func(*whatsapptest.Account){

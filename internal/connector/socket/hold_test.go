@@ -25,7 +25,7 @@ func oneSession(t *testing.T) (lockedSessions, *clock.Fake) {
 func TestLoan(t *testing.T) {
 	t.Parallel()
 	s, fake := oneSession(t)
-	for range 2 { // the second is never written
+	for range 2 { // the state that the second round reads is never written
 		_, _ = s.GetSession(t.Context(), "100_1:3")
 		waits := make(chan error, 1)
 		go func() {
@@ -157,7 +157,7 @@ func TestDecryptionWaits(t *testing.T) {
 		if !errors.Is(err, errBusy) {
 			t.Errorf("within another's turn: %v", err)
 		}
-		s.locks.giveBack(taken...) // while the transaction is open still
+		s.locks.giveBack(taken...) // the transaction is still open here
 		return err
 	})
 	if err != nil || runs != 2 {

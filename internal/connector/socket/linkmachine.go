@@ -9,16 +9,16 @@ import (
 	"puntuale"
 )
 
-// How long to wait before the next login.
+// How long a number waits before its next login.
 const (
 	againFirst    = time.Second
 	againLast     = 5 * time.Minute
-	steady        = time.Minute      // after this time online, earlier failures are forgotten
-	refusedFirst  = time.Minute      // the network refused without saying why
-	refusedLast   = time.Hour        //
-	banUnknown    = 24 * time.Hour   // a ban without an end
-	banGrace      = 2 * time.Second  // after a ban's end
-	quarantine    = 10 * time.Minute // messages that nobody acknowledges; doubled each time
+	steady        = time.Minute      // once a number was online this long, earlier failures are forgotten
+	refusedFirst  = time.Minute      // the first wait after the network refused a login and gave no reason
+	refusedLast   = time.Hour        // the longest such wait
+	banUnknown    = 24 * time.Hour   // the wait if the network bans the number and does not say until when
+	banGrace      = 2 * time.Second  // added to the end of a ban
+	quarantine    = 10 * time.Minute // the first wait after the network acknowledged no messages; each further wait is twice as long
 	quarantineMax = 6 * time.Hour
 )
 
@@ -55,7 +55,7 @@ type linkMachine struct {
 	link  puntuale.LinkReport
 	next  time.Time // when the next login begins by itself; zero: never
 	moved bool      // the state changed; the owner acts on it and sets this back
-	since time.Time // online
+	since time.Time // when the number came online
 
 	failures    int // logins in a row that failed, or did not last
 	quarantines int // quarantines in a row

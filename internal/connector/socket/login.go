@@ -19,7 +19,7 @@ import (
 const (
 	loginTakes = 45 * time.Second // from the dial until the network accepts the login
 	ownedAgain = 500 * time.Millisecond
-	keepAlives = 2 // without an answer: the connection is dead, whatever TCP says
+	keepAlives = 2 // after this number of keepalives without an answer the connection counts as dead, even if TCP reports no error
 )
 
 // login connects at a moment. It counts as one of the logins under way until it succeeded or failed.
@@ -173,7 +173,7 @@ func moved(m *linkMachine, cli *whatsmeow.Client, event any, now time.Time) {
 		m.refused(puntuale.Because(reasonLoginRefused, e.Reason.NumberString()), now)
 	case *events.StreamError:
 		m.lost(puntuale.Because(reasonClosed, clip(e.Code, 20)), now)
-	case *events.ManualLoginReconnect: // the network asks for it after a number was linked
+	case *events.ManualLoginReconnect: // after a number was linked, the network asks for a new login
 		m.connecting(now)
 	}
 }

@@ -33,7 +33,8 @@ func resident(t *testing.T) int {
 }
 
 // TestMany restarts a server with many linked numbers. They connect again with a bounded number of logins at a time.
-// The test prints what they cost, including the simulated network's part. PUNTUALE_MANY sets how many numbers.
+// The test prints the time, memory and goroutines of each number. These include the simulated network's part.
+// PUNTUALE_MANY sets how many numbers.
 func TestMany(t *testing.T) {
 	many, _ := strconv.Atoi(os.Getenv("PUNTUALE_MANY"))
 	if many == 0 {

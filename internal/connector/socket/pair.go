@@ -119,7 +119,7 @@ func (p *pairing) run(ctx context.Context) {
 		until = p.c.cfg.Clock.Now().Add(life)
 		var stop func()
 		next, stop = p.c.cfg.Clock.After(life)
-		defer stop() // there are only a few codes
+		defer stop() // the pairing has only a few codes, so few deferred calls pile up
 		p.tell(shown[0], until)
 	}
 }

@@ -54,8 +54,8 @@ const (
 // overLimit is the network's word for too many queries.
 const overLimit = "429 rate-overlimit"
 
-// personDirectory knows who has WhatsApp, of the people that one number asked about. Its methods may be called by many
-// goroutines at once.
+// personDirectory knows which people have WhatsApp, among those that one number asked about. Its methods may be called
+// by many goroutines at once.
 type personDirectory struct {
 	n     *number
 	limit *rate.Limiter
@@ -69,7 +69,7 @@ type personDirectory struct {
 
 type answer struct {
 	is    bool
-	group types.JID // that an invitation leads to
+	group types.JID // the group that an invitation leads to
 	until time.Time
 }
 

@@ -8,7 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/jpeg"
-	_ "image/png" // another format of images
+	_ "image/png" // so that image.Decode reads PNG
 	"io"
 	"math"
 )
@@ -23,7 +23,8 @@ const (
 	opusRate       = 48_000     // ticks a second of an Ogg page's clock, at any sampling rate
 )
 
-// thumbnailOf makes a small picture of an image, nil where it cannot. It also returns the image's size in pixels.
+// thumbnailOf makes a small picture of an image, and returns the image's size in pixels. The thumbnail is nil if the
+// image cannot be decoded or is too large.
 func thumbnailOf(m io.ReadSeeker) (thumbnail []byte, width, height int) {
 	found, _, err := image.DecodeConfig(m)
 	if err != nil {

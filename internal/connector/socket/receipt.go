@@ -17,7 +17,8 @@ import (
 // repeats it at the next login.
 const takeWait = 10 * time.Second
 
-// atOnce is how old an event may seem, although the network reports it at once.
+// atOnce is how old an event may seem because the network counts in whole seconds. moment treats a younger event as one
+// that happens now.
 const atOnce = 2 * time.Second
 
 // receipt takes the receipts of messages. It finds the messages by their ids, because the recipient may appear with a
@@ -44,8 +45,8 @@ func (n *number) receipt(e *events.Receipt) bool {
 	return n.take(told)
 }
 
-// moment returns when something happened. The network counts in whole seconds, so an event that it reports at once
-// would seem older than its cause. Such an event gets the present moment.
+// moment returns when something happened. The network counts in whole seconds, so it may give an event a time before
+// the event's cause. If the given time is less than atOnce ago, moment returns the present moment.
 func (n *number) moment(told time.Time) time.Time {
 	now := n.c.cfg.Clock.Now()
 	if told.Unix() <= 0 || told.After(now) || now.Sub(told) < atOnce {

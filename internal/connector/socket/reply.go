@@ -42,14 +42,14 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	return true
 }
 
-// inbound returns what a person wrote, once with its id. Further entries without an id open the windows of the person's
-// other name, or of a group.
+// inbound returns what a person wrote as one entry with the message's id. Further entries have no id. Each opens the
+// window of the person's other name, or of a group.
 func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.Message, shown puntuale.InboundMessage) (all []puntuale.InboundMessage) {
 	bare := puntuale.InboundMessage{Client: n.client, Session: n.id, At: shown.At}
 	switch e.Info.Chat.Server {
 	case types.GroupServer:
-		// A message in a group does not open the window of its writer. It counts as an answer of the group if we wrote
-		// to the group. A reaction does not count.
+		// A message in a group does not open the window of its writer. The message counts as an answer of the group if
+		// we wrote to the group. A reaction does not count.
 		bare.Phone, bare.Group = e.Info.Chat.String(), true
 		if known, err := n.coldContacts.knows(ctx, bare.Phone); err == nil && known && shown.Kind != puntuale.ReplyReaction {
 			all = append(all, bare)
@@ -60,7 +60,7 @@ func (n *number) inbound(ctx context.Context, cli *whatsmeow.Client, e *events.M
 		if shown.Phone = nameOf(phone, lid); shown.Phone != "" {
 			all = append(all, shown.Storable())
 		}
-		if !phone.IsEmpty() && !lid.IsEmpty() && shown.Kind != puntuale.ReplyReaction { // under the LID only if we wrote to the LID
+		if !phone.IsEmpty() && !lid.IsEmpty() && shown.Kind != puntuale.ReplyReaction { // the LID's window opens only if we wrote to the LID
 			bare.Phone = lid.String()
 			if known, err := n.coldContacts.knows(ctx, bare.Phone); err == nil && known {
 				all = append(all, bare)
@@ -87,8 +87,8 @@ func (n *number) ownMessage(ctx context.Context, cli *whatsmeow.Client, e *event
 	return []puntuale.InboundMessage{shown.Storable()}
 }
 
-// chatOf is the LID of a person's chat; "" where it is not known. A message may come under the LID, and again under the number
-// when that is known. Both are then the same message.
+// chatOf returns the LID of a person's chat, or "" if it is not known. A message may come under the LID, and once more
+// under the number after the number became known. The LID shows that both are the same message.
 func (n *number) chatOf(ctx context.Context, cli *whatsmeow.Client, phone, lid types.JID) string {
 	if lid.IsEmpty() && !phone.IsEmpty() {
 		if found, err := cli.Store.LIDs.GetLIDForPN(ctx, phone); err == nil {
@@ -101,7 +101,8 @@ func (n *number) chatOf(ctx context.Context, cli *whatsmeow.Client, phone, lid t
 	return lid.String()
 }
 
-// nameOf is how messages name a person: the number, or the LID where the number is not known.
+// nameOf returns the name under which a person's messages are stored: the number, or the LID if the number is not
+// known.
 func nameOf(phone, lid types.JID) string {
 	switch {
 	case !phone.IsEmpty():
@@ -112,7 +113,8 @@ func nameOf(phone, lid types.JID) string {
 	return ""
 }
 
-// wrappedMost is how deep messages lie in other messages, such as those that disappear or may be viewed once.
+// wrappedMost is how many messages around a message are opened. WhatsApp wraps messages that disappear, or that may be
+// viewed once, into others.
 const wrappedMost = 6
 
 // unwrapped returns the message that a person sees. After an edit it is the new one.
@@ -138,8 +140,8 @@ func unwrapped(m *waE2E.Message) *waE2E.Message {
 	return m
 }
 
-// shownBy returns what a message shows, with its kind, text and file. It returns false where no person wrote anything: devices
-// also send each other messages that nobody sees.
+// shownBy returns what a message shows, with its kind, text and file. It returns false if no person wrote the message:
+// devices also send each other messages that nobody sees.
 func shownBy(m *waE2E.Message) (h puntuale.InboundMessage, ok bool) {
 	if m == nil {
 		return h, false

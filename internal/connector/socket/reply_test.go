@@ -43,7 +43,7 @@ func (w *world) awaitTold(id string) (h puntuale.InboundMessage) {
 	return h
 }
 
-// write sends a message from a phone, and returns its id.
+// write sends a message from a phone, and returns the message's id.
 func (w *world) write(p *whatsapptest.Phone, to string, m *waE2E.Message) string {
 	w.t.Helper()
 	id, err := p.SendMessage(w.t.Context(), to, m)
@@ -173,7 +173,7 @@ func TestInboundFiles(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
-		// Another key, and later no file at all.
+		// The file cannot be opened with another key, and not after the network forgot it.
 		var e replyfile.EncryptedFile
 		if err := json.Unmarshal(h.Media.Ref, &e); err != nil {
 			t.Fatal(err)

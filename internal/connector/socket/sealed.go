@@ -18,7 +18,7 @@ import (
 )
 
 // What the library stores is sealed where its tables take bytes of any length. Pre-keys, which are used once and then
-// removed, have a fixed length and are not sealed. Without the device's own keys they open nothing.
+// removed, have a fixed length and are not sealed. Nobody can use them without the device's own keys.
 
 // sealedFor is the purpose of all seals here. Their place names the session.
 const sealedFor = "whatsapp"
@@ -61,7 +61,7 @@ func (p secretAddress) out(sealed []byte, err error) ([]byte, error) {
 	return plain, nil
 }
 
-// sealedSessions are the states of encryption with other devices.
+// sealedSessions seals the states of encryption with other devices.
 type sealedSessions struct {
 	store.SessionStore
 	secretAddress
@@ -96,7 +96,7 @@ func (s sealedSessions) PutManySessions(ctx context.Context, sessions map[string
 	return s.SessionStore.PutManySessions(ctx, sealed)
 }
 
-// sealedSenderKeys are the keys of groups.
+// sealedSenderKeys seals the keys of groups.
 type sealedSenderKeys struct {
 	store.SenderKeyStore
 	secretAddress
@@ -110,7 +110,7 @@ func (s sealedSenderKeys) GetSenderKey(ctx context.Context, group, user string) 
 	return s.out(s.SenderKeyStore.GetSenderKey(ctx, group, user))
 }
 
-// sealedAppStateKeys decrypt the settings and contacts that the phone shares.
+// sealedAppStateKeys seals the keys that decrypt the settings and contacts which the phone shares.
 type sealedAppStateKeys struct {
 	store.AppStateSyncKeyStore
 	secretAddress
@@ -140,7 +140,7 @@ func (s sealedAppStateKeys) GetAllAppStateSyncKeys(ctx context.Context) ([]*stor
 	return all, err
 }
 
-// sealedMessageSecrets protect answers to single messages.
+// sealedMessageSecrets seals the secrets that protect answers to single messages.
 type sealedMessageSecrets struct {
 	store.MsgSecretStore
 	secretAddress
@@ -165,8 +165,8 @@ func (s sealedMessageSecrets) GetMessageSecret(ctx context.Context, chat, sender
 	return secret, who, err
 }
 
-// sealedPrivacyTokens prove that a recipient knows the number. Their table has no foreign key: once the device is removed,
-// nothing is added.
+// sealedPrivacyTokens seals the tokens that prove that a recipient knows the number. Their table has no foreign key, so
+// this store adds no row once the device is removed.
 type sealedPrivacyTokens struct {
 	store.PrivacyTokenStore
 	secretAddress
@@ -194,7 +194,7 @@ func (s sealedPrivacyTokens) GetPrivacyToken(ctx context.Context, user types.JID
 	return token, err
 }
 
-// sealedSalt belongs to such proofs, too.
+// sealedSalt seals the salt of contact tokens, which replace a privacy token for a contact that gave none.
 type sealedSalt struct {
 	store.NCTSaltStore
 	secretAddress
@@ -208,7 +208,7 @@ func (s sealedSalt) GetNCTSalt(ctx context.Context) ([]byte, error) {
 	return s.out(s.NCTSaltStore.GetNCTSalt(ctx))
 }
 
-// sealedEvents are messages of two kinds: sent ones that a device may ask for again, and received ones that are not
+// sealedEvents seals messages of two kinds: sent ones that a device may ask for again, and received ones that are not
 // stored yet.
 type sealedEvents struct {
 	store.EventBuffer
@@ -238,8 +238,9 @@ func (s sealedEvents) AddOutgoingEvent(ctx context.Context, chat types.JID, id t
 	return s.EventBuffer.AddOutgoingEvent(ctx, chat, id, format, s.in(plaintext))
 }
 
-// manyPreKeys makes the hundreds of keys of a new device in one transaction. The library would insert each by itself, which
-// takes seconds on a disk. It takes the lock before the connection, because there may be only one connection.
+// manyPreKeys makes the hundreds of keys of a new device in one transaction. The library would insert each key in a
+// transaction of its own, which takes seconds on a disk. manyPreKeys takes its lock before a database connection,
+// because there may be only one connection.
 type manyPreKeys struct {
 	store.PreKeyStore
 	db   *dbutil.Database

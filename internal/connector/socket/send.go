@@ -130,8 +130,8 @@ func hand(ctx context.Context, cli *whatsmeow.Client, p *payload, id string) err
 	return err
 }
 
-// step waits until the message may be sent, after waiting for the slot of a cold contact. If step fails, the message
-// did not leave.
+// step waits until the message may be sent. A message to a cold contact first waits for its slot. If step fails, the
+// message did not leave.
 func (n *number) step(ctx context.Context, e puntuale.Envelope, cold bool) error {
 	interrupted := func(err error) error {
 		return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonInterrupted), Detail: puntuale.Quoted(err.Error()), Err: err}
@@ -247,10 +247,10 @@ func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendErr
 	return &puntuale.SendError{Kind: puntuale.Transient, Reason: puntuale.Because(puntuale.ReasonNotAccepted), Detail: detail, Err: err}
 }
 
-// unansweredMessage are the messages since the last acknowledged one that the network did not acknowledge.
+// unansweredMessage holds the messages that the network took and did not acknowledge since its last acknowledgement.
 type unansweredMessage map[puntuale.MessageID]bool
 
-// unheardMost different ones mean that the network takes messages and acknowledges none.
+// unheardMost unanswered messages mean that the network takes messages and acknowledges none.
 const unheardMost = 3
 
 // unanswered stops the number for a while once the network took several messages in a row and acknowledged none.

@@ -14,19 +14,19 @@ import (
 	"go.mau.fi/whatsmeow/store"
 )
 
-// Each login announces a version of WhatsApp's web client. The network refuses old ones, and one day the library's own
-// will be old. Then the connector reads the present version from the page of the web client, and uses it from then on. The
-// whole process uses one version.
+// Each login announces a version of WhatsApp's web client. The network refuses old versions, and one day it will refuse
+// the library's own. Then the connector reads the present version from the page of the web client, and uses it from
+// then on. The whole process uses one version.
 
 // announcing guards the library's variable.
 var announcing sync.RWMutex
 
 const (
 	versionNote    = "web version"         // the version to use instead of the library's, if it is later
-	refusedNote    = "web version refused" // the latest that the network refused
+	refusedNote    = "web version refused" // the latest version that the network refused
 	versionTakes   = 30 * time.Second
-	versionSoon    = 15 * time.Second // until the next look while the page cannot be read
-	versionAgain   = time.Hour        // or while the page names the refused version
+	versionSoon    = 15 * time.Second // how long until the next look if the page cannot be read; doubled each time
+	versionAgain   = time.Hour        // how long until the next look if the page names the refused version
 	versionLongest = time.Hour
 )
 
@@ -81,7 +81,7 @@ func (v *versions) check(ctx context.Context, d *devices) error {
 			}
 			version, err := store.ParseVersion(text)
 			switch {
-			case err != nil: // nothing noted
+			case err != nil: // no version is noted
 			case note == versionNote:
 				v.use(version)
 			default:

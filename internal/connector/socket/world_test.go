@@ -36,7 +36,7 @@ const (
 	theClient  = puntuale.ClientID(3)
 )
 
-// italian is what people read of a reason.
+// italian returns the Italian sentence of a reason, as the pages show it.
 var italian = catalogue.Italian.Say
 
 // world is a connector with its simulated network, and what the connector reported.
@@ -119,7 +119,7 @@ func newWorldWith(t testing.TB, db *sql.DB, postgres bool) *world {
 	return w
 }
 
-// start makes a connector, as after a restart.
+// start makes a connector, as a restarted server does.
 func (w *world) start() {
 	w.conn = socket.New(socket.Config{
 		Database: w.keys, Clock: w.clock,
@@ -247,7 +247,7 @@ func (w *world) await(what string, holds func() bool) {
 	}
 }
 
-// last is the latest report. With the lock held.
+// last returns the latest report. The caller holds the lock.
 func (w *world) last() puntuale.LinkReport {
 	if len(w.reports) == 0 {
 		return puntuale.LinkReport{}
@@ -350,7 +350,7 @@ func (w *world) receipts(m puntuale.MessageID) (kinds []puntuale.ReceiptKind) {
 	return kinds
 }
 
-// heard counts the messages that a person wrote. With the lock held.
+// heard counts the messages that a person wrote. The caller holds the lock.
 func (w *world) heard(who string) (n int) {
 	for _, told := range w.told {
 		for _, h := range told.Messages {

@@ -15,7 +15,7 @@ import (
 // maxEmail bounds a login's e-mail, in characters.
 const maxEmail = 320
 
-// The words that a new client gets if the request names none.
+// Names of a new client's first session and first key.
 const (
 	firstSession = "Principale"
 	firstKey     = "principale"
@@ -24,28 +24,28 @@ const (
 // NewClient is a partner's request to create a client.
 type NewClient struct {
 	Name     string
-	Email    string           // of the login: an @ between two parts
-	Password string           // any text that is not empty; with a weak one the user must first change it
-	Invite   bool             // without a password: the login's user sets one by an invitation
-	Spoken   string           // the inviter's language, for the e-mail
+	Email    string           // the login's e-mail; it must have an @ between two parts
+	Password string           // any text that is not empty; a user with a weak password must first change it
+	Invite   bool             // used if Password is "": the login's user sets a password by an invitation
+	Spoken   string           // the inviter's language, which the invitation's e-mail uses
 	Phone    string           // kept as given
 	Type     string           // test, baby, full; "" is full
-	Faults   []puntuale.Fault // found by the caller in the request itself
-	Sandbox  *bool            // whether the default session is a sandbox; nil: as the server is set
+	Faults   []puntuale.Fault // the faults that the calling package already found in the request
+	Sandbox  *bool            // whether the default session is a sandbox; nil: as the operator configured
 }
 
-// CreatedClient is a new client with its default session and its key, which is shown only once.
+// CreatedClient is a new client with its default session and its first key. The key is shown only once.
 type CreatedClient struct {
 	ID      puntuale.ClientID
 	Session puntuale.SessionID
 	Key     string
 	Account puntuale.Client
 
-	Invitation Invitation // where one was asked for
+	Invitation Invitation // only if the request asked for an invitation
 }
 
-// CreateClient creates a client with its login, its default session and its first key, or creates nothing. Codes: invalid; conflict when
-// the login e-mail exists among the partner's.
+// CreateClient creates a client with its login, its default session and its first key, or creates nothing. Codes:
+// invalid; conflict if a user of the partner has the login's e-mail already.
 func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[CreatedClient]) (CreatedClient, error) {
 	f := request.Faults(r.Faults)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
@@ -97,7 +97,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o control.Once[
 	return result(ids), nil
 }
 
-// firstLogin is a new client's login: with its password, or with an invitation to set one.
+// firstLogin returns a new client's login. The login has its password, or an invitation to set one.
 func (p *Partner) firstLogin(ctx context.Context, r NewClient) (puntuale.Login, Invitation, *puntuale.Invitation, error) {
 	login := puntuale.Login{Email: r.Email}
 	if r.Password == "" {
@@ -135,7 +135,7 @@ func hasAt(email string) bool {
 	return len(email) > 2 && strings.Contains(email[1:len(email)-1], "@")
 }
 
-// newAccount makes an account of a type at the present moment.
+// newAccount makes an account of a type. The account begins now.
 func (c *Accounts) newAccount(kind puntuale.AccountType, now time.Time) (puntuale.Client, error) {
 	account := puntuale.NewAccount(kind, puntuale.Date{})
 	loc, err := c.zones.Load(account.Zone)

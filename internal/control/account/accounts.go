@@ -11,16 +11,16 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Config is what [Accounts] need. Control, Tenants, Partners and Clock must be set.
+// Config is what [New] needs. Control, Tenants, Partners and Clock must be set.
 type Config struct {
-	Control  *control.Control // reaches the clients
+	Control  *control.Control // gives access to the clients
 	Tenants  puntuale.TenantStore
 	Partners puntuale.PartnerStore
 	Clock    clock.Clock
-	Wakeup   puntuale.Wakeup    // nil: nobody listens
+	Wakeup   puntuale.Wakeup    // nil: no dispatcher is woken
 	Sandbox  bool               // a new client's first session is a sandbox, unless the call says otherwise
-	Vault    *auth.Vault        // nil: there are no sign-ins and no proofs of host names
-	SignIn   SignInStores       // needed, like the vault, if people sign in
+	Vault    *auth.Vault        // nil: nobody can sign in, and host names cannot be proven
+	SignIn   SignInStores       // needed, together with Vault, if people sign in
 	Mails    puntuale.MailStore // nil: the service sends no e-mail. Needs Vault, SignIn and Public
 	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": it
 	// is not set.
@@ -28,7 +28,7 @@ type Config struct {
 	Resolver Resolver // proves partners' host names; needed if people sign in
 }
 
-// SignInStores are the parts of the store for signing in. All fields are set, or none.
+// SignInStores are the parts of the store for signing in. Either all fields are set, or no field is.
 type SignInStores struct {
 	Users       puntuale.LoginStore
 	Tickets     puntuale.TicketStore
@@ -38,8 +38,8 @@ type SignInStores struct {
 	Notices     puntuale.NoticeStore
 }
 
-// Accounts does what partners and people who sign in ask, and keeps the limits of clients. It has no state. Many goroutines may use it at
-// once.
+// Accounts does what partners ask, and what people who sign in ask. It also keeps the limits of clients. It has no
+// state. Many goroutines may use it at once.
 type Accounts struct {
 	control  *control.Control
 	tenants  puntuale.TenantStore
@@ -52,7 +52,7 @@ type Accounts struct {
 	zones    request.Zones
 	mails    puntuale.MailStore // nil: no e-mail is sent
 	public   string
-	ownHost  string // of the public address
+	ownHost  string // the host name of the public address
 	resolver Resolver
 }
 

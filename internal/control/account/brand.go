@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"image"
-	_ "image/jpeg" // a logo's form
-	_ "image/png"  // likewise
+	_ "image/jpeg" // so that the image package reads JPEG, in which a logo may come
+	_ "image/png"  // and PNG
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,12 +24,12 @@ const (
 // BrandChange is a request to change how a partner's pages look.
 type BrandChange struct {
 	Name   string
-	Colour string // #rrggbb, "" the product's
-	Host   string // the name to ask for, in any form; "" none
+	Colour string // #rrggbb; "": the product's own colour
+	Host   string // the host name to ask for, in any form; "": none
 	Logo   []byte // PNG or JPEG; nil keeps the present one
-	NoLogo bool   // removes it
+	NoLogo bool   // removes the present logo
 
-	Known []puntuale.Version // the brand's version must be one of these; none: any
+	Known []puntuale.Version // the brand's version must be one of these; empty: any version
 }
 
 var colourShape = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
@@ -37,7 +37,7 @@ var colourShape = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
 // Host returns the partner and its brand.
 func (p *Partner) Host(ctx context.Context) (puntuale.Host, error) { return p.tenant.Host(ctx) }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultLargerThanKB     puntuale.ReasonCode = "fault.larger_than_kb"
 	faultLargerThanPixels puntuale.ReasonCode = "fault.larger_than_pixels"
@@ -45,8 +45,8 @@ const (
 	faultNotPicture       puntuale.ReasonCode = "fault.not_picture"
 )
 
-// SetBrand changes the brand. A new host name waits to be confirmed. Codes: invalid; conflict when the name is another partner's;
-// precondition_failed.
+// SetBrand changes the brand. A new host name waits to be confirmed. Codes: invalid; conflict if the host name is
+// another partner's; precondition_failed.
 func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 	b := puntuale.Brand{Name: strings.TrimSpace(r.Name), Colour: strings.ToLower(strings.TrimSpace(r.Colour))}
 	var f request.Faults
@@ -71,7 +71,8 @@ func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 	return nil
 }
 
-// logo checks a picture before others see it. It trusts only the first bytes to say what it is.
+// logo checks a picture before others see it. It finds out the picture's form from the first bytes, and does not trust
+// what the caller says.
 func logo(f *request.Faults, content []byte) ([]byte, string) {
 	if content == nil {
 		return nil, ""

@@ -17,15 +17,16 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// A partner's pages are served at the partner's own host name, once the name is confirmed. A DNS record that only the name's owner can set
-// confirms it, or the operator does. Until then the partner merely asks for it, as any other partner may.
+// A partner's pages are served at the partner's own host name, once the name is confirmed. A DNS record that only the
+// name's owner can set confirms the name, or the operator confirms it. Until then the partner only asks for the name.
+// Other partners may ask for the same name.
 
-// Resolver asks DNS. [net.Resolver] is one.
+// Resolver asks DNS. [net.Resolver] is a Resolver.
 type Resolver interface {
 	LookupTXT(ctx context.Context, name string) ([]string, error)
 }
 
-// HostProof is the DNS record of type TXT that proves a host name.
+// HostProof is the TXT record in DNS that proves a host name.
 type HostProof struct {
 	Name string // _puntuale.messages.example.com
 	Text string
@@ -51,7 +52,7 @@ func hostName(text string) (name string, ok bool) {
 	return name, err == nil && len(name) <= 253 && hostShape.MatchString(name)
 }
 
-// ownHost is the host name of the service's public address; "" if it has none.
+// ownHost returns the host name of the service's public address, or "" if the address has none.
 func ownHost(public string) string {
 	u, err := url.Parse(public)
 	if err != nil {
@@ -61,7 +62,7 @@ func ownHost(public string) string {
 	return name
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultHostDNSSilent  puntuale.ReasonCode = "host.dns_silent"
 	faultHostNoRecord   puntuale.ReasonCode = "host.no_record"
@@ -69,7 +70,7 @@ const (
 	faultHostOwnAddress puntuale.ReasonCode = "host.own_address"
 )
 
-// askedHost reads the host name that a partner asks for; "" is none.
+// askedHost reads the host name that a partner asks for. It returns "" if the partner asks for none.
 func (c *Accounts) askedHost(f *request.Faults, text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
@@ -104,7 +105,7 @@ func (p *Partner) ProveHost(ctx context.Context) error {
 		return nil
 	}
 	var f request.Faults
-	if p.accounts.askedHost(&f, name); len(f) > 0 { // the service's address may have changed since the partner asked
+	if p.accounts.askedHost(&f, name); len(f) > 0 { // the service's address may have changed since the partner asked for the name
 		return f.Err()
 	}
 	mark := p.accounts.mark("host", idText(p.id))
@@ -124,7 +125,7 @@ func (p *Partner) ProveHost(ctx context.Context) error {
 func (c *Accounts) askDNS(ctx context.Context, proof HostProof) error {
 	ctx, cancel := context.WithTimeout(ctx, dnsWithin)
 	defer cancel()
-	texts, err := c.resolver.LookupTXT(ctx, proof.Name+".") // a fully qualified name, so that no search list of the machine is tried
+	texts, err := c.resolver.LookupTXT(ctx, proof.Name+".") // the final dot makes the name fully qualified, so the resolver does not add the machine's search domains
 	if failed, ok := errors.AsType[*net.DNSError](err); err != nil && (!ok || !failed.IsNotFound) {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Reason: puntuale.Because(faultHostDNSSilent), Err: err}
 	}

@@ -10,15 +10,16 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Invitation is a link's secret, which is shown only once. Its owner can set the user's password once.
+// Invitation has the secret of a link, which is shown only once. A person with the link can set the user's password
+// once.
 type Invitation struct {
 	Secret  string
 	Expires time.Time
-	Mailed  bool // the user gets it by e-mail, too
+	Mailed  bool // the user also gets the link by e-mail
 }
 
-// newInvitation makes an invitation. Where the service sends e-mails, it goes to the user, in the inviter's language if the user chose
-// none.
+// newInvitation makes an invitation. If the service sends e-mails, the user gets the link by e-mail. The e-mail is in
+// the user's language, or in the given language of the inviter if the user chose none.
 func (c *Accounts) newInvitation(language string) (Invitation, *puntuale.Invitation) {
 	now := c.clock.Now()
 	i := Invitation{Secret: auth.NewToken(), Expires: now.Add(puntuale.UnfinishedInvitation.Lasts()), Mailed: c.Mails()}
@@ -29,8 +30,8 @@ func (c *Accounts) newInvitation(language string) (Invitation, *puntuale.Invitat
 	return i, stored
 }
 
-// Invite creates a user who sets a password by the invitation. Codes: invalid; quota_reached; conflict when the e-mail is in use among the
-// partner's users, its clients' users included.
+// Invite creates a user. The user sets a password by the invitation. Codes: invalid; quota_reached; conflict if a user
+// of the partner, or of one of its clients, has the e-mail already.
 func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation, error) {
 	u, err := t.newUser(r)
 	if err != nil {
@@ -43,8 +44,8 @@ func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation
 	return bare(u), invitation, nil
 }
 
-// InviteAgain replaces a user's invitation by a new one, also for a user who lost the password. The old password stays valid until the new
-// one is set. spoken is the inviter's language. Codes: not_found.
+// InviteAgain replaces a user's invitation by a new one. It also serves a user who lost the password: the old password
+// stays valid until the user sets a new one. spoken is the inviter's language. Codes: not_found.
 func (t *Team) InviteAgain(ctx context.Context, id, spoken string) (Invitation, error) {
 	login, err := loginID(id)
 	if err != nil {
@@ -86,8 +87,8 @@ func (c *Accounts) Invited(ctx context.Context, secret string) (*Person, error) 
 	return c.userOf(ctx, id)
 }
 
-// Join takes an invitation and sets the password of its user. This does not sign the user in. It ends all visits and pending steps of the
-// user. Codes: unauthorized, invalid.
+// Join uses up an invitation and sets the password of its user. It does not sign the user in. It ends all visits and
+// pending steps of the user. Codes: unauthorized, invalid.
 func (c *Accounts) Join(ctx context.Context, secret, password string) (*Person, error) {
 	p, err := c.Invited(ctx, secret)
 	if err != nil {

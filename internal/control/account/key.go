@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// How long an old key stays valid after a rotation, unless the call says otherwise, and at most.
+// How long an old key stays valid after a rotation: if the call names no time, and at most.
 const (
 	keyGrace    = 24 * time.Hour
 	maxKeyGrace = 90 * 24 * time.Hour
@@ -24,10 +24,10 @@ type IssuedKey struct {
 	Plain string
 }
 
-// owned says whether a client or the partner owns the keys.
+// owned are the keys of one owner, which is a client or the partner itself.
 type owned struct {
 	partner *Partner
-	client  puntuale.ClientID // 0: the partner's own
+	client  puntuale.ClientID // 0: the partner owns the keys
 	side    puntuale.Side
 }
 
@@ -62,8 +62,8 @@ func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
 	return keys, nil
 }
 
-// CreateKey makes another key for a client. found are faults that the caller found in the request itself. Codes:
-// not_found, invalid, quota_reached.
+// CreateKey makes another key for a client. found are the faults that the calling package already found in the request.
+// Codes: not_found, invalid, quota_reached.
 func (p *Partner) CreateKey(ctx context.Context, client, name string, o control.Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
@@ -102,8 +102,9 @@ func (o owned) create(ctx context.Context, name string, once *control.Keyed[Issu
 
 const faultNotInSeconds puntuale.ReasonCode = "fault.not_in_seconds"
 
-// RotateKey replaces a key by a new one of the same name. The old key stays valid for the grace period in seconds; nil is a day. found are
-// faults that the caller found in the request itself. Codes: not_found, invalid, quota_reached.
+// RotateKey replaces a key by a new one of the same name. The old key stays valid for the grace period, in seconds. A
+// nil grace means a day. found are the faults that the calling package already found in the request. Codes: not_found,
+// invalid, quota_reached.
 func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o control.Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
 	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
@@ -186,13 +187,14 @@ func (o owned) key(ctx context.Context, key string) (puntuale.Key, error) {
 	return puntuale.Key{}, puntuale.NotFound(puntuale.NoKey)
 }
 
-// A partner's own keys, as its owner sees them in the dashboard. Keys cannot make keys, so somebody who holds a key loses access when the
-// key ends.
+// A partner's own keys, as its owner sees them in the dashboard. Nobody can make a key by means of another key. So
+// somebody who holds a key loses access when that key ends.
 
 // OwnKeys lists the partner's own valid keys by id.
 func (p *Partner) OwnKeys(ctx context.Context) ([]puntuale.Key, error) { return p.owned().keys(ctx) }
 
-// CreateOwnKey makes another key for the partner. Codes: invalid; conflict when it has [puntuale.MaxPartnerKeys].
+// CreateOwnKey makes another key for the partner. Codes: invalid; conflict if the partner already has
+// [puntuale.MaxPartnerKeys] keys.
 func (p *Partner) CreateOwnKey(ctx context.Context, name string) (IssuedKey, error) {
 	var f request.Faults
 	f.Required("body.name", name, puntuale.MaxName)
@@ -202,7 +204,8 @@ func (p *Partner) CreateOwnKey(ctx context.Context, name string) (IssuedKey, err
 	return p.owned().create(ctx, name, nil)
 }
 
-// RotateOwnKey replaces a key by a new one. The old one stays valid for a day. Codes: not_found; conflict as above.
+// RotateOwnKey replaces a key by a new one. The old key stays valid for a day. Codes: not_found; conflict if the
+// partner already has [puntuale.MaxPartnerKeys] keys.
 func (p *Partner) RotateOwnKey(ctx context.Context, key string) (IssuedKey, error) {
 	old, err := p.owned().key(ctx, key)
 	if err != nil {
@@ -216,8 +219,8 @@ func (p *Partner) RevokeOwnKey(ctx context.Context, key string) error {
 	return p.owned().revoke(ctx, key)
 }
 
-// ClientKeys are a client's own keys, as its owner sees them in the dashboard. Keys cannot make keys, so somebody who holds a key loses
-// access when the key ends.
+// ClientKeys are a client's own keys, as its owner sees them in the dashboard. Nobody can make a key by means of
+// another key. So somebody who holds a key loses access when that key ends.
 type ClientKeys struct {
 	partner *Partner
 	client  string
@@ -239,7 +242,7 @@ func (k ClientKeys) Create(ctx context.Context, name string) (IssuedKey, error) 
 	return k.partner.CreateKey(ctx, k.client, name, control.Once[IssuedKey]{})
 }
 
-// Rotate replaces a key by a new one. The old one stays valid for a day. Codes: not_found.
+// Rotate replaces a key by a new one. The old key stays valid for a day. Codes: not_found.
 func (k ClientKeys) Rotate(ctx context.Context, key string) (IssuedKey, error) {
 	return k.partner.RotateKey(ctx, k.client, key, nil, control.Once[IssuedKey]{})
 }

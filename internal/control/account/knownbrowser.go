@@ -9,22 +9,23 @@ import (
 	"puntuale"
 )
 
-// A browser keeps a sealed cookie that says which users signed in there before. Attempts from such a browser are counted separately. So
-// nobody elsewhere can use up these attempts and keep the user out. The cookie is not valid any more after the user changes the password.
+// A browser keeps a sealed cookie that says which users signed in there before. Attempts from this browser are counted
+// separately. So attempts from other places cannot use up the browser's attempts and keep the user out. The cookie is
+// not valid any more after the user changes the password.
 
 // visitor is one user who signed in at a browser.
 type visitor struct {
 	User  puntuale.LoginID `json:"u"`
-	Stamp int64            `json:"s"` // the user's at that time
-	ID    string           `json:"d"` // random
+	Stamp int64            `json:"s"` // the user's stamp at that time
+	ID    string           `json:"d"` // random; names this entry
 }
 
 const (
 	sealedBrowser = "device"
-	mostVisitors  = 8 // users of one browser
+	mostVisitors  = 8 // users that one browser's cookie may name
 )
 
-// visitors opens a browser's cookie; nil if it has none of ours.
+// visitors opens a browser's cookie. It returns nil if the cookie is missing or not sealed by us.
 func (c *Accounts) visitors(cookie string) (all []visitor) {
 	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
 	if err != nil || len(sealed) == 0 {
@@ -47,7 +48,8 @@ func (c *Accounts) visitorOf(users []puntuale.User, cookie string) (visitor, boo
 	return visitor{}, false
 }
 
-// Browser returns the cookie that replaces the one in the person's browser, "" for none.
+// Browser returns the cookie that replaces the one in the person's browser. cookie is the present one, or "" if there
+// is none.
 func (p *Person) Browser(cookie string) (string, error) {
 	all := []visitor{{p.user.ID, p.user.Stamp, rand.Text()}}
 	for _, d := range p.accounts.visitors(cookie) {

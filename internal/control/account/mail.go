@@ -14,25 +14,25 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// How many requests for a new password need no wait, for one account and for one address.
+// How many requests for a new password need no wait: for one account, and for one address.
 const (
 	resetsOfAccount = 3
 	resetsOfAddress = 20
 )
 
-// Purposes of what is sealed in an e-mail of the queue.
+// Purposes under which the data of a queued e-mail are sealed.
 const (
 	sealedReset      = "mail: reset"
 	sealedInvitation = "mail: invitation"
 )
 
-// resetRequest is sealed in [puntuale.MailResetAsked] and [puntuale.MailReset].
+// resetRequest is the sealed part of [puntuale.MailResetAsked] and [puntuale.MailReset].
 type resetRequest struct {
 	Email    string `json:"email,omitempty"`
-	Language string `json:"language"` // of the page where it was asked for
+	Language string `json:"language"` // of the page where the user asked for the link
 }
 
-// sealedLink is sealed in [puntuale.MailInvitation].
+// sealedLink is the sealed part of [puntuale.MailInvitation].
 type sealedLink struct {
 	Secret   string `json:"secret"` // of the link
 	Language string `json:"language"`
@@ -41,16 +41,17 @@ type sealedLink struct {
 // Mails reports whether the service sends e-mails.
 func (c *Accounts) Mails() bool { return c.mails != nil }
 
-// ResetRequest is somebody's request for a link by e-mail.
+// the partner whose page was used; 0: not known
 type ResetRequest struct {
 	Partner  puntuale.PartnerID // whose page it was; 0: not known
 	Email    string
-	Language string // of the page: for a user who chose none
+	Language string // of the page; used for a user who chose no language
 	Address  netip.Addr
 }
 
-// AskReset asks for links by which the users with the e-mail set new passwords. It does the same for every e-mail, because only the sender
-// of e-mails looks for its users. Codes: invalid, not_found where no e-mail is sent; rate_limited.
+// AskReset asks for links by which the users with the e-mail set new passwords. It does the same work for every e-mail,
+// because only the sender of e-mails looks for users. So a caller cannot find out whether a user exists. Codes:
+// invalid; not_found if the service sends no e-mail; rate_limited.
 func (c *Accounts) AskReset(ctx context.Context, r ResetRequest) error {
 	if !c.Mails() {
 		return puntuale.NotFound(puntuale.NoPage)
@@ -80,7 +81,7 @@ func (c *Accounts) AskReset(ctx context.Context, r ResetRequest) error {
 func (c *Accounts) sealMail(purpose string, content any) []byte {
 	plain, err := json.Marshal(content)
 	if err != nil {
-		panic("write what an e-mail needs: " + err.Error()) // texts alone
+		panic("write what an e-mail needs: " + err.Error()) // these types hold only texts, which can always be written
 	}
 	return c.vault.Seal(purpose, purpose, plain)
 }
@@ -93,11 +94,12 @@ func (c *Accounts) openMail(purpose string, sealed []byte, content any) error {
 	return json.Unmarshal(plain, content)
 }
 
-// errNoLetter says that an e-mail is not needed any more.
+// errNoLetter says that no e-mail needs to be sent any more.
 var errNoLetter = errors.New("nothing is to be sent")
 
-// Letter makes the content of an e-mail that is due. It returns false if there is nothing to send, because the user is gone or the link is
-// worth nothing any more. In place of a request for a password it queues an e-mail for each user with the address, and returns false.
+// Letter makes the content of an e-mail that is due. It returns false if there is nothing to send, because the user is
+// gone or the link is no longer valid. A request for a password is not an e-mail itself: Letter queues one e-mail for
+// each user with the address, and returns false.
 func (c *Accounts) Letter(ctx context.Context, m puntuale.Mail) (letter puntuale.Letter, needed bool, err error) {
 	switch m.Kind {
 	case puntuale.MailResetAsked:
@@ -117,11 +119,11 @@ func (c *Accounts) Letter(ctx context.Context, m puntuale.Mail) (letter puntuale
 	return letter, err == nil, err
 }
 
-// queueResets queues an e-mail for each user with the address, in place of the request.
+// queueResets queues an e-mail for each user with the address, and removes the request from the queue.
 func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	var asked resetRequest
 	if c.openMail(sealedReset, m.Sealed, &asked) != nil {
-		return errNoLetter // the installation's key is another one; a person may ask again
+		return errNoLetter // the installation's key was changed, so the request cannot be opened; the person may ask again
 	}
 	users, err := c.signIns.Users.UsersByEmail(ctx, asked.Email, m.Partner, mostChecks)
 	if err != nil {
@@ -140,7 +142,8 @@ func (c *Accounts) queueResets(ctx context.Context, m puntuale.Mail) error {
 	return errNoLetter
 }
 
-// resetLetter makes a link for each attempt, so it is valid for its whole time when it arrives, and no link is stored.
+// resetLetter makes a new link for each attempt to send. So the link is valid for its whole time when it arrives, and
+// no link is stored.
 func (c *Accounts) resetLetter(ctx context.Context, m puntuale.Mail) (puntuale.Letter, error) {
 	var asked resetRequest
 	if c.openMail(sealedReset, m.Sealed, &asked) != nil {
@@ -180,7 +183,7 @@ func (c *Accounts) invitationLetter(ctx context.Context, m puntuale.Mail) (puntu
 	return letter, nil
 }
 
-// letterTo begins a letter to the user, in the user's language, or else in the one where it was asked for.
+// letterTo begins a letter to the user. It is in the user's language, or in the given one if the user chose none.
 func (c *Accounts) letterTo(ctx context.Context, m puntuale.Mail, language string) (puntuale.Letter, puntuale.User, error) {
 	u, host, err := c.signIns.Users.UserByID(ctx, m.User)
 	switch {
@@ -195,8 +198,8 @@ func (c *Accounts) letterTo(ctx context.Context, m puntuale.Mail, language strin
 	return puntuale.Letter{Kind: m.Kind, To: u.Email, Language: language, Host: host}, u, nil
 }
 
-// site is the address of a partner's pages: at its confirmed host name, or else the service's own. It never comes from a request, whose
-// host anybody may choose.
+// site returns the address of a partner's pages. It is at the partner's confirmed host name, or else at the service's
+// own address. It never comes from a request, because a caller can write any host into a request.
 func (c *Accounts) site(h puntuale.Host) string {
 	if h.Brand.Confirmed {
 		return "https://" + h.Brand.Host
@@ -209,8 +212,9 @@ func (c *Accounts) Resetting(ctx context.Context, secret string) (*Person, error
 	return c.Holder(ctx, puntuale.UnfinishedReset, secret)
 }
 
-// Reset sets the user's password by a link, once. It ends all visits and pending steps of the user, with them every other such link. It does
-// not sign the user in, and leaves the second factor. Codes: unauthorized, with [ErrOver]; invalid.
+// Reset sets the user's password by a link, once. It ends all visits and pending steps of the user, and all other links
+// for a new password. It does not sign the user in, and does not change the second factor. Codes: unauthorized, with
+// [ErrOver]; invalid.
 func (c *Accounts) Reset(ctx context.Context, secret, password string) (*Person, error) {
 	p, err := c.Resetting(ctx, secret)
 	if err != nil {
@@ -225,7 +229,7 @@ func (c *Accounts) Reset(ctx context.Context, secret, password string) (*Person,
 	if err != nil {
 		return nil, err
 	}
-	read := p.user.Stamp // as when the link was found valid: of several who use it at once, one succeeds
+	read := p.user.Stamp // the stamp at the moment when the link was found valid; of several callers that use the link at once, only one succeeds
 	err = p.change(ctx, puntuale.UserPatch{Password: puntuale.ChangeTo(hash), EndVisits: true}, func(u puntuale.User) error {
 		if u.Stamp != read {
 			return over(faultSigninTooLate)

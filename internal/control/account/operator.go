@@ -13,13 +13,13 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// maxSlug is the length of a slug that comes from a long name, in bytes.
+// maxSlug is the length of a slug, in bytes, if it is made from a long name.
 const maxSlug = 40
 
 // NewPartner is an operator's request to create a partner.
 type NewPartner struct {
 	Name     string
-	Email    string // of its login
+	Email    string // of the partner's login
 	Password string
 }
 
@@ -40,7 +40,7 @@ func (c *Accounts) CreatePartner(ctx context.Context, r NewPartner) (puntuale.Pa
 	partner := puntuale.Partner{Name: r.Name, Slug: slug(r.Name), Created: now}
 	login := puntuale.Login{Email: r.Email, Password: password}
 	id, err := c.partners.CreatePartner(ctx, partner, login, key)
-	if puntuale.CodeOf(err) == puntuale.CodeConflict { // the slug is another partner's
+	if puntuale.CodeOf(err) == puntuale.CodeConflict { // another partner has this slug
 		partner.Slug += "-" + strings.ToLower(rand.Text()[:6])
 		id, err = c.partners.CreatePartner(ctx, partner, login, key)
 	}
@@ -65,8 +65,8 @@ func (r NewPartner) check() error {
 
 const faultNotInHours puntuale.ReasonCode = "fault.not_in_hours"
 
-// RotateKey makes a new key for the owner of an old one, which stays valid for the grace period. Codes: unauthorized when nobody has the
-// old key; invalid when the grace period is not 0 to 90 days.
+// RotateKey makes a new key for the owner of an old one, which stays valid for the grace period. Codes: unauthorized if
+// the old key is not valid; invalid if the grace period is not 0 to 90 days.
 func (c *Accounts) RotateKey(ctx context.Context, old string, grace time.Duration) (string, error) {
 	if grace < 0 || grace > maxKeyGrace {
 		return "", puntuale.Invalid(puntuale.Fault{Location: "grace", Code: faultNotInHours, Args: []string{"0", strconv.Itoa(int(maxKeyGrace.Hours()))}})
@@ -86,7 +86,7 @@ func (c *Accounts) RotateKey(ctx context.Context, old string, grace time.Duratio
 	return plain, nil
 }
 
-// slug makes the partner's part of an address from the partner's name.
+// slug makes a slug from a partner's name. A slug is the partner's part of an address.
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

@@ -14,13 +14,13 @@ import (
 type ClientRow struct {
 	puntuale.Client
 	puntuale.ClientStatus
-	Ended bool // its last day is past
+	Ended bool // its last day has passed
 }
 
 // ClientSearch asks for a part of the list of clients.
 type ClientSearch struct {
 	Text  string
-	State string // "", active, suspended, expired, expiring, empty
+	State string // active, suspended, expired, expiring or empty; "": any
 	Page  request.Page
 }
 
@@ -79,7 +79,7 @@ func (p *Partner) Row(ctx context.Context, id string) (ClientRow, error) {
 	return rows[0], nil
 }
 
-// Expiring lists clients by their last day, if that is today, in the next 60 days, or in the last 30 days.
+// Expiring lists clients by their last day. It takes last days from 30 days ago to 60 days ahead.
 func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	now := p.accounts.clock.Now()
 	today := p.accounts.control.Today(now)
@@ -90,8 +90,9 @@ func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	return p.rows(ctx, found, now)
 }
 
-// Totals counts, by day, the messages that were sent, that failed, and that will be sent. It counts one client's messages, or with "" those
-// of all clients. It reaches so many days back and so many ahead, at most 400 each. Each day is in the list. Codes: not_found.
+// Totals counts, by day, the messages that were sent, that failed, and that will be sent. It counts the messages of one
+// client, or with client "" of all clients. back and ahead are days before and after today, at most 400 each. Each day
+// is in the list. Codes: not_found.
 func (p *Partner) Totals(ctx context.Context, client string, back, ahead int) ([]puntuale.DayTotal, error) {
 	now := p.accounts.clock.Now()
 	today, id := p.accounts.control.Today(now), puntuale.ClientID(0)

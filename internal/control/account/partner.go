@@ -16,7 +16,7 @@ type Partner struct {
 	accounts *Accounts
 	id       puntuale.PartnerID
 	tenant   puntuale.PartnerTenant
-	plain    string // the key, under which answers that hold keys are sealed
+	plain    string // the key; answers that hold new keys are sealed under it
 }
 
 // Partner returns the partner that owns the key. Codes: forbidden for other keys.
@@ -71,7 +71,8 @@ func (p *Partner) Account(ctx context.Context, id string) (puntuale.Client, erro
 	return account, nil
 }
 
-// Quotas returns the limits that are set for clients of the partner; a client that is not in the answer has the defaults.
+// Quotas returns the limits that are set for clients of the partner. A client that is not in the answer has the default
+// limits.
 func (p *Partner) Quotas(ctx context.Context, clients ...puntuale.Client) (map[puntuale.ClientID]puntuale.Quotas, error) {
 	ids := make([]puntuale.ClientID, len(clients))
 	for i := range clients {
@@ -84,15 +85,15 @@ func (p *Partner) Quotas(ctx context.Context, clients ...puntuale.Client) (map[p
 	return all, nil
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultPartnerNotAClient    puntuale.ReasonCode = "partner.not_a_client"
 	faultPartnerNotAllClients puntuale.ReasonCode = "partner.not_all_clients"
 )
 
-// Expirations returns the clients of a list of ids that location names, in the order asked, each once. found are faults
-// that the caller found in the request itself. Codes: not_found naming each id that is none of the partner's clients;
-// invalid.
+// Expirations returns the clients that a list of ids names, each once, in the order of the list. location is where the
+// list stands in the request. found are the faults that the calling package already found in the request. Codes:
+// not_found, naming each id that is no client of the partner; invalid.
 func (p *Partner) Expirations(ctx context.Context, location string, ids []string, found ...puntuale.Fault) ([]puntuale.Client, error) {
 	f := request.Faults(found)
 	if !f.Entries(location, len(ids), puntuale.MaxRequestIDs) {
@@ -100,7 +101,7 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	}
 	wanted := make([]puntuale.ClientID, len(ids))
 	for i, text := range ids {
-		wanted[i], _ = puntuale.ParseID[puntuale.ClientID](text) // a text that is no id belongs to nobody
+		wanted[i], _ = puntuale.ParseID[puntuale.ClientID](text) // a text that is no id names no client
 	}
 	byID, err := p.tenant.ClientsByID(ctx, wanted)
 	if err != nil {
@@ -126,7 +127,7 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	return accounts, f.Err()
 }
 
-// number returns a valid id as a number, and any other text unchanged.
+// number returns an id as a number, if the text is one. It returns any other text unchanged.
 func number(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
@@ -134,8 +135,8 @@ func number(text string) any {
 	return text
 }
 
-// DeleteClient removes a client for good: its pending messages are cancelled, its keys are revoked, its login is free
-// again. Codes: not_found.
+// DeleteClient removes a client for good. Its pending messages are cancelled, its keys are revoked, and another user
+// may have its login's e-mail. Codes: not_found.
 func (p *Partner) DeleteClient(ctx context.Context, id string) error {
 	wanted, err := clientID(id)
 	if err != nil {

@@ -22,16 +22,16 @@ const (
 	maxOwnHolidays = 1000
 )
 
-// ClientChange is a partner's request to change a client; a field that is not set changes nothing.
+// ClientChange is a partner's request to change a client. A field that is not set changes nothing.
 type ClientChange struct {
 	Name     puntuale.Change[string]
 	Phone    puntuale.Change[string]
-	Profile  puntuale.Change[string] // one of the snapshot's words
-	Refill   puntuale.Change[string] // one of the snapshot's words
-	RefillTo puntuale.Change[int64]  // credits after a refill; otherwise those of the baby type, or the last ones that were set
+	Profile  puntuale.Change[string] // one of the words for profiles in [Snapshot]
+	Refill   puntuale.Change[string] // one of the words for refills in [Snapshot]
+	RefillTo puntuale.Change[int64]  // credits after a refill; if not set: the credits of the baby type, or the credits that were granted last
 	Zone     puntuale.Change[string]
 	Region   puntuale.Change[string]
-	Expires  puntuale.Change[string] // YYYY-MM-DD, the last day of service; "" never
+	Expires  puntuale.Change[string] // YYYY-MM-DD, the last day of service; "": the service never ends
 	Closed   puntuale.Change[[]string]
 	Features puntuale.Change[[]string]
 
@@ -40,13 +40,13 @@ type ClientChange struct {
 	CreditsAdd puntuale.Change[int64]
 	Suspended  puntuale.Change[bool]
 	Settings   puntuale.SettingsPatch
-	Quotas     map[puntuale.Quota]*int64 // nil: the default again
+	Quotas     map[puntuale.Quota]*int64 // a nil number means the default again
 
-	Known  []puntuale.Version // the client's version must be one of these; none: any
-	Faults []puntuale.Fault   // found by the caller in the request itself
+	Known  []puntuale.Version // the client's version must be one of these; empty: any version
+	Faults []puntuale.Fault   // the faults that the calling package already found in the request
 }
 
-// ChangeClient changes a client and returns it after the change. Codes: not_found, invalid, precondition_failed.
+// ChangeClient changes a client, and returns the changed client. Codes: not_found, invalid, precondition_failed.
 func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (puntuale.Client, error) {
 	account, err := p.Account(ctx, id)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time)
 	if r.Closed.Set {
 		patch.Closed = puntuale.Change[[]puntuale.Date]{Set: true, To: holidays(&f, r.Closed.To)}
 	}
-	if r.Zone.Set && r.Zone.To != account.Zone { // a stored name may stay, even if it would be refused today
+	if r.Zone.Set && r.Zone.To != account.Zone { // a stored name may stay, even if the name would be refused today
 		if _, err := c.zones.Named(r.Zone.To); err != nil {
 			f.Add("body.timezone", puntuale.FaultNotZone, r.Zone.To)
 		}
@@ -93,7 +93,7 @@ func (c *Accounts) patch(account puntuale.Client, r ClientChange, now time.Time)
 	return patch, f.Err()
 }
 
-// lastDay reads a last day of service, "" for none.
+// lastDay reads a last day of service. "" means that the service never ends.
 func lastDay(f *request.Faults, text string) puntuale.Date {
 	if text == "" {
 		return puntuale.Date{}
@@ -127,7 +127,7 @@ func (r *ClientChange) checkTexts(f *request.Faults) {
 	}
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultClientAddsToUnlimited puntuale.ReasonCode = "client.adds_to_unlimited"
 	faultClientNotWithCredits  puntuale.ReasonCode = "client.not_with_credits"
@@ -168,12 +168,13 @@ func (r *ClientChange) checkQuotas(f *request.Faults) {
 	}
 }
 
-// moments computes the moments of a changed account from its zone and its creation day: the end of the last day, and the next refill. It
-// uses the stored account, because another call may have changed the zone meanwhile.
+// moments computes two moments of a changed account from its zone and its creation day: the end of its last day, and
+// its next refill. The store calls it with the account as stored, because another call may have changed the zone
+// meanwhile.
 func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
-		loc = time.UTC // the zone was known when it was set; now it is missing
+		loc = time.UTC // the program knew the zone when it was set, and does not know it now
 	}
 	if r.Expires.Set || r.Zone.Set {
 		account.ExpiresAt = time.Time{}
@@ -187,8 +188,9 @@ func (c *Accounts) moments(account puntuale.Client, r ClientChange, now time.Tim
 	return account
 }
 
-// refillTo is the number of credits after each refill: the last granted number, never the rest. A grant counts even before refills are set
-// up, so that the order of changes makes no difference. A baby account has the refill of its type, and keeps it.
+// refillTo returns the change of the number of credits after each refill. This is the number that was granted last, and
+// never the number that is left. A grant counts even before refills are set up, so the order of changes makes no
+// difference. A baby account keeps the refill of its type.
 func (r *ClientChange) refillTo(kind puntuale.AccountType) puntuale.Change[int64] {
 	switch {
 	case r.RefillTo.Set || !r.Credits.Set || kind == puntuale.AccountBaby:

@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Two calls read the same account and store their changes one after the other. In either order, the moments follow from
-// the stored result.
+// Two calls read the same account, and store their changes one after the other. In either order, the moments of the
+// account follow from the account as stored.
 func TestChangesTogether(t *testing.T) {
 	t.Parallel()
 	expires := ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2027-01-31"}}
@@ -55,8 +55,8 @@ func TestChangesTogether(t *testing.T) {
 	}
 }
 
-// A refill gives the client the credits that were granted last, however many are left. The order of the partner's
-// changes does not matter.
+// A refill gives the client the number of credits that was granted last, and not the number that is left. The order of
+// the partner's changes makes no difference.
 func TestRefillsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	number := func(n int64) ClientChange {
@@ -73,7 +73,7 @@ func TestRefillsInAnyOrder(t *testing.T) {
 	c, p, now := New(Config{Clock: w.DB.Clock}), w.Store.Partner(w.Partner), storetest.Begin
 	for _, test := range []struct {
 		account puntuale.AccountType
-		changes []ClientChange // the first change stays first
+		changes []ClientChange // all orders are tried, but the first change stays first
 		want    int64
 	}{
 		{puntuale.AccountFull, []ClientChange{{}, monthly, number(50), zone}, 50},
@@ -115,7 +115,7 @@ func TestRefillsInAnyOrder(t *testing.T) {
 	}
 }
 
-// orders are all the orders of some changes.
+// orders returns all orders of some changes.
 func orders(changes []ClientChange) [][]ClientChange {
 	if len(changes) == 0 {
 		return [][]ClientChange{nil}

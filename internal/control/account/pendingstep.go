@@ -11,25 +11,26 @@ import (
 	"puntuale/internal/auth"
 )
 
-// ErrOver says that a step was begun and can no longer be finished: see [puntuale.PendingStep].
+// ErrOver says that a step was begun, and can no longer be finished: see [puntuale.PendingStep].
 var ErrOver = errors.New("the step is over")
 
 func over(code puntuale.ReasonCode) error {
 	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Reason: puntuale.Because(code), Err: ErrOver}
 }
 
-// Begin begins a step as the person.
+// Begin begins a pending step for the person.
 func (p *Person) Begin(kind puntuale.PendingStepKind) puntuale.PendingStep {
 	return kind.Begin(p.user, p.accounts.clock.Now())
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultInvitationUsed puntuale.ReasonCode = "invitation.used"
 	faultSigninTooLate  puntuale.ReasonCode = "signin.too_late"
 )
 
-// Resume returns the person who began a step, as long as it can be finished. Codes: unauthorized, with [ErrOver].
+// Resume returns the person who began a step, while the step can still be finished. Codes: unauthorized, with
+// [ErrOver].
 func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s puntuale.PendingStep) (*Person, error) {
 	user, host, err := c.signIns.Users.UserByID(ctx, s.User)
 	switch {
@@ -41,8 +42,9 @@ func (c *Accounts) Resume(ctx context.Context, kind puntuale.PendingStepKind, s 
 	return &Person{c, user, host}, nil
 }
 
-// Ticket makes the secret of a link by which somebody continues as the user, until the deadline of its kind. UnfinishedTicket signs in
-// without a second factor. UnfinishedInvitation is for a new user's password. Codes: not_found.
+// Ticket makes the secret of a link. Somebody with the link continues as the user, until the deadline of the link's
+// kind. A link of kind UnfinishedTicket signs in without a second factor. One of kind UnfinishedInvitation sets a new
+// user's password. Codes: not_found.
 func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, user puntuale.LoginID) (string, error) {
 	u, _, err := c.signIns.Users.UserByID(ctx, user)
 	if err != nil {
@@ -55,12 +57,12 @@ func (c *Accounts) Ticket(ctx context.Context, kind puntuale.PendingStepKind, us
 	return plain, nil
 }
 
-// Holder returns the user of a ticket, which stays valid. Codes: unauthorized, with [ErrOver].
+// Holder returns the user of a ticket, and leaves the ticket valid. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Holder(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
 	return c.holder(ctx, kind, plain, c.signIns.Tickets.Ticket)
 }
 
-// Redeem returns the user of a ticket, which is not valid any more afterwards. Codes: unauthorized, with [ErrOver].
+// Redeem returns the user of a ticket, and ends the ticket. Codes: unauthorized, with [ErrOver].
 func (c *Accounts) Redeem(ctx context.Context, kind puntuale.PendingStepKind, plain string) (*Person, error) {
 	return c.holder(ctx, kind, plain, c.signIns.Tickets.SpendTicket)
 }

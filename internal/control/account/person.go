@@ -23,7 +23,8 @@ type Person struct {
 	host     puntuale.Host
 }
 
-// Person returns the user with the identifier, unless the user's visits were ended after stamp was read. Codes: unauthorized.
+// Person returns the user with the identifier. It refuses if the user's stamp is no longer the given one, because then
+// the user's visits were ended. Codes: unauthorized.
 func (c *Accounts) Person(ctx context.Context, id puntuale.LoginID, stamp int64) (*Person, error) {
 	user, host, err := c.signIns.Users.UserByID(ctx, id)
 	switch {
@@ -42,15 +43,16 @@ func (p *Person) User() puntuale.User {
 	return u
 }
 
-// Second reports whether a second factor is asked for, and how many recovery codes are left.
+// Second reports whether the person has a second factor, and how many recovery codes are left.
 func (p *Person) Second() (on bool, codes int) {
 	return p.user.Second.On(), len(p.user.Second.Recovery)
 }
 
-// Host returns the partner whose pages the person sees, with its brand.
+// Host returns the partner, with its brand, whose pages the person sees.
 func (p *Person) Host() puntuale.Host { return p.host }
 
-// Partner returns what a partner's user may reach. Codes: not_found for a client's user, who has no partner's rights.
+// Partner returns the partner that the person works for. Codes: not_found for a client's user, who has no rights of a
+// partner.
 func (p *Person) Partner() (*Partner, error) {
 	if p.user.Client != 0 {
 		return nil, puntuale.NotFound(puntuale.NoPage)
@@ -64,8 +66,9 @@ func (p *Person) reseller() *Partner {
 	return p.accounts.partner(p.user.Partner, "")
 }
 
-// Client returns a client that the person may see: their own, or one of their partner's. Codes: not_found for any other; forbidden, with
-// [ErrSuspended], for a client's user while the account is suspended.
+// Client returns a client that the person may see. A client's user may see this client, and a partner's user all
+// clients of the partner. Codes: not_found for any other client; forbidden, with [ErrSuspended], for a client's user
+// while the account is suspended.
 func (p *Person) Client(ctx context.Context, id string) (*control.Client, error) {
 	account, err := p.reseller().Account(ctx, id)
 	if err != nil {
@@ -92,7 +95,7 @@ func (p *Person) Rename(ctx context.Context, name string) error {
 	return p.change(ctx, puntuale.UserPatch{Name: puntuale.ChangeTo(strings.TrimSpace(name))}, nil)
 }
 
-// Speak changes the language of the person's pages: "it", "en", or "" for the browser's language. Codes: invalid.
+// Speak changes the language of the person's pages to "it" or "en". "" means the browser's language. Codes: invalid.
 func (p *Person) Speak(ctx context.Context, language string) error {
 	var f request.Faults
 	f.Word("body.language", language, "it", "en", "")
@@ -102,8 +105,8 @@ func (p *Person) Speak(ctx context.Context, language string) error {
 	return p.change(ctx, puntuale.UserPatch{Language: puntuale.ChangeTo(language)}, nil)
 }
 
-// ChangePassword sets a new password if the present one is right, and ends all other visits of the person. It returns the new stamp. Codes:
-// invalid, busy with a time to wait.
+// ChangePassword sets a new password if the present one is right, and ends all other visits of the person. It returns
+// the new stamp. Codes: invalid; busy, with a time to wait.
 func (p *Person) ChangePassword(ctx context.Context, present, next string) (stamp int64, err error) {
 	if err := p.confirm(ctx, "body.present", present); err != nil {
 		return 0, err
@@ -131,7 +134,7 @@ func (p *Person) EndVisits(ctx context.Context) (stamp int64, err error) {
 	return p.user.Stamp, nil
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultSigninNotPassword     puntuale.ReasonCode = "signin.not_password"
 	faultSigninTooManyAttempts puntuale.ReasonCode = "signin.too_many_attempts"
@@ -176,7 +179,7 @@ func checkPassword(f *request.Faults, location, plain string, about ...string) {
 	}
 }
 
-// mark is a keyed hash under which attempts are counted, so that the store does not know who made them.
+// mark returns a keyed hash. Attempts are counted under it, so the store does not learn who made them.
 func (c *Accounts) mark(parts ...string) string { return c.vault.Mark("try", parts...) }
 
 func (c *Accounts) forget(ctx context.Context, marks ...string) error {
@@ -186,7 +189,7 @@ func (c *Accounts) forget(ctx context.Context, marks ...string) error {
 	return nil
 }
 
-// try counts attempts. Codes: busy, with the time to wait, when there were too many.
+// try counts attempts. Codes: busy, with the time to wait, if there were too many attempts.
 func (c *Accounts) try(ctx context.Context, tries ...puntuale.SignInAttempt) error {
 	wait, err := c.signIns.Tries.Try(ctx, tries, c.clock.Now())
 	if err != nil {

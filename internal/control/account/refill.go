@@ -16,7 +16,7 @@ func (c *Accounts) Refill(ctx context.Context) (int, error) {
 	n, err := c.partners.Refill(ctx, now, func(account puntuale.Client) time.Time {
 		loc, err := c.zones.Load(account.Zone)
 		if err != nil {
-			loc = time.UTC // the zone was known when it was set; now it is missing
+			loc = time.UTC // the program knew the zone when it was set, and does not know it now
 		}
 		return nextRefill(account, loc, now)
 	})
@@ -26,9 +26,9 @@ func (c *Accounts) Refill(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// nextRefill returns the first moment after now at which a client's credits are refilled. That is local midnight on the
-// day of its creation, each month or each year. In a shorter month it is the month's last day (29 February: 28
-// February). Zero: never.
+// nextRefill returns the first moment after now at which a client's credits are refilled. Refills take place at local
+// midnight, each month or each year, on the day of the month on which the client was created. In a shorter month it is
+// the month's last day; for 29 February it is 28 February. The zero time means never.
 func nextRefill(account puntuale.Client, loc *time.Location, now time.Time) time.Time {
 	months := map[string]int{puntuale.RefillMonthly: 1, puntuale.RefillYearly: 12}[account.Refill]
 	if months == 0 {

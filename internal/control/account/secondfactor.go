@@ -11,7 +11,7 @@ import (
 	"puntuale/internal/auth"
 )
 
-// recoveryCodes is how many codes a user gets for the case that the phone is lost.
+// recoveryCodes is how many recovery codes a user gets. They replace the second factor if the phone is lost.
 const recoveryCodes = 10
 
 // sealedSecond is the purpose under which secrets of second factors are sealed.
@@ -19,7 +19,7 @@ const sealedSecond = "second factor"
 
 func (p *Person) place() string { return "user " + p.user.ID.String() }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultSecondExists    puntuale.ReasonCode = "second.exists"
 	faultSecondNone      puntuale.ReasonCode = "second.none"
@@ -32,7 +32,7 @@ func errCode() error {
 	return puntuale.Invalid(puntuale.Fault{Location: "body.code", Code: faultSecondWrongCode})
 }
 
-// NewSecond makes the secret of a second factor, which is needed only after [Person.SetSecond].
+// NewSecond makes the secret of a second factor. The secret has no effect before [Person.SetSecond].
 func (p *Person) NewSecond() (secret []byte, url string, err error) {
 	secret, err = auth.NewSecret()
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *Person) NewSecond() (secret []byte, url string, err error) {
 	return secret, p.SecondURL(secret), nil
 }
 
-// SecondURL is a secret in the form that an authenticator app scans.
+// SecondURL returns a secret in the form that an authenticator app scans.
 func (p *Person) SecondURL(secret []byte) string {
 	name := p.host.Brand.Name
 	if name == "" {
@@ -50,8 +50,9 @@ func (p *Person) SecondURL(secret []byte) string {
 	return auth.SecretURL(secret, name, p.user.Email)
 }
 
-// SetSecond turns the second factor on, if a code proves that the person's app has the secret. It returns the recovery codes, which are
-// shown only once. Codes: invalid; rate_limited; conflict if there is already a second factor, which must be ended first.
+// SetSecond turns the second factor on, if a code proves that the person's app has the secret. It returns the recovery
+// codes, which are shown only once. Codes: invalid; rate_limited; conflict if the person already has a second factor.
+// Then [Person.EndSecond] must come first.
 func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]string, error) {
 	if p.user.Second.On() {
 		return nil, errSecondIsOn
@@ -67,7 +68,7 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 	codes, hashes := p.newRecovery()
 	second := puntuale.SecondFactor{Secret: p.accounts.vault.Seal(sealedSecond, p.place(), secret), Last: step, Recovery: hashes}
 	if err := p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(second)}, func(u puntuale.User) error {
-		if u.Second.On() { // another request set it up meanwhile
+		if u.Second.On() { // another request set up a second factor meanwhile
 			return errSecondIsOn
 		}
 		return nil
@@ -79,8 +80,8 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 
 var errSecondIsOn = puntuale.Conflict(faultSecondExists)
 
-// EndSecond turns the second factor off. code is one of the second factor, or a recovery code. Codes: invalid (the password, the code),
-// conflict where there is no second factor, rate_limited.
+// EndSecond turns the second factor off. code is a code of the second factor, or a recovery code. Codes: invalid (the
+// password or the code is wrong), conflict if there is no second factor, rate_limited.
 func (p *Person) EndSecond(ctx context.Context, password, code string) error {
 	if err := p.confirmBoth(ctx, password, code); err != nil {
 		return err
@@ -88,8 +89,8 @@ func (p *Person) EndSecond(ctx context.Context, password, code string) error {
 	return p.change(ctx, puntuale.UserPatch{Second: puntuale.ChangeTo(puntuale.SecondFactor{})}, p.sameSecond())
 }
 
-// confirmBoth asks for the present password and for a code, before the second factor is changed. It checks and uses up
-// a code only after the right password.
+// confirmBoth checks the present password and a code before the second factor is changed. If the password is wrong, it
+// does not look at the code, and the code stays unused.
 func (p *Person) confirmBoth(ctx context.Context, password, code string) error {
 	if !p.user.Second.On() {
 		return puntuale.Conflict(faultSecondNone)
@@ -100,8 +101,8 @@ func (p *Person) confirmBoth(ctx context.Context, password, code string) error {
 	return p.CheckSecond(ctx, code)
 }
 
-// RenewRecovery replaces the remaining recovery codes by new ones. code is as for [Person.EndSecond]. Codes: invalid (the password, the
-// code), conflict where there is no second factor, rate_limited.
+// RenewRecovery replaces the remaining recovery codes by new ones. code is a code of the second factor, or a recovery
+// code. Codes: invalid (the password or the code is wrong), conflict if there is no second factor, rate_limited.
 func (p *Person) RenewRecovery(ctx context.Context, password, code string) ([]string, error) {
 	if err := p.confirmBoth(ctx, password, code); err != nil {
 		return nil, err

@@ -15,24 +15,24 @@ import (
 	"puntuale/internal/control"
 )
 
-// How many attempts to sign in need no wait. They are counted for one account from one address, for one account from everywhere, and for
-// one address.
+// How many attempts to sign in need no wait. Attempts are counted three times: for an account from one address, for an
+// account from all addresses, and for an address.
 const (
 	triesOfPair    = 5
 	triesOfAccount = 50
 	triesOfAddress = 30
 	triesOfCode    = 5
-	triesOfHost    = 20 // questions to DNS
+	triesOfHost    = 20 // lookups in DNS
 )
 
-// If the partner is not known, several logins may have the same e-mail. At most mostChecks passwords are compared. At
-// least leastChecks are compared, so that the time of an answer does not show whether a login exists.
+// If the partner is not known, several logins may have the same e-mail. SignIn compares at most mostChecks passwords.
+// It compares at least leastChecks, so that the time of an answer does not show whether a login exists.
 const (
 	mostChecks  = 8
 	leastChecks = 2
 )
 
-// ErrWeak says that the password is right, but too easy to guess, so the user must set another one.
+// ErrWeak says that the password is right, but too easy to guess. The user must set another password.
 var ErrWeak = errors.New("the password is too easy to guess")
 
 // SignIn is an attempt to sign in.
@@ -41,18 +41,19 @@ type SignIn struct {
 	Email    string
 	Password string
 	Address  netip.Addr
-	Browser  string // the browser's cookie, see [Person.Browser]; "" none
+	Browser  string // the browser's cookie, see [Person.Browser]; "": none
 }
 
 // attempt says how a sign-in is counted, and for which caller its passwords are compared.
 type attempt struct {
 	asker    auth.HashCaller
 	tries    []puntuale.SignInAttempt
-	forget   []string // marks whose count a success ends
-	giveBack []string // marks whose count a success lowers by one
+	forget   []string // counts under these marks end if the sign-in succeeds
+	giveBack []string // counts under these marks go down by one if the sign-in succeeds
 }
 
-// attempt counts by account and address. If one of the users signed in at the browser before, it counts only by that user and browser.
+// attempt says how to count a sign-in. It counts by account and address. If one of the users signed in at the browser
+// before, it counts only by this user and browser.
 func (c *Accounts) attempt(r SignIn, users []puntuale.User) attempt {
 	if d, ok := c.visitorOf(users, r.Browser); ok {
 		mark := c.mark("device", d.User.String(), d.ID)
@@ -64,16 +65,16 @@ func (c *Accounts) attempt(r SignIn, users []puntuale.User) attempt {
 		{Mark: ofPair, Free: triesOfPair}}, []string{ofAccount, ofPair}, []string{ofAddress}}
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultSigninPasswordToChange puntuale.ReasonCode = "signin.password_to_change"
 	faultSigninWrong            puntuale.ReasonCode = "signin.wrong"
 )
 
-// SignIn returns the users who have this e-mail and password. That is usually one, or several if more than one partner
-// has the e-mail, but never none. It takes the same time for an unknown e-mail. Codes: unauthorized, the same for each
-// reason. rate_limited, with the time to wait, after too many attempts or while too many others sign in. forbidden,
-// with [ErrWeak].
+// SignIn returns the users who have this e-mail and password. Usually that is one user; it is several if users of
+// several partners have the e-mail. It is never an empty list. SignIn takes the same time for an unknown e-mail. Codes:
+// unauthorized, the same for each reason. rate_limited, with the time to wait, after too many attempts or while too
+// many others sign in. forbidden, with [ErrWeak].
 func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	r.Email = strings.TrimSpace(r.Email)
 	var users []puntuale.User
@@ -116,10 +117,10 @@ func (c *Accounts) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	return strong, nil
 }
 
-// kept reports whether every database can hold the text. PostgreSQL refuses a query with other texts.
+// kept reports whether every database can hold the text. PostgreSQL fails on queries with other texts.
 func kept(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// stillFitting reads again the users whose password was right. It leaves out users who were removed or changed the
+// stillFitting reads again the users whose password was right. It leaves out users who were removed, or who changed the
 // password meanwhile.
 func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
 	for _, u := range compared {
@@ -135,7 +136,7 @@ func (c *Accounts) stillFitting(ctx context.Context, compared []puntuale.User) (
 	return people, nil
 }
 
-// fitting compares the password with those of the users. It always takes the same time, even if there are fewer users.
+// fitting returns the users whose password is right. It always takes the same time, even if there are few users.
 func (c *Accounts) fitting(slot *auth.HashSlot, users []puntuale.User, r SignIn) (fit []puntuale.User, err error) {
 	password := clipped(r.Password)
 	for i := range max(len(users), c.checks(r.Partner)) {
@@ -161,11 +162,11 @@ func (c *Accounts) checks(partner puntuale.PartnerID) int {
 	return leastChecks
 }
 
-// nobodysHash is the hash of an unknown random text, with the usual parameters. It makes a check without users take the
-// same time.
+// nobodysHash is the hash of an unknown random text, with the usual parameters. fitting compares the password with it
+// if there are too few users, so that its time stays the same.
 const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$NlMdYPsXGbBxQJrqQKqCMA$7Ku8mXHqYVFGlKsUYmQ3bnRkLWuRgqJ0wzXv3LZ1l6Y"
 
-// clipped bounds the length of the text that is hashed.
+// clipped shortens a password before it is hashed.
 func clipped(password string) string { return password[:min(len(password), auth.MaxPassword)] }
 
 // Arrived notes that the person signed in. It tells the person if others may have done so: the person was here before, and the browser with
@@ -183,8 +184,8 @@ func (p *Person) ArrivedByTicket(ctx context.Context, _ string, _ netip.Addr) er
 	return p.change(ctx, puntuale.UserPatch{Seen: puntuale.ChangeTo(p.accounts.clock.Now())}, nil)
 }
 
-// PartnerAt returns the partner that is known by a confirmed host name, in any form, or by a slug if that is not "". The host of the
-// service's own address never belongs to a partner. Codes: not_found.
+// PartnerAt returns the partner with a slug, or, if slug is "", the partner with a confirmed host name. The host name
+// may have any form. The host of the service's own address never belongs to a partner. Codes: not_found.
 func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
 	if c.signIns.Users == nil || !kept(slug) {
 		return puntuale.Host{}, puntuale.NotFound(puntuale.NoPartner)
@@ -199,8 +200,8 @@ func (c *Accounts) PartnerAt(ctx context.Context, host, slug string) (puntuale.H
 	return c.signIns.Users.HostNamed(ctx, name)
 }
 
-// Logo returns a partner's logo and its media type, nil when there is none: everybody who opens the sign-in page sees
-// it.
+// Logo returns a partner's logo and its media type, or nil if there is none. Everybody who opens the sign-in page may
+// see the logo.
 func (c *Accounts) Logo(ctx context.Context, partner puntuale.PartnerID) ([]byte, string, error) {
 	return c.tenants.Partner(partner).Logo(ctx)
 }
@@ -210,8 +211,8 @@ func (c *Accounts) Brand(ctx context.Context, partner puntuale.PartnerID) (puntu
 	return c.tenants.Partner(partner).Host(ctx)
 }
 
-// sealedVisit is the purpose under which visits are sealed: while a user sets up a second factor, the visit holds its
-// secret.
+// sealedVisit is the purpose under which visits are sealed. While a user sets up a second factor, the visit holds the
+// factor's secret.
 const sealedVisit = "visit"
 
 // Visit returns the visit of a browser, by the hash of the browser's cookie. A visit that cannot be opened, for example after the
@@ -234,7 +235,7 @@ func (c *Accounts) KeepVisit(ctx context.Context, token string, data []byte, wit
 	return c.signIns.Visits.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})
 }
 
-// EndVisit forgets it.
+// EndVisit forgets a visit.
 func (c *Accounts) EndVisit(ctx context.Context, token string) error {
 	return c.signIns.Visits.EndVisit(ctx, token)
 }

@@ -6,7 +6,7 @@ import (
 	"puntuale"
 )
 
-// Snapshot is the contract's record, member for member.
+// Snapshot is the contract's record of a client, member for member.
 type Snapshot struct {
 	Name       string   `json:"account_name"`
 	Login      string   `json:"login" doc:"Login e-mail"`
@@ -19,7 +19,7 @@ type Snapshot struct {
 	Features   []string `json:"active_features"`
 }
 
-// SnapshotOf returns a client's.
+// SnapshotOf returns a client's snapshot.
 func SnapshotOf(c puntuale.Client) Snapshot {
 	s := Snapshot{
 		Name: c.Name, Login: c.Email, Phone: c.Phone, Connection: string(c.Connection), Profile: c.Profile, Credits: puntuale.UnlimitedCredits,

@@ -16,7 +16,7 @@ type Team struct {
 	accounts *Accounts
 	tenant   puntuale.PartnerTenant
 	partner  puntuale.PartnerID
-	client   puntuale.ClientID // 0: the partner's own
+	client   puntuale.ClientID // 0: the partner's own dashboard
 }
 
 // Team returns the users of the partner's dashboard.
@@ -37,29 +37,30 @@ func (c *Accounts) TeamOf(client *control.Client) *Team {
 	return &Team{c, c.tenants.Partner(account.Partner), account.Partner, account.ID}
 }
 
-// askerOf is the caller that pays for the hash, when a partner or its client sets a password for somebody else.
+// askerOf returns the caller under which a hash is counted, when a partner or its client sets a password for somebody
+// else.
 func askerOf(partner puntuale.PartnerID) auth.HashCaller {
 	return auth.KnownAs("partner " + idText(partner))
 }
 
-// operators is the caller for all commands of operators.
+// operators is the caller under which hashes are counted for all commands of operators.
 var operators = auth.KnownAs("operator")
 
 // NewUser is a request to create a user.
 type NewUser struct {
 	Email    string
 	Name     string
-	Role     string // reader, staff, owner
-	Language string // it, en, ""
-	Spoken   string // the inviter's language: of the e-mail, if Language is ""
+	Role     string // reader, staff or owner
+	Language string // it, en or ""
+	Spoken   string // the inviter's language, which the e-mail uses if Language is ""
 }
 
 // UserChange is a request to change a user.
 type UserChange struct {
 	Name     puntuale.Change[string]
 	Role     puntuale.Change[string]
-	NoSecond bool               // they lost their phone, and the codes
-	Known    []puntuale.Version // the user's version must be one of these; none: any
+	NoSecond bool               // removes the second factor of a user who lost the phone and the recovery codes
+	Known    []puntuale.Version // the user's version must be one of these; empty: any version
 }
 
 // Users lists the users by id, without their secrets.
@@ -74,7 +75,7 @@ func (t *Team) Users(ctx context.Context) ([]puntuale.User, error) {
 	return users, nil
 }
 
-// bare removes the secrets of a user. It still shows whether a second factor is on.
+// bare removes the secrets of a user. The result still shows whether a second factor is on.
 func bare(u puntuale.User) puntuale.User {
 	u.Password, u.Second.Recovery = "", nil
 	if u.Second.On() {
@@ -83,7 +84,7 @@ func bare(u puntuale.User) puntuale.User {
 	return u
 }
 
-// newUser checks a request as a whole.
+// newUser checks a request as a whole, and makes the user.
 func (t *Team) newUser(r NewUser) (puntuale.User, error) {
 	u := puntuale.User{Client: t.client, Email: strings.TrimSpace(r.Email), Name: strings.TrimSpace(r.Name), Language: r.Language, Created: t.accounts.clock.Now()}
 	var f request.Faults
@@ -118,7 +119,7 @@ func (t *Team) User(ctx context.Context, id string) (puntuale.User, error) {
 	return bare(u), nil
 }
 
-// Change changes a user. Codes: not_found; invalid; conflict when nobody would be left with the role of an owner.
+// Change changes a user. Codes: not_found; invalid; conflict if no owner would be left.
 func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.User, error) {
 	login, err := loginID(id)
 	if err != nil {
@@ -145,7 +146,7 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 	return bare(u), nil
 }
 
-// Delete removes a user and ends the user's visits at once. Codes: not_found; conflict when nobody would be left with the role of an owner.
+// Delete removes a user and ends the user's visits at once. Codes: not_found; conflict if no owner would be left.
 func (t *Team) Delete(ctx context.Context, id string) error {
 	login, err := loginID(id)
 	if err != nil {
@@ -165,7 +166,8 @@ func loginID(text string) (puntuale.LoginID, error) {
 	return id, nil
 }
 
-// ResetUser is for operators: it sets a user's password, ends all visits and, on request, the second factor. Codes: invalid, at password.
+// ResetUser is for operators. It sets a user's password, ends all visits and, on request, the second factor. Codes:
+// invalid, at location password.
 func (c *Accounts) ResetUser(ctx context.Context, u puntuale.User, password string, noSecond bool) error {
 	var f request.Faults
 	checkPassword(&f, "password", password, u.Email, u.Name)

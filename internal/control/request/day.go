@@ -11,18 +11,19 @@ import (
 	"puntuale"
 )
 
-// Zones remembers time zones by name: loading one reads a file.
+// Zones remembers time zones by name, because loading a zone reads a file.
 type Zones struct{ loaded sync.Map }
 
-// zoneNames are IANA's names of time zones, one a line, sorted. A machine has other files beside them ("posixrules", "right/Europe/Rome"),
-// which mean something else or nothing on other machines. "Factory" is no zone at all.
+// zoneNames are IANA's names of time zones, one a line, sorted. A machine's folder of zones has further files, such as
+// "posixrules" and "right/Europe/Rome". They mean something else, or nothing, on other machines. "Factory" is not a
+// zone.
 //
 //go:embed zone.txt
 var zoneNames string
 
 var sortedZones = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })
 
-// Named returns the zone of an IANA name from a caller.
+// Named returns the zone with an IANA name that a caller gave.
 func (z *Zones) Named(name string) (*time.Location, error) {
 	if _, known := slices.BinarySearch(sortedZones(), name); !known {
 		return nil, fmt.Errorf("%q names no time zone", name)
@@ -30,8 +31,8 @@ func (z *Zones) Named(name string) (*time.Location, error) {
 	return z.Load(name)
 }
 
-// Load returns the zone of a name that was stored, perhaps by a version that accepted other names, too. "Local" is
-// refused, because it differs between machines.
+// Load returns the zone with a stored name. An earlier version that accepted more names may have stored it. Load
+// refuses "Local", because its meaning differs between machines.
 func (z *Zones) Load(name string) (*time.Location, error) {
 	if loc, ok := z.loaded.Load(name); ok {
 		return loc.(*time.Location), nil
@@ -47,7 +48,8 @@ func (z *Zones) Load(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// Midnight returns the first moment of the day after d in the zone: 01:00 where a clock change skips midnight.
+// Midnight returns the first moment of the day after d in the zone. Usually it is 00:00; if a clock change skips
+// midnight, it is 01:00.
 func Midnight(d puntuale.Date, loc *time.Location) time.Time {
 	return d.AddDays(1).At(0, loc)
 }

@@ -18,8 +18,8 @@ func TestMidnight(t *testing.T) {
 		{"Europe/Rome", puntuale.Date{Year: 2026, Month: 11, Day: 20}, "2026-11-20T23:00:00Z"},
 		{"Europe/Rome", puntuale.Date{Year: 2026, Month: 10, Day: 25}, "2026-10-25T23:00:00Z"},
 		{"Europe/Rome", puntuale.Date{Year: 2026, Month: 12, Day: 31}, "2026-12-31T23:00:00Z"},
-		{"Africa/Cairo", puntuale.Date{Year: 2026, Month: 4, Day: 23}, "2026-04-23T22:00:00Z"},    // the day begins at 01:00
-		{"America/Santiago", puntuale.Date{Year: 2026, Month: 9, Day: 5}, "2026-09-06T04:00:00Z"}, // and these
+		{"Africa/Cairo", puntuale.Date{Year: 2026, Month: 4, Day: 23}, "2026-04-23T22:00:00Z"},    // the next day begins at 01:00
+		{"America/Santiago", puntuale.Date{Year: 2026, Month: 9, Day: 5}, "2026-09-06T04:00:00Z"}, // the next day begins at 01:00
 		{"Atlantic/Azores", puntuale.Date{Year: 2026, Month: 3, Day: 28}, "2026-03-29T01:00:00Z"},
 		{"America/Havana", puntuale.Date{Year: 2026, Month: 3, Day: 7}, "2026-03-08T05:00:00Z"},
 		{"America/New_York", puntuale.Date{Year: 2026, Month: 3, Day: 7}, "2026-03-08T05:00:00Z"},

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Faults collects all that is wrong with a request, so that one answer names everything.
+// Faults collects all faults of a request, so that one answer names every fault.
 type Faults []puntuale.Fault
 
 // Add notes a fault.
@@ -29,7 +29,7 @@ func (f *Faults) At(location string) bool {
 	return slices.ContainsFunc(*f, func(g puntuale.Fault) bool { return g.Location == location })
 }
 
-// Err returns the collected faults as one error, nil when there are none.
+// Err returns the collected faults as one error, or nil if there are none.
 func (f Faults) Err() error {
 	if len(f) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (f Faults) Err() error {
 	return puntuale.Invalid(f...)
 }
 
-// Take notes the faults of err if err says that a request is invalid. It returns any other error.
+// Take notes the faults of err if the code of err is invalid. Otherwise it returns err.
 func (f *Faults) Take(err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid {
 		return err
@@ -46,7 +46,7 @@ func (f *Faults) Take(err error) error {
 	return nil
 }
 
-// Text checks a text of at most limit characters.
+// Text notes a fault if a text has more than limit characters, or cannot be stored.
 func (f *Faults) Text(location, text string, limit int) {
 	if utf8.RuneCountInString(text) > limit {
 		f.Add(location, puntuale.FaultLongerThanCharacters, nil, strconv.Itoa(limit))
@@ -54,27 +54,27 @@ func (f *Faults) Text(location, text string, limit int) {
 	f.NoNUL(location, text)
 }
 
-// Request checks the bytes of a call that the store keeps unchanged.
+// Request notes a fault if the body of a call is larger than the store may keep.
 func (f *Faults) Request(body []byte) {
 	if len(body) > puntuale.MaxRequest {
 		f.Add("body", puntuale.FaultLongerThanBytes, nil, strconv.Itoa(puntuale.MaxRequest))
 	}
 }
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultBeyondHorizon puntuale.ReasonCode = "fault.beyond_horizon"
 	faultNUL           puntuale.ReasonCode = "fault.nul"
 )
 
-// Horizon checks the moment of a message: it must not be more than five years ahead.
+// Horizon notes a fault if the moment of a message is more than five years ahead.
 func (f *Faults) Horizon(location string, moment, now time.Time) {
 	if moment.After(now.AddDate(puntuale.HorizonYears, 0, 0)) {
 		f.Add(location, faultBeyondHorizon, nil, strconv.Itoa(puntuale.HorizonYears))
 	}
 }
 
-// Entries checks that a list is not longer than most.
+// Entries notes a fault if a list has more than most entries. Then it returns false.
 func (f *Faults) Entries(location string, n, most int) bool {
 	if n > most {
 		f.Add(location, puntuale.FaultMoreEntries, nil, strconv.Itoa(most))
@@ -82,21 +82,21 @@ func (f *Faults) Entries(location string, n, most int) bool {
 	return n <= most
 }
 
-// Word checks a text that must be one of a few.
+// Word notes a fault if a text is not one of the given words.
 func (f *Faults) Word(location, text string, words ...string) {
 	if !slices.Contains(words, text) {
 		f.Add(location, puntuale.FaultNotOneOf, text, strings.Join(words, ", "))
 	}
 }
 
-// NoNUL refuses what PostgreSQL cannot keep in a text.
+// NoNUL notes a fault if a text has a zero byte, which PostgreSQL cannot keep.
 func (f *Faults) NoNUL(location, text string) {
 	if strings.ContainsRune(text, 0) {
 		f.Add(location, faultNUL, nil)
 	}
 }
 
-// Required checks a text that must not be blank.
+// Required notes a fault if a text is blank, or has more than limit characters.
 func (f *Faults) Required(location, text string, limit int) {
 	if strings.TrimSpace(text) == "" {
 		f.Add(location, puntuale.FaultRequired, nil)
@@ -112,7 +112,7 @@ func FaultsOf(err error) []puntuale.Fault {
 	switch {
 	case !ok:
 		return nil
-	case len(e.Faults) == 0: // of no place
+	case len(e.Faults) == 0: // the error is not about one place in the request
 		return []puntuale.Fault{e.Reason.At("", nil)}
 	}
 	return e.Faults

@@ -7,17 +7,17 @@ import (
 	"puntuale"
 )
 
-// The size of a page of a list, in rows.
+// How many rows a page of a list has: if the caller names no number, and at most.
 const (
 	PageRows    = 100
 	MaxPageRows = 1000
 )
 
-// Page asks for a part of a list, as a caller wrote it. Unknown are faults that the caller found in the request itself,
-// such as a filter that the list does not have. They are answered together with the others.
+// Page asks for a part of a list, as a caller wrote it. Unknown are the faults that the calling package already found
+// in the request, such as a filter that the list does not have. The answer names them together with the other faults.
 type Page struct {
-	Limit   string // "" for 100; at most 1000
-	Cursor  string // "" from the beginning, else the next_cursor of the page before
+	Limit   string // "": 100; at most 1,000
+	Cursor  string // "": from the beginning; otherwise the next_cursor of the page before
 	Unknown []puntuale.Fault
 }
 
@@ -35,7 +35,7 @@ func (p Page) read() (puntuale.Page, error) {
 	return puntuale.Page{Limit: rows, Cursor: p.Cursor}, f.Err()
 }
 
-// List reads one page with one of the store's list verbs.
+// List reads one page of a list with read, which is a method of the store.
 func List[T any](p Page, read func(puntuale.Page) ([]T, string, error)) ([]T, string, error) {
 	page, err := p.read()
 	if err != nil {

@@ -9,17 +9,18 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Period is a time from one minute to another, both included, as a caller wrote it in the client's zone. If a minute occurs twice, a period
-// begins with the first and ends with the second. Each bound keeps the name that the caller used ("start", "from" …).
+// Period is the time from one minute to another, both included. A caller wrote both minutes in the client's zone. If
+// clocks show a minute twice, a period begins with the first and ends with the second. Each bound keeps the name that
+// the caller used for it ("start", "from" …).
 type Period struct{ Start, End []Bound }
 
-// Bound is one end of a period. Several names for the same bound must agree.
+// Bound is one end of a period. If a caller gives the same bound under several names, all must agree.
 type Bound struct{ Name, Text string }
 
 // outcomeLayout is the contract's form: dd/mm/YYYY HH:ii.
 const outcomeLayout = "02/01/2006 15:04"
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultCallNotSameAs puntuale.ReasonCode = "call.not_same_as"
 	faultAfterEnd      puntuale.ReasonCode = "fault.after_end"
@@ -27,7 +28,8 @@ const (
 	faultNotMinute     puntuale.ReasonCode = "fault.not_minute"
 )
 
-// Strict reads a period whose bounds are both needed and have the contract's form. An end before the start is a fault.
+// Strict reads a period. Both bounds must be given, in the contract's form. If the end is before the start, this is a
+// fault.
 func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound, name string) (Bound, plan.Moment) {
 		bound, ok := one(f, bounds)
@@ -53,8 +55,8 @@ func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	return from, to
 }
 
-// Loose reads a period whose bounds may both be absent, in any form that a date field may have. A day alone begins with its midnight and
-// ends with the next one.
+// Loose reads a period. Both bounds may be missing, and may have any form that a date field may have. A day without a
+// time begins with its midnight and ends with the next midnight.
 func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound) (bound Bound, m plan.Moment, ok bool) {
 		if bound, ok = one(f, bounds); !ok {
@@ -80,7 +82,8 @@ func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	return from, to
 }
 
-// backwards reports whether the start is after the end. A period may be empty only if a clock change skips all of it.
+// backwards reports whether the start is after the end. The two may be the same moment only if a clock change skips the
+// whole period.
 func backwards(start, end plan.Moment, from, to time.Time) bool {
 	if !from.Equal(to) {
 		return from.After(to)
@@ -88,15 +91,16 @@ func backwards(start, end plan.Moment, from, to time.Time) bool {
 	return start.Zone != nil || end.Zone != nil || end.Date.Before(start.Date) || end.Date == start.Date && end.HasTime && end.Time.Truncate(time.Minute) < start.Time.Truncate(time.Minute)
 }
 
-// first returns the first moment at which clocks show m or later. For a time that occurs twice, it is the first. For a time that a clock
-// change skips, it is the change.
+// first returns the first moment at which clocks show m or later. If clocks show m twice, it is the first time. If a
+// clock change skips m, it is the moment of the change.
 func first(m plan.Moment, loc *time.Location) time.Time {
 	t, _ := instant(m, loc)
 	return t
 }
 
-// last returns the end of the minute that clocks show as m, or of the day when m has no time. For a minute that occurs twice, it is the
-// second, so that there is no gap between neighbouring periods. A time that a clock change skips ends with the change.
+// last returns the end of the minute that clocks show as m. If m has no time, it returns the end of the day. If clocks
+// show the minute twice, it is the second one, so that there is no gap between neighbouring periods. If a clock change
+// skips m, it is the moment of the change.
 func last(m plan.Moment, loc *time.Location) time.Time {
 	if !m.HasTime {
 		m.Date = m.Date.AddDays(1)
@@ -113,7 +117,7 @@ func last(m plan.Moment, loc *time.Location) time.Time {
 	return t.Add(time.Minute)
 }
 
-// again returns the second moment at which clocks show the same time as at t, or t itself if there is none.
+// again returns the second moment at which clocks show the same time as at t. If there is none, it returns t.
 func again(t time.Time, loc *time.Location) time.Time {
 	local := t.In(loc)
 	_, change := local.ZoneBounds()
@@ -129,7 +133,8 @@ func again(t time.Time, loc *time.Location) time.Time {
 	return second
 }
 
-// instant returns the moment at which clocks first show m, or the change of the clocks that skips it.
+// instant returns the moment at which clocks first show m. If a clock change skips m, it returns the moment of the
+// change.
 func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
 	t = m.At(0, loc)
 	if m.Zone != nil {
@@ -139,11 +144,11 @@ func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
 	if puntuale.DateOf(local) == m.Date && TimeOfDay(local) == m.Time {
 		return t, false
 	}
-	change, _ := local.ZoneBounds() // t was moved past the change, by the length of the gap
+	change, _ := local.ZoneBounds() // At had moved t past the change, by the length of the gap
 	return change, true
 }
 
-// one returns the bound that was given, under any of its names.
+// one returns the bound that the caller gave, under any of its names.
 func one(f *Faults, bounds []Bound) (Bound, bool) {
 	bounds = slices.DeleteFunc(slices.Clone(bounds), func(b Bound) bool { return strings.TrimSpace(b.Text) == "" })
 	if len(bounds) == 0 {

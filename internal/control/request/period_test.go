@@ -22,8 +22,8 @@ func TestPeriod(t *testing.T) {
 		from, to, faults string
 	}{
 		{true, "20/11/2026 10:30", "20/11/2026 10:30", "2026-11-20T09:30:00Z", "2026-11-20T09:31:00Z", ""},
-		{true, "31/10/2027 02:30", "31/10/2027 02:30", "2027-10-31T00:30:00Z", "2027-10-31T01:31:00Z", ""}, // a minute that occurs twice: from the first to the second
-		{true, "31/10/2027 01:00", "31/10/2027 01:59", "2027-10-30T23:00:00Z", "2027-10-31T00:00:00Z", ""}, // before the repeated hour
+		{true, "31/10/2027 02:30", "31/10/2027 02:30", "2027-10-31T00:30:00Z", "2027-10-31T01:31:00Z", ""}, // clocks show this minute twice: from the first to the second
+		{true, "31/10/2027 01:00", "31/10/2027 01:59", "2027-10-30T23:00:00Z", "2027-10-31T00:00:00Z", ""}, // before the hour that clocks show twice
 		{true, "31/10/2027 02:00", "31/10/2027 02:59", "2027-10-31T00:00:00Z", "2027-10-31T02:00:00Z", ""},
 		{true, "31/10/2027 03:00", "31/10/2027 03:59", "2027-10-31T02:00:00Z", "2027-10-31T03:00:00Z", ""},
 		{true, "31/10/2027 02:00", "31/10/2027 02:00", "2027-10-31T00:00:00Z", "2027-10-31T01:01:00Z", ""},
@@ -67,7 +67,7 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// A fault names the bound as the caller did, with the caller's text.
+// A fault gives the bound the name that the caller used, and quotes the caller's text.
 func TestPeriodUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	p := Period{[]Bound{{"start", " "}, {"inizio", "21/11/2026 00:00"}}, []Bound{{"end", "20/11/2026 00:00"}}}
@@ -106,8 +106,8 @@ func FuzzPeriod(f *testing.F) {
 	})
 }
 
-// Consecutive periods leave no gap, in every zone and at every clock change. A period that begins a minute after
-// another's end begins no later than the other ends.
+// Consecutive periods leave no gap, in every zone and at every clock change. If one period begins a minute after the
+// last minute of another, it begins no later than that period ends.
 func TestPeriodsSideBySide(t *testing.T) {
 	t.Parallel()
 	var z Zones

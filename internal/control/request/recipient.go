@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultRecipientExtension   puntuale.ReasonCode = "recipient.extension"
 	faultRecipientLetters     puntuale.ReasonCode = "recipient.letters"
@@ -25,14 +25,14 @@ const (
 // groupShapes are the contract's three forms of a group id. A group id in one of these forms is used unchanged.
 var groupShapes = regexp.MustCompile(`^(?:[0-9]+(?:-[0-9]+)?@g\.us|[0-9]+@lid|[A-Za-z0-9_-]{22})$`)
 
-// maxRecipient bounds the length of a recipient, in bytes. The longest real one is far shorter.
+// maxRecipient bounds the length of a recipient, in bytes. Real recipients are far shorter.
 const maxRecipient = puntuale.MaxPersonID
 
-// ParseRecipient reads a recipient. A group id or a person's id at the network comes back unchanged, a phone number as
-// "+…". A number that is valid in the region (two letters) gets the region's code; any other gets a "+" before its
-// digits. A number with a country code ("+" or "00") only needs a length that the country has: countries open new
-// ranges before the library knows them. Landlines and toll-free numbers pass, premium-rate and shared-cost ones do not.
-// The error is a [*RecipientError].
+// ParseRecipient reads a recipient. It returns a group id, or a person's id at the network, unchanged. It returns a
+// phone number as "+…". region has two letters. A number that is valid in the region gets the region's country code.
+// Any other number gets a "+" before its digits. If a number has its country code ("+" or "00"), only its length is
+// checked, because countries open new ranges before the library knows them. Landline and toll-free numbers are
+// accepted. Premium-rate and shared-cost numbers are refused. The error is a [*RecipientError].
 func ParseRecipient(text, region string) (string, error) {
 	if len(text) > maxRecipient {
 		return "", &RecipientError{faultRecipientTooLong}
@@ -69,13 +69,13 @@ type RecipientError struct{ Code puntuale.ReasonCode }
 
 func (e *RecipientError) Error() string { return string(e.Code) }
 
-// Neither reports whether a text is no recipient: a text that is neither a number nor a group.
+// Neither reports whether a text is neither a number nor a group.
 func (e *RecipientError) Neither() bool {
 	return e.Code == faultRecipientNotValid || e.Code == faultRecipientLetters
 }
 
-// parsePhone reads a number and its kind. The kind is UNKNOWN exactly if the library finds the number not valid. The number is nil if the
-// library finds none.
+// parsePhone reads a number and its kind. The kind is UNKNOWN if, and only if, the library finds the number not valid.
+// The number is nil if the text has none.
 func parsePhone(text, region string) (*phonenumbers.PhoneNumber, phonenumbers.PhoneNumberType) {
 	number, err := phonenumbers.Parse(text, region)
 	if err != nil {
@@ -93,8 +93,8 @@ func phoneDigits(text string) (digits string, withCountry bool) {
 	return strings.CutPrefix(digits, "00")
 }
 
-// isPossible reports whether the country has numbers of this length. People still write Mexico's mobile numbers with the 1 that Mexico gave
-// up in 2019 (+52 1 …). The network still uses it for old numbers.
+// isPossible reports whether the country has numbers of this length. People still write Mexico's mobile numbers with
+// the 1 that Mexico gave up in 2019 (+52 1 …). The network still uses this 1 for old numbers.
 func isPossible(number *phonenumbers.PhoneNumber) bool {
 	if number == nil {
 		return false
@@ -106,13 +106,13 @@ func isPossible(number *phonenumbers.PhoneNumber) bool {
 	return phonenumbers.IsPossibleNumberWithReason(number) == phonenumbers.IS_POSSIBLE
 }
 
-// phoneText removes invisible characters, and refuses characters that no phone number has. So the library sees only digits and separators.
-// It would turn letters into digits, and read extensions after many signs.
+// phoneText removes invisible characters, and refuses characters that no phone number has. So the library gets only
+// digits and separators. The library would turn letters into digits, and take digits after many signs for an extension.
 func phoneText(text string) (string, error) {
 	var kept strings.Builder
 	for _, r := range text {
 		switch {
-		case unicode.Is(unicode.Cf, r): // a number that was copied from a contact may have direction marks
+		case unicode.Is(unicode.Cf, r): // a number that was copied from a contact may have invisible direction marks
 		case unicode.IsDigit(r), unicode.IsSpace(r), unicode.Is(unicode.Pd, r), strings.ContainsRune("+＋.()/", r):
 			kept.WriteRune(r)
 		default:
@@ -120,7 +120,7 @@ func phoneText(text string) (string, error) {
 		}
 	}
 	number := strings.TrimSpace(kept.String())
-	if inside, ok := strings.CutPrefix(number, "("); ok { // (+39) 333 1234567
+	if inside, ok := strings.CutPrefix(number, "("); ok { // a plus sign inside a bracket, as in (+39) 333 1234567
 		if inside = strings.TrimSpace(inside); strings.HasPrefix(inside, "+") || strings.HasPrefix(inside, "＋") {
 			number = inside
 		}
@@ -131,8 +131,8 @@ func phoneText(text string) (string, error) {
 	return number, nil
 }
 
-// ParseBeginning reads the beginning of a phone number, as somebody types it, and returns it from "+" on. Without a
-// country code, the region's applies.
+// ParseBeginning reads the beginning of a phone number, as somebody types it, and returns it with "+". If the text has
+// no country code, the region's code is used.
 func ParseBeginning(text, region string) (string, bool) {
 	text, err := phoneText(text)
 	digits, withCountry := phoneDigits(text)

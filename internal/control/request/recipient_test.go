@@ -47,7 +47,7 @@ func TestParseRecipient(t *testing.T) {
 		{"+1 (212) 555-2368", "IT", "+12125552368"},
 		{"2125552368", "US", "+12125552368"},
 		{"3331239901", "IT", "+393331239901"},
-		{"199123456", "IT", "+39199123456"}, // a number shared by a company's offices; the result is not +1 99…
+		{"199123456", "IT", "+39199123456"}, // a number that a company's offices share; the result must not be +1 99…
 		// With a country code, the number only needs a length that the country has.
 		{"+39 000 000 0000", "IT", "+390000000000"},
 		{"+52 1 55 1234 5678", "IT", "+5215512345678"},
@@ -94,9 +94,9 @@ func TestParseRecipientRefuses(t *testing.T) {
 		{"848 123456", "shared"},
 		{"+39 899 123456", "premium"},
 		{"0039 899 123456", "premium"},
-		{"199 1234567", "valid"}, // the result is not +1 991 …
-		{"70000000000", "valid"}, // it has no country code
-		{"+1 212 5550", "valid"}, // it can only be dialled within its area
+		{"199 1234567", "valid"}, // the result must not be +1 991 …
+		{"70000000000", "valid"}, // the number has no country code
+		{"+1 212 5550", "valid"}, // this number can only be dialled within its area
 		{"+39 06", "valid"},
 		{"+999 12345678", "valid"},
 		{"+52 2 55 1234 5678", "valid"},
@@ -123,7 +123,7 @@ func TestParseRecipientRefuses(t *testing.T) {
 	}
 }
 
-// Every result is the unchanged group id, or "+" and digits. Parsing the result again does not change it.
+// Every result is an unchanged group id, or "+" and digits. Reading the result again does not change it.
 func FuzzParseRecipient(f *testing.F) {
 	for _, seed := range []string{
 		"3331234567", "+39 333 123 4567", "120363025246125016@g.us", "1-2@g.us", "20482973843@lid",

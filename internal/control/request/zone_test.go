@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestZoneNames: the list comes from the database of time zones in the program, without "Factory".
+// TestZoneNames: the list is the same as the names in the program's own database of time zones, without "Factory".
 func TestZoneNames(t *testing.T) {
 	t.Parallel()
 	database, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip")) //nolint:staticcheck // a test runs on a machine with the Go toolchain
@@ -29,7 +29,8 @@ func TestZoneNames(t *testing.T) {
 	}
 }
 
-// TestNamedZones: a caller may only name a zone of the list; a stored name still loads.
+// TestNamedZones: a caller may only name a zone that is in the list. A stored name that is not in the list can still be
+// loaded.
 func TestNamedZones(t *testing.T) {
 	t.Parallel()
 	var z Zones

@@ -42,8 +42,8 @@ func (o *Owner) Deliveries(ctx context.Context, id string, q DeliveryQuery) ([]p
 	return rows, next, nil
 }
 
-// Event returns the event of a delivery as it would be told now, and whether its body names the client. client "" is the owner. Codes:
-// not_found.
+// Event returns the event of a delivery, with the body that a receiver would get now. wide says whether this body names
+// the client. client is the id of the event's client; "" means the owner. Codes: not_found.
 func (o *Owner) Event(ctx context.Context, id, client, seq string) (e puntuale.Event, wide bool, err error) {
 	n, err := webhookID(id)
 	if err != nil {
@@ -65,19 +65,20 @@ func (o *Owner) Event(ctx context.Context, id, client, seq string) (e puntuale.E
 	return e, o.client == 0, nil
 }
 
-// ReplayCall is a request to deliver again.
+// ReplayCall is a request to deliver events again.
 type ReplayCall struct {
-	Period request.Period // of the events; none: all that is kept
-	Failed bool           // only those that were given up
-	Seqs   []int64        // only these events; nil: all
-	Client string         // whose events Seqs are: needed for a partner's webhook
+	Period request.Period // of the events; empty: all events that are kept
+	Failed bool           // true: only deliveries that were given up
+	Seqs   []int64        // only these numbers of events; nil: all
+	Client string         // the client whose events Seqs are; needed for a partner's webhook
 	Faults []puntuale.Fault
 }
 
 // maxReplay is how many events a replay may name.
 const maxReplay = 1000
 
-// Replay lets deliveries wait again, from their first attempt on, and returns how many. Codes: not_found, invalid.
+// Replay makes deliveries wait again, and counts their attempts from the first. It returns how many. Codes: not_found,
+// invalid.
 func (o *Owner) Replay(ctx context.Context, id string, r ReplayCall) (int, error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {

@@ -12,32 +12,32 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// FeedQuery asks for events after a number, as a caller wrote it.
+// FeedQuery asks for the events after a number. Its members are as the caller wrote them.
 type FeedQuery struct {
-	After   string // "": from the first that is kept
-	Types   string // names with commas; "": all
+	After   string // "": from the first event that is kept
+	Types   string // names separated by commas; "": all types
 	Limit   string // "": 100; at most 1,000
-	Wait    string // seconds to wait for the first event; "": none, at most 30
+	Wait    string // how many seconds to wait for the first event, at most 30; "": do not wait
 	Unknown []puntuale.Fault
 }
 
 // maxWait bounds how long a reader of a feed waits, in seconds.
 const maxWait = 30
 
-// waitEvery is how often a waiting reader looks.
+// waitEvery is the time between two looks of a reader that waits.
 const waitEvery = 500 * time.Millisecond
 
-// Feed is a client's events from a number on.
+// Feed has a client's events after a number.
 type Feed struct {
 	store puntuale.EventStore
 	cfg   Config
 	after int64
 	types puntuale.EventSet
 	limit int
-	Wait  time.Duration // for the first event
+	Wait  time.Duration // how long to wait for the first event
 }
 
-// Feed reads the request of a reader. Codes: invalid.
+// Feed checks the request of a reader, and returns the feed. Codes: invalid.
 func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	f := request.Faults(q.Unknown)
 	feed := &Feed{store: d.cfg.Tenants.Tenant(c.ID()), cfg: d.cfg, types: puntuale.AllEvents, limit: request.PageRows}
@@ -57,7 +57,7 @@ func (d *Webhooks) Feed(c *control.Client, q FeedQuery) (*Feed, error) {
 	return feed, f.Err()
 }
 
-// whole reads a number of a query.
+// whole reads a whole number of a query, from least to most. It returns none if the text is "".
 func whole(f *request.Faults, name, text string, least, most, none int) int {
 	if text == "" {
 		return none
@@ -70,7 +70,7 @@ func whole(f *request.Faults, name, text string, least, most, none int) int {
 	return n
 }
 
-// Read returns what is there now, and the number to go on from.
+// Read returns the events that exist now, and the number from which the next call must go on.
 func (f *Feed) Read(ctx context.Context) ([]puntuale.Event, int64, error) {
 	all, next, err := f.store.Events(ctx, f.after, f.types, f.limit, f.cfg.Clock.Now())
 	if err != nil {
@@ -80,7 +80,7 @@ func (f *Feed) Read(ctx context.Context) ([]puntuale.Event, int64, error) {
 	return all, f.after, nil
 }
 
-// Pause waits a little before the next look. It reports whether to look again.
+// Pause waits before the next look. It returns false if the reader must not look again.
 func (f *Feed) Pause(ctx context.Context) bool {
 	wait := min(waitEvery, f.Wait)
 	f.Wait -= wait

@@ -17,22 +17,23 @@ import (
 	"puntuale/internal/control/request"
 )
 
-// Config is what [New] needs. All but Caller and Plain must be set.
+// Config is what [New] needs. All members except Caller and Plain must be set.
 type Config struct {
 	Tenants puntuale.TenantStore
 	Vault   *auth.Vault
 	Clock   clock.Clock
-	Caller  puntuale.WebhookCaller // makes the attempt of a test; nil: nothing can be tested
-	Plain   bool                   // addresses may begin with http: the operator named networks for receivers
+	Caller  puntuale.WebhookCaller // makes the attempt of a test; nil: tests are refused
+	Plain   bool                   // addresses may begin with http, because the operator named networks for receivers
 }
 
-// Webhooks serves the webhooks of all clients and partners. It keeps no state. Many goroutines may use it at once.
+// Webhooks answers requests about the webhooks of all clients and partners. It keeps no state. Many goroutines may use
+// it at once.
 type Webhooks struct{ cfg Config }
 
 // New returns Webhooks.
 func New(cfg Config) *Webhooks { return &Webhooks{cfg} }
 
-// owner is the part of the store that belongs to one client or one partner.
+// owner is the part of the store with the webhooks of one client or one partner.
 type owner interface {
 	puntuale.WebhookStore
 	puntuale.DeliveryStore
@@ -43,12 +44,13 @@ type owner interface {
 type Owner struct {
 	cfg    Config
 	store  owner
-	client puntuale.ClientID // 0: a partner's
-	zone   *time.Location    // that days are reckoned in
-	key    string            // the caller's API key, under which answers with a secret are kept; "" in a dashboard
+	client puntuale.ClientID // 0: the webhooks are a partner's
+	zone   *time.Location    // the zone in which days are counted
+	key    string            // the caller's API key, under which answers with a secret are sealed; "": the caller uses a dashboard
 }
 
-// Of returns the webhooks of the owner of a key. Codes: forbidden (a suspended client, or a key of another kind).
+// Of returns the webhooks of the client or partner that owns a key. Codes: forbidden (the client is suspended, or the
+// key is of another kind).
 func (d *Webhooks) Of(caller *control.Caller, plain string) (*Owner, error) {
 	if id, _, err := caller.Partner(); err == nil {
 		return d.OfPartner(id, plain), nil
@@ -74,14 +76,14 @@ func (d *Webhooks) OfPartner(id puntuale.PartnerID, plain string) *Owner {
 	return &Owner{d.cfg, d.cfg.Tenants.Partner(id), 0, time.UTC, plain}
 }
 
-// New is a request to make or change a webhook. A nil member of a change leaves it as it is.
+// NewWebhook is a request to make or change a webhook. In a change, a nil member is left as it is.
 type NewWebhook struct {
 	URL         *string
-	Types       []string // names; nil: all, or as it is
-	Session     *string  // id; "": all
+	Types       []string // names of types; nil: all, or in a change as it is
+	Session     *string  // id of a session; "": all sessions
 	Description *string
 	Active      *bool
-	Faults      []puntuale.Fault // found by the caller in the request itself
+	Faults      []puntuale.Fault // the faults that the calling package already found in the request
 }
 
 // IssuedWebhook is a webhook with its secret, which is shown only once.
@@ -96,12 +98,12 @@ const (
 	maxDescription = 200
 )
 
-// secretPrefix marks a secret by Standard Webhooks.
+// secretPrefix marks a secret in the form of the specification Standard Webhooks.
 const secretPrefix = "whsec_"
 
 const secretBytes = 32
 
-// Faults of this file.
+// Codes of the faults that this file reports.
 const (
 	faultNotAddress     puntuale.ReasonCode = "webhook.not_address"
 	faultNotHTTPS       puntuale.ReasonCode = "webhook.not_https"
@@ -140,14 +142,14 @@ func (o *Owner) Create(ctx context.Context, r NewWebhook, once control.Once[Issu
 	return issued(id), nil
 }
 
-// secret makes a new secret: as its owner sees it once, and sealed.
+// secret makes a new secret. shown is the form that the owner sees once, and sealed is the form that is stored.
 func (o *Owner) secret(w *puntuale.Webhook) (shown string, sealed []byte) {
 	plain := make([]byte, secretBytes)
-	_, _ = rand.Read(plain) // it never fails
+	_, _ = rand.Read(plain) // Read never fails
 	return secretPrefix + base64.StdEncoding.EncodeToString(plain), o.cfg.Vault.Seal(puntuale.SealedWebhook, w.SealPlace(), plain)
 }
 
-// check reads the members of a request.
+// check reads the members of a request, and notes their faults.
 func (o *Owner) check(f *request.Faults, r NewWebhook) (p puntuale.WebhookPatch) {
 	if r.URL != nil {
 		address := strings.TrimSpace(*r.URL)
@@ -195,8 +197,8 @@ func (o *Owner) session(f *request.Faults, text string) (id puntuale.SessionID) 
 	return id
 }
 
-// checkURL refuses what cannot be an address of a receiver. Where it leads is checked at each attempt, because names change.
-// A fault never has the address, which may hold a secret.
+// checkURL refuses a text that cannot be the address of a receiver. It does not check where the name leads, because
+// that may change: each attempt checks it. Faults never hold the address, because it may hold a secret.
 func (o *Owner) checkURL(f *request.Faults, address string) {
 	const at = "body.url"
 	u, err := url.Parse(address)
@@ -212,7 +214,7 @@ func (o *Owner) checkURL(f *request.Faults, address string) {
 	}
 }
 
-// notOwnSession says where a request names a session that is not there.
+// notOwnSession gives the error of a session that does not exist its location in the request.
 func notOwnSession(err error) error {
 	e := &puntuale.Error{}
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound && errors.As(err, &e) && e.Reason.Code == puntuale.NoSession {
@@ -230,7 +232,7 @@ func (o *Owner) List(ctx context.Context) ([]puntuale.Webhook, error) {
 	return all, nil
 }
 
-// Webhook returns one. Codes: not_found.
+// Webhook returns one webhook. Codes: not_found.
 func (o *Owner) Webhook(ctx context.Context, id string) (puntuale.Webhook, error) {
 	n, err := webhookID(id)
 	if err != nil {
@@ -243,7 +245,8 @@ func (o *Owner) Webhook(ctx context.Context, id string) (puntuale.Webhook, error
 	return w, nil
 }
 
-// Update changes what the request has; active also enables a disabled webhook. Codes: not_found, invalid.
+// Update changes the members that the request has. With active, it also enables a webhook that was disabled. Codes:
+// not_found, invalid.
 func (o *Owner) Update(ctx context.Context, id string, r NewWebhook) (puntuale.Webhook, error) {
 	old, err := o.Webhook(ctx, id)
 	if err != nil {
@@ -261,7 +264,7 @@ func (o *Owner) Update(ctx context.Context, id string, r NewWebhook) (puntuale.W
 	return changed, nil
 }
 
-// Delete removes a webhook and what waits for it. Codes: not_found.
+// Delete removes a webhook and its waiting deliveries. Codes: not_found.
 func (o *Owner) Delete(ctx context.Context, id string) error {
 	n, err := webhookID(id)
 	if err != nil {
@@ -273,7 +276,8 @@ func (o *Owner) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// Rotate replaces the secret. The one before signs too, for [puntuale.WebhookOverlap]. Codes: not_found.
+// Rotate replaces the secret. For [puntuale.WebhookOverlap], deliveries are signed with the old secret, too. Codes:
+// not_found.
 func (o *Owner) Rotate(ctx context.Context, id string) (IssuedWebhook, time.Time, error) {
 	w, err := o.Webhook(ctx, id)
 	if err != nil {
@@ -287,7 +291,7 @@ func (o *Owner) Rotate(ctx context.Context, id string) (IssuedWebhook, time.Time
 	return IssuedWebhook{w, shown}, until, nil
 }
 
-// Test sends a test event now, once, and returns how it ended. It works on a webhook that is not active, too. Codes: not_found,
+// Test sends one test event now, and returns how the delivery ended. The webhook may be inactive. Codes: not_found,
 // unavailable (this server sends no webhooks).
 func (o *Owner) Test(ctx context.Context, id string) (puntuale.DeliveryResult, error) {
 	w, err := o.Webhook(ctx, id)

@@ -6,27 +6,28 @@ import (
 	"puntuale"
 )
 
-// backlog says whether the database has messages that are due soon and not in memory.
+// backlog says whether the database has messages that are due soon and are not in memory.
 type backlog struct {
 	more      bool
-	campaigns bool // the database holds more in the campaign queue
-	cut       bool // the last read brought all rows that it could
+	campaigns bool // the campaign queue in the database has more
+	cut       bool // the last read returned as many rows as it may, so there may be more
 }
 
-// More reports whether the database holds more that is due soon, apart from campaigns.
+// More reports whether the database has more messages that are due soon, not counting campaigns.
 func (l *Lookahead) More() bool { return l.backlog.more }
 
-// FoundMore notes that the database holds more that is due soon: there was no room in memory for a row.
+// FoundMore notes that the database has more messages that are due soon, because a row found no room in memory.
 func (l *Lookahead) FoundMore() { l.backlog.more = true }
 
-// MoreOfCampaigns reports whether the database holds more in the session's campaign queue.
+// MoreOfCampaigns reports whether the database has more messages in the session's campaign queue.
 func (l *Lookahead) MoreOfCampaigns() bool { return l.backlog.campaigns }
 
-// SetMoreOfCampaigns notes whether the last read left something in the campaign queue.
+// SetMoreOfCampaigns notes whether the last read left messages in the campaign queue.
 func (l *Lookahead) SetMoreOfCampaigns(more bool) { l.backlog.campaigns = more }
 
-// Refill asks for an urgent read if memory runs low while the database holds more. low says that the session queue runs
-// low, campaignsLow that its campaign queue does. Refill asks for nothing while a read is wanted.
+// Refill asks for an urgent read if few messages are in memory and the database has more. low says that the session
+// queue has few, and campaignsLow that its campaign queue has few. If a read is already wanted, Refill asks for
+// nothing.
 func (l *Lookahead) Refill(low, campaignsLow bool, now time.Time) Action {
 	low, campaignsLow = low && l.backlog.more, campaignsLow && l.backlog.campaigns
 	if l.Wanted() || !low && !campaignsLow {
@@ -37,23 +38,24 @@ func (l *Lookahead) Refill(low, campaignsLow bool, now time.Time) Action {
 	return l.Want(true, now)
 }
 
-// expiryEvery is how often a session that cannot send is read for what expires. If the moment of an expiry is known, the read is on time.
+// expiryEvery is how often the dispatcher reads a session that cannot send, to find messages that expire. If it knows
+// the moment of an expiry, it reads at that moment.
 const expiryEvery = 10 * time.Second
 
-// A session that cannot send may hold more than is read of it. A separate search finds messages that expire behind that. It reads all due
-// messages, so it runs at intervals between behindLeast and behindMost.
+// A session that cannot send may have more messages than a read returns. A separate search finds messages behind
+// these rows that expire. It reads all due messages, so it runs only at intervals from behindLeast to behindMost.
 const (
 	behindLeast = 10 * time.Second
 	behindMost  = time.Minute
 )
 
-// expiry says when a session that cannot send is read, because its messages still expire.
+// expiry says when to read a session that cannot send, because its messages still expire.
 type expiry struct {
-	next   time.Time // zero: at once
-	behind time.Time // when to look for messages that expire behind the rows of a read
+	next   time.Time // when to read the session; zero: at the next poll
+	behind time.Time // when to search for messages that expire behind the rows of a read
 }
 
-// ExpireBy moves the next read of a session that cannot send to a moment, if it is planned later.
+// ExpireBy sets an earlier moment for the next read of a session that cannot send. A later moment changes nothing.
 func (l *Lookahead) ExpireBy(moment time.Time) {
 	if moment.Before(l.expiry.next) {
 		l.expiry.next = moment
@@ -63,7 +65,7 @@ func (l *Lookahead) ExpireBy(moment time.Time) {
 // ExpireNow makes the next poll read a session that cannot send.
 func (l *Lookahead) ExpireNow() { l.expiry.next = time.Time{} }
 
-// ExpiryDue reports whether a session that cannot send must be read now. If so, it plans the next time.
+// ExpiryDue reports whether a session that cannot send must be read now. If so, it sets the moment of the next read.
 func (l *Lookahead) ExpiryDue(now time.Time) bool {
 	if now.Before(l.expiry.next) {
 		return false
@@ -72,16 +74,17 @@ func (l *Lookahead) ExpiryDue(now time.Time) bool {
 	return true
 }
 
-// BehindDue reports whether it is time to search for messages that expire behind the rows of a read.
+// BehindDue reports whether it is time for a search behind the rows of a read.
 func (l *Lookahead) BehindDue(now time.Time) bool {
 	return (l.backlog.cut || l.backlog.campaigns) && !now.Before(l.expiry.behind)
 }
 
-// BehindUntil is the moment until which a look behind the rows of a read searches. The next one is in time for the rest.
+// BehindUntil returns the latest expiry that a search behind the rows of a read must find. The next search is in time
+// for later ones.
 func BehindUntil(now time.Time) time.Time { return now.Add(behindMost) }
 
-// GotBehind plans the next look behind the rows of a read. found are the messages that expire soon. cut says that there
-// may be more: then the next look comes after the poll's interval.
+// GotBehind plans the next search behind the rows of a read. found has the messages that expire soon. cut says that
+// there may be more of them; then the next search comes after the time poll.
 func (l *Lookahead) GotBehind(found []puntuale.DueMessage, cut bool, poll time.Duration, now time.Time) {
 	l.expiry.behind = now.Add(behindMost)
 	if cut {
@@ -102,14 +105,14 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// takeover says what is known of messages that were in retry under the session's former owner.
+// takeover says whether the dispatcher knows the messages that were in retry under the session's former owner.
 type takeover struct {
-	known   bool // they hold back later ones to their recipients
-	crowded bool // there are too many for a read of several sessions: this one is read alone
+	known   bool // the messages in retry are known, and hold back later messages to their recipients
+	crowded bool // there are too many for a read together with other sessions, so this session is read alone
 }
 
 // TakeoverKnown reports whether the messages in retry under the former owner are known.
 func (l *Lookahead) TakeoverKnown() bool { return l.takeover.known }
 
-// Crowded reports whether so many of the session's messages are in retry that it must be read alone.
+// Crowded reports whether the session must be read alone, because it has too many messages in retry.
 func (l *Lookahead) Crowded() bool { return l.takeover.crowded }

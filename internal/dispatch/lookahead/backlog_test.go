@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/dispatch/lookahead"
 )
 
-// TestRefill: a read is asked for only when memory runs low while the database holds more. It is asked for once each
-// time that more was found.
+// TestRefill checks that a read is asked for only if memory runs low and the database has more. After each FoundMore
+// it is asked for once.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -43,8 +43,8 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// TestExpiry: a session that cannot send is read every ten seconds, sooner where something is known to expire, and at
-// once after a change.
+// TestExpiry checks when a session that cannot send is read: every ten seconds, earlier if a known message expires,
+// and at once after a change.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -68,8 +68,8 @@ func TestExpiry(t *testing.T) {
 	due(22*time.Second-time.Hour, true)
 }
 
-// TestBehind: if a read brought all rows that it could, a search looks behind them for messages that expire. The next
-// search is in time for the first expiry, but not sooner than ten seconds.
+// TestBehind checks the search behind the rows of a read that returned as many rows as it may. The next search comes
+// in time for the first expiry, but not before ten seconds.
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	expiring := func(after ...time.Duration) (all []puntuale.DueMessage) {
@@ -105,7 +105,7 @@ func TestBehind(t *testing.T) {
 			if l.BehindDue(start.Add(test.next-1)) || !l.BehindDue(start.Add(test.next)) {
 				t.Errorf("the next look does not come after %v", test.next)
 			}
-			read := min(test.next, 10*time.Second) // the session is read by then
+			read := min(test.next, 10*time.Second) // the session itself is read by then
 			if l.ExpiryDue(start.Add(read-1)) || !l.ExpiryDue(start.Add(read)) {
 				t.Errorf("the session is not read after %v", read)
 			}
@@ -113,7 +113,7 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestPollDue: the poll's interval counts from the last time that it wanted a read.
+// TestPollDue checks that the poll's interval counts from the last time that the poll asked for a read.
 func TestPollDue(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -130,11 +130,11 @@ func TestPollDue(t *testing.T) {
 	}
 }
 
-// scheduler is what the scheduler keeps for one session: two lists and a timer.
+// scheduler does what the real scheduler does for one session: it keeps two lists and a timer.
 type scheduler struct {
 	l            lookahead.Lookahead
 	now          time.Time
-	list, urgent int // entries
+	list, urgent int // number of entries
 	timer        time.Time
 }
 
@@ -150,7 +150,7 @@ func (s *scheduler) act(a lookahead.Action) {
 	}
 }
 
-// begin serves an entry of a list, as the scheduler does.
+// begin serves one entry of a list, as the real scheduler does.
 func (s *scheduler) begin(entries *int) {
 	if *entries == 0 {
 		return
@@ -161,8 +161,8 @@ func (s *scheduler) begin(entries *int) {
 	}
 }
 
-// TestNothingWantedIsForgotten: events in any order lose no read that is wanted. It is in a list, or a timer will list
-// it, or it follows the read under way. No more than one read is under way.
+// TestNothingWantedIsForgotten checks that no wanted read is lost, whatever the order of events. It is in a list, or
+// a timer will list it, or it comes after the running read. At most one read runs.
 func TestNothingWantedIsForgotten(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -218,8 +218,8 @@ func TestNothingWantedIsForgotten(t *testing.T) {
 	})
 }
 
-// TestWantedIsReadInTime: with a scheduler that serves lists and timers at once, a read that is wanted begins within the
-// poll's interval, whatever came before.
+// TestWantedIsReadInTime checks that a wanted read begins within the poll's interval, whatever came before. The
+// scheduler of this test serves lists and timers at once.
 func TestWantedIsReadInTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

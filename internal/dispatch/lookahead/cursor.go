@@ -6,15 +6,15 @@ import (
 	"puntuale"
 )
 
-// cursorFor bounds how long reads of a session with a backlog begin at the cursor. A row may appear before the cursor,
-// and its wakeup may be lost. The next read from the beginning finds it.
+// cursorFor is how long reads of a session with a backlog may begin at the cursor. A row may appear before the
+// cursor, and its wakeup may be lost. The next read from the beginning finds this row.
 const cursorFor = 5 * time.Second
 
-// cursor is where the next read continues: every open row before it is in memory or in flight. A read from the beginning would read these
-// rows and many closed rows again, which would cost more than all the rest.
+// cursor is where the next read continues: every open row before it is in memory or in flight. A read from the
+// beginning would read these rows, and many closed rows, again. That would cost more than everything else.
 type cursor struct {
-	cursor  puntuale.QueueCursor // without its session; zero: at the beginning
-	until   time.Time            // then the next read begins at the beginning
+	cursor  puntuale.QueueCursor // position without its session; zero: the beginning
+	until   time.Time            // after this moment, a read begins at the beginning
 	strayed bool                 // since the last read began, an open row left memory
 }
 
@@ -30,7 +30,7 @@ func (c *cursor) end(r Result, now time.Time) {
 	switch {
 	case !r.Cut && !r.NoRoom, c.strayed, !r.CanSend:
 		c.cursor = puntuale.QueueCursor{}
-	case r.Last == (puntuale.QueueCursor{}): // nothing was taken: as before
+	case r.Last == (puntuale.QueueCursor{}): // the read took no row, so the cursor stays
 	case c.cursor == (puntuale.QueueCursor{}):
 		c.cursor, c.until = r.Last, now.Add(cursorFor)
 	default:
@@ -38,20 +38,20 @@ func (c *cursor) end(r Result, now time.Time) {
 	}
 }
 
-// Stray makes the next read begin at the beginning: an open row may stand before the cursor.
+// Stray makes the next read begin at the beginning, because an open row may now be before the cursor.
 func (l *Lookahead) Stray() { l.cursor.cursor, l.cursor.strayed = puntuale.QueueCursor{}, true }
 
-// StrayBefore is [Lookahead.Stray], if a row that is due at a moment may stand before the cursor.
+// StrayBefore does the same as [Lookahead.Stray], if a row with this due moment may be before the cursor.
 func (l *Lookahead) StrayBefore(due time.Time) {
 	if !due.After(l.cursor.cursor.Next) {
 		l.Stray()
 	}
 }
 
-// horizon is how far ahead the next read looks.
+// horizon says how far into the future the next read looks.
 type horizon struct {
-	until time.Time // the latest moment that a wakeup named
-	full  bool      // look as far as any read may
+	until time.Time // latest moment of any wakeup
+	full  bool      // look as far as a read may
 }
 
 func (h *horizon) reach(until time.Time) {
@@ -60,7 +60,7 @@ func (h *horizon) reach(until time.Time) {
 	}
 }
 
-// take returns the moment and resets it.
+// take returns the moment up to which the next read looks, and resets h. full is how far a read may look.
 func (h *horizon) take(full time.Time) time.Time {
 	until := h.until
 	if h.full {

@@ -1,5 +1,6 @@
-// Package lookahead knows how far one session's messages were read, and decides what is read next. It only decides. It has no lock, no
-// goroutine and no clock: the scheduler tells what happened and when, and does what the returned [Action] says.
+// Package lookahead decides, for one session, when the session's messages are read and how far. It only decides: it
+// has no lock, no goroutine and no clock. The scheduler tells it what happened and when, and does what the returned
+// [Action] says.
 //
 //	        Want, Wakeup,
 //	        Refill, Resume                         Begin             End
@@ -9,10 +10,10 @@
 //	                       TimerFired, or Want urgently      ▼          End
 //	                                                       Again ─────────────▶ Waiting, Urgent
 //
-// Waiting, Listed and Urgent all mean that a read is wanted. They differ in what brings it about: a timer, the list of the poll, or the
-// urgent list. Only one read of a session is under way at a time.
+// Waiting, Listed and Urgent all mean that a read is wanted and has not begun. They differ in what will begin it: a
+// timer, the list of the poll, or the urgent list. At most one read of a session runs at a time.
 //
-// A [Lookahead] keeps more: how far the next read looks (horizon), where it begins (cursor), and whether the database holds more (backlog).
-// It knows when a session that cannot send is read for what expires (expiry). And it knows whether the former owner's messages in retry
-// were read (takeover).
+// A [Lookahead] also keeps how far the next read looks (horizon), where it begins (cursor), and whether the database
+// has more (backlog). It keeps when a session that cannot send must be read, to find messages that expire (expiry).
+// It also keeps whether the messages in retry under the former owner were read (takeover).
 package lookahead

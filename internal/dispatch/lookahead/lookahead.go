@@ -6,24 +6,24 @@ import (
 	"puntuale"
 )
 
-// Phase says what is under way.
+// Phase says whether a read is wanted or running.
 type Phase int8
 
-// The phases. The package comment draws how one follows another.
+// The phases. The package comment shows how they follow each other.
 const (
 	Idle    Phase = iota // no read is wanted
-	Waiting              // a read is wanted, and a timer is set: it must not begin yet
+	Waiting              // a read is wanted, but must not begin yet: a timer is set
 	Listed               // a read is wanted, and the session is in the list of the poll
 	Urgent               // a read is wanted, and the session is in the urgent list
-	Reading              // a read is under way
-	Again                // a read is under way, and another is wanted after it
+	Reading              // a read is running
+	Again                // a read is running, and another read is wanted after it
 )
 
 func (p Phase) String() string {
 	return [...]string{"idle", "waiting", "listed", "urgent", "reading", "again"}[p]
 }
 
-// ActionKind says what the scheduler must do.
+// ActionKind says what kind of thing the scheduler must do.
 type ActionKind int8
 
 // The kinds of actions.
@@ -34,67 +34,67 @@ const (
 	SetTimer              // call TimerFired at the action's moment
 )
 
-// Action is what follows from an event.
+// Action is what the scheduler must do after an event.
 type Action struct {
 	Kind ActionKind
-	At   time.Time // the moment for SetTimer
+	At   time.Time // only for SetTimer
 }
 
-// Lookahead is one session's reading. The zero value has read nothing and wants nothing. One goroutine may use it at a
-// time.
+// Lookahead has the state of one session's reads. The zero value has read nothing and wants nothing. Only one
+// goroutine may use it at a time.
 type Lookahead struct {
 	phase     Phase
-	notBefore time.Time // the next read must not be listed before: a session spends half its time reading at most
-	polled    time.Time // when the poll last wanted a read
+	notBefore time.Time // the next read must not be listed before this moment, so that a session spends at most half its time on reads
+	polled    time.Time // when the poll last asked for a read
 	horizon   horizon
 	cursor    cursor
 	backlog   backlog
 	expiry    expiry
 	takeover  takeover
 
-	// left has the messages that left memory while the read was under way. The read may show them as they were before.
+	// left has the messages that left memory while the read runs. The read may return them in their old state.
 	left map[puntuale.MessageID]struct{}
 }
 
 // Phase returns the present phase.
 func (l *Lookahead) Phase() Phase { return l.phase }
 
-// Wanted reports whether another read is wanted: it has not begun yet.
+// Wanted reports whether a read is wanted that has not begun yet.
 func (l *Lookahead) Wanted() bool { return l.Pending() || l.phase == Again }
 
-// Pending reports whether a read is wanted and none is under way. A session that is taken from a list may have none
-// pending: the other list was served first.
+// Pending reports whether a read is wanted and none is running. A session in a list may have no pending read any
+// more, because it was also in the other list and was read from there.
 func (l *Lookahead) Pending() bool {
 	return l.phase == Waiting || l.phase == Listed || l.phase == Urgent
 }
 
-// Reading reports whether a read is under way.
+// Reading reports whether a read is running.
 func (l *Lookahead) Reading() bool { return l.phase == Reading || l.phase == Again }
 
-// Want asks for a read as far as the horizon.
+// Want asks for a read that looks as far as the horizon.
 func (l *Lookahead) Want(urgent bool, now time.Time) Action {
 	l.horizon.full = true
 	return l.want(urgent, now)
 }
 
-// Wakeup asks for an urgent read as far as a moment, because something is due until then. With full, it asks for a read as far as the
-// horizon.
+// Wakeup asks for an urgent read that looks as far as until, because something is due by then. With full, the read
+// looks as far as the horizon.
 func (l *Lookahead) Wakeup(until time.Time, full bool, now time.Time) Action {
 	l.horizon.reach(until)
 	l.horizon.full = l.horizon.full || full
 	return l.want(true, now)
 }
 
-// Resume asks for an urgent read of a session that may send again. It waits for nothing.
+// Resume asks for an urgent read at once, because the session may send again.
 func (l *Lookahead) Resume(now time.Time) Action {
 	l.notBefore = time.Time{}
 	return l.Want(true, now)
 }
 
-// Delay prevents that a read is listed before a moment. A read that is already listed stays listed.
+// Delay sets the moment before which a read must not be listed. A read that is already listed stays listed.
 func (l *Lookahead) Delay(until time.Time) { l.notBefore = until }
 
-// TimerFired acts on the timer that an earlier action set. The timer may be out of date.
+// TimerFired handles a timer that an earlier action set. It ignores a timer that is out of date.
 func (l *Lookahead) TimerFired(now time.Time) Action {
 	if l.phase == Waiting || l.phase == Listed {
 		return l.enlist(true, now)
@@ -117,7 +117,7 @@ func (l *Lookahead) want(urgent bool, now time.Time) Action {
 	return Action{}
 }
 
-// enlist puts the session into a list, now or by a timer. A session in the poll's list stays there.
+// enlist lists the session, now or later by a timer. A session in the list of the poll stays there.
 func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 	switch {
 	case now.Before(l.notBefore):
@@ -133,15 +133,15 @@ func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 	return Action{Kind: List}
 }
 
-// Read is what one read asks the database for.
+// Read says what one read asks the database for.
 type Read struct {
-	From     puntuale.QueueCursor // without its session; zero: from the beginning
-	Until    time.Time            // how far ahead
-	Takeover bool                 // also reads what is in retry under the former owner
+	From     puntuale.QueueCursor // position without its session; zero: the beginning
+	Until    time.Time            // read messages that are due by this moment
+	Takeover bool                 // also read messages in retry under the former owner
 }
 
-// Begin begins the read that was wanted. With goOn, it continues after the cursor, if there is one. ahead is how far the horizon is from
-// now.
+// Begin begins the wanted read. With goOn, the read continues at the cursor, if there is one. ahead is the distance
+// of the horizon from now.
 func (l *Lookahead) Begin(goOn bool, ahead time.Duration, now time.Time) Read {
 	l.phase = Reading
 	return Read{
@@ -151,21 +151,21 @@ func (l *Lookahead) Begin(goOn bool, ahead time.Duration, now time.Time) Read {
 	}
 }
 
-// Result is what came of a read, once its rows are in memory.
+// Result describes a read that has ended and whose rows are in memory.
 type Result struct {
 	Failed  bool                 // the database did not answer
-	Took    time.Duration        // how long the read took, from its beginning
-	Poll    time.Duration        // the interval of the poll
-	Alone   bool                 // no other session was read with it
-	Last    puntuale.QueueCursor // the last row that was taken, without its session; zero: none was
-	Cut     bool                 // it brought all rows that it could: there may be more
-	NoRoom  bool                 // memory was full: some rows were not taken
+	Took    time.Duration        // how long the read took
+	Poll    time.Duration        // interval of the poll
+	Alone   bool                 // no other session was read together with this one
+	Last    puntuale.QueueCursor // last row that was taken, without its session; zero: no row was taken
+	Cut     bool                 // the read returned as many rows as it may, so there may be more
+	NoRoom  bool                 // memory was full, so some rows were not taken
 	CanSend bool                 // the session may send
-	Lost    bool                 // the session is no longer this node's
+	Lost    bool                 // the node no longer owns the session
 }
 
-// Got notes that a read was answered, before its rows are taken. crowded says that the session has more in retry than
-// the read could bring.
+// Got notes that the database answered a read, before its rows are taken. crowded says that the session has more
+// messages in retry than the read could return.
 func (l *Lookahead) Got(failed, crowded bool, now time.Time) {
 	l.takeover.crowded = crowded
 	if !failed && !crowded {
@@ -174,7 +174,8 @@ func (l *Lookahead) Got(failed, crowded bool, now time.Time) {
 	}
 }
 
-// End ends the read. If another was wanted meanwhile, it is urgent now. After a failure the poll asks again.
+// End ends the read. If another read was asked for meanwhile, it is urgent now. After a failure, the poll asks for a
+// read again.
 func (l *Lookahead) End(r Result, now time.Time) Action {
 	again := l.phase == Again || l.takeover.crowded
 	l.phase = Idle
@@ -184,9 +185,9 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 		l.notBefore = now.Add(r.Poll / 4)
 		return Action{}
 	case r.CanSend:
-		l.notBefore = now.Add(min(r.Took, r.Poll)) // a read that was held up is no reason to put off the next one
+		l.notBefore = now.Add(min(r.Took, r.Poll)) // at most the poll's interval, because a read that the store delayed must not delay the next one
 	default:
-		l.notBefore = now.Add(r.Poll) // there is no hurry
+		l.notBefore = now.Add(r.Poll) // not urgent
 	}
 	if l.takeover.crowded {
 		l.horizon.full = true
@@ -202,7 +203,7 @@ func (l *Lookahead) End(r Result, now time.Time) Action {
 	return l.enlist(true, now)
 }
 
-// Leave notes that a message left memory. If a read is under way, its row is stale.
+// Leave notes that a message left memory. If a read is running, it may return an old row of this message.
 func (l *Lookahead) Leave(id puntuale.MessageID) {
 	if !l.Reading() {
 		return
@@ -213,21 +214,21 @@ func (l *Lookahead) Leave(id puntuale.MessageID) {
 	l.left[id] = struct{}{}
 }
 
-// Left reports whether a message left memory since the read began.
+// Left reports whether a message left memory since the running read began.
 func (l *Lookahead) Left(id puntuale.MessageID) bool {
 	_, left := l.left[id]
 	return left
 }
 
-// PollDue reports whether the poll's interval went by since the last [Lookahead.Polled].
+// PollDue reports whether the poll's interval has passed since the last [Lookahead.Polled].
 func (l *Lookahead) PollDue(poll time.Duration, now time.Time) bool {
 	return !now.Before(l.polled.Add(poll))
 }
 
-// Polled notes that the poll wanted a read.
+// Polled notes that the poll asked for a read.
 func (l *Lookahead) Polled(now time.Time) { l.polled = now }
 
-// SetBack moves all moments for which the lookahead waits, when the clock was set back.
+// SetBack moves back all moments for which the lookahead waits, because the clock was set back by this time.
 func (l *Lookahead) SetBack(by time.Duration) {
 	for _, t := range []*time.Time{&l.polled, &l.notBefore, &l.expiry.next, &l.expiry.behind, &l.cursor.until} {
 		if !t.IsZero() {

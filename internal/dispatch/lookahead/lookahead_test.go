@@ -15,11 +15,12 @@ const (
 
 var (
 	start = time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
-	soon  = start.Add(100 * time.Millisecond) // when the last read's time is over
+	soon  = start.Add(100 * time.Millisecond) // before this moment, the next read must not be listed
 	row   = puntuale.QueueCursor{Next: start, ID: 7}
 )
 
-// phases has for each phase a function that leads to it, at start. In Waiting, the read must not be listed before soon.
+// phases has, for each phase, a function that brings a lookahead into it at the moment start. In Waiting, the read
+// must not be listed before soon.
 var phases = map[lookahead.Phase]func(*lookahead.Lookahead){
 	lookahead.Idle:    func(*lookahead.Lookahead) {},
 	lookahead.Waiting: func(l *lookahead.Lookahead) { l.Delay(soon); l.Want(false, start) },
@@ -45,7 +46,7 @@ func answered(r lookahead.Result) lookahead.Result {
 	return r
 }
 
-// TestTransitions shows for each phase and each event which phase follows, and what the scheduler must do.
+// TestTransitions checks, for each phase and each event, the next phase and the action.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	type event = func(*lookahead.Lookahead) lookahead.Action
@@ -164,7 +165,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestEndInNoTime: a read that took no time is followed at once by the one that was wanted meanwhile.
+// TestEndInNoTime checks that after a read that took no time, a read that was asked for meanwhile begins at once.
 func TestEndInNoTime(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -174,8 +175,9 @@ func TestEndInNoTime(t *testing.T) {
 	}
 }
 
-// TestAfterARead: a session spends half its time reading at most. After a failure the next read comes soon. For a
-// session that cannot send, the next read is not urgent. A long delay counts as the poll's interval at most.
+// TestAfterARead checks that a session spends at most half its time on reads. After a failure, the next read comes
+// soon. For a session that cannot send, the next read is not urgent. A delay longer than the poll's interval counts
+// as this interval.
 func TestAfterARead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -200,8 +202,8 @@ func TestAfterARead(t *testing.T) {
 	}
 }
 
-// TestHorizon: a read looks as far as the latest moment that a wakeup named, or as far as the horizon if all is wanted.
-// After the read, both are forgotten.
+// TestHorizon checks that a read looks as far as the latest moment of a wakeup, or to the horizon after Want. After
+// the read, both are forgotten.
 func TestHorizon(t *testing.T) {
 	t.Parallel()
 	far, near := start.Add(time.Second), start.Add(time.Millisecond)
@@ -237,8 +239,8 @@ func TestHorizon(t *testing.T) {
 	}
 }
 
-// TestCursor: if a read left rows in the database, the next one continues after it, unless a row may stand before the
-// cursor.
+// TestCursor checks that if a read left rows in the database, the next read continues at the cursor. The exception is
+// when a row may be before the cursor.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	cut := answered(lookahead.Result{Alone: true, Cut: true, Last: row})
@@ -250,7 +252,7 @@ func TestCursor(t *testing.T) {
 		return r
 	}
 	for name, test := range map[string]struct {
-		during func(*lookahead.Lookahead) // the first read
+		during func(*lookahead.Lookahead) // happens during the first read
 		result lookahead.Result
 		after  func(*lookahead.Lookahead)
 		goOn   bool
@@ -288,8 +290,8 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestCursorGoesOn: each read moves the cursor. A read that takes nothing leaves it where it is. The cursor's age
-// counts from the first read.
+// TestCursorGoesOn checks that each read moves the cursor. A read that takes no row does not move it. The age of the
+// cursor counts from the first read.
 func TestCursorGoesOn(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -313,7 +315,7 @@ func TestCursorGoesOn(t *testing.T) {
 	read(puntuale.QueueCursor{}, cut) // six seconds later
 }
 
-// TestTakeover: each read asks for the messages in retry under the former owner, until they are known.
+// TestTakeover checks that reads ask for the messages in retry under the former owner, until these are known.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead
@@ -336,7 +338,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestLeft: a message that leaves memory during a read is remembered until the read ends, and no longer.
+// TestLeft checks that a message that leaves memory during a read is remembered only until the read ends.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	var l lookahead.Lookahead

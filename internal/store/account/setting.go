@@ -12,11 +12,11 @@ import (
 // storeSettings changes the given settings, and leaves the rest as it is. A client without a row gets one with the defaults. If a client
 // does not remember people for some time, it never remembers the runs of that time.
 const storeSettings = `
-insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours)
-values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12))
+insert into client_setting as s (client_id, remember, keep_replies, consent, opt_out_words, opt_out_answer, takeover_hours, automated_most)
+values ($1, coalesce($2::smallint, 0), coalesce($3::text, 'known'), coalesce($4::text, 'free'), coalesce($5::text, ''), coalesce($6::text, ''), coalesce($7::integer, 12), coalesce($8::integer, 5))
 on conflict (client_id) do update set remember = coalesce($2::smallint, s.remember), remembered_to = s.remembered_to * coalesce($2::smallint, s.remember), keep_replies = coalesce($3::text, s.keep_replies),
  consent = coalesce($4::text, s.consent), opt_out_words = coalesce($5::text, s.opt_out_words), opt_out_answer = coalesce($6::text, s.opt_out_answer),
- takeover_hours = coalesce($7::integer, s.takeover_hours)`
+ takeover_hours = coalesce($7::integer, s.takeover_hours), automated_most = coalesce($8::integer, s.automated_most)`
 
 // StoreSettings changes a client's settings in the caller's transaction.
 func StoreSettings(ctx context.Context, a engine.Querier, client puntuale.ClientID, p puntuale.SettingsPatch) error {
@@ -36,7 +36,7 @@ func StoreSettings(ctx context.Context, a engine.Querier, client puntuale.Client
 		}
 	}
 	if _, err := a.Exec(ctx, storeSettings, client, orNull(remember), orNull((*string)(p.KeepReplies)), orNull((*string)(p.Consent)), orNull(words),
-		orNull(p.OptOutAnswer), orNull(p.TakeoverHours)); err != nil {
+		orNull(p.OptOutAnswer), orNull(p.TakeoverHours), orNull(p.AutomatedMost)); err != nil {
 		return fmt.Errorf("keep a client's settings: %w", err)
 	}
 	return nil

@@ -42,7 +42,7 @@ var MovedTables = []movedTable{
 	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at purpose"},
 	{Name: "template", Columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
 	{Name: "run", Columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
-		" content blanked_at campaign_id reference"},
+		" content blanked_at campaign_id reference depth"},
 	{Name: "late_run", Columns: "client_id run_id since"},
 	{Name: "message", Columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
 		" step origin attempt repeats generation state outcome credit phone reason detail campaign_id priority purpose"},
@@ -60,7 +60,7 @@ var MovedTables = []movedTable{
 	{Name: "event", Columns: "id client_id message_id at kind detail", Serial: "id"},
 	{Name: "receipt", Columns: "client_id message_id sent_at delivered_at read_at failed_at billed"},
 	{Name: "contact", Columns: "client_id session_id phone window_until preference_at met_at"},
-	{Name: "client_setting", Columns: "client_id remember remembered_to keep_replies consent opt_out_words opt_out_answer takeover_hours"},
+	{Name: "client_setting", Columns: "client_id remember remembered_to keep_replies consent opt_out_words opt_out_answer takeover_hours automated_most"},
 	{Name: "person", Columns: "client_id id phone name language source fields tags created_at changed_at"},
 	{Name: "person_count", Columns: "client_id people"},
 	{Name: "person_term", Columns: "client_id kind term person_id"},
@@ -78,6 +78,14 @@ var MovedTables = []movedTable{
 	{Name: "notice", Columns: "id partner_id client_id login_id kind subject detail at due_at open mailed", Serial: "id"},
 	{Name: "notice_read", Columns: "login_id notice_id"},
 	{Name: "notice_choice", Columns: "login_id on_kinds off_kinds mails mails_from"},
+	{Name: "automation", Columns: "client_id id name active kind sequence_id wants trigger_text conditions actions stamp created_at updated_at armed_at fired fired_at" +
+		" scanned_to secret sealed payload payload_form payload_phone payload_at"},
+	{Name: "automation_client", Columns: "client_id wanted since"},
+	{Name: "automation_trigger", Columns: "id client_id kind subject phone detail occurrence at next_at", Serial: "id"},
+	{Name: "automation_timer", Columns: "client_id rule_id run_id phone since due_at"},
+	{Name: "automation_date", Columns: "client_id rule_id person_id value version since day run_id"},
+	{Name: "automation_occurrence", Columns: "client_id rule_id phone occurrence keep_until"},
+	{Name: "automation_firing", Columns: "client_id id rule_id phone at occurrence acted reached reason detail depth messages", Serial: "id"},
 	{Name: "upload", Columns: "client_id session_id number hash media until"},
 	{Name: "network_id", Columns: "client_id session_id id message_id token at"},
 	{Name: "device", Columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at push_after push_failures"},

@@ -188,7 +188,12 @@ func cutOff(t *testing.T, make func() *target) {
 			x.forgetHolder(t)
 		}
 		got := x.catalogue(t)
-		state := slices.IndexFunc(allowed, func(c []string) bool { return slices.Equal(c, got) })
+		state := -1
+		for i := before; i <= last && (state < 0 || err == nil && state < to); i++ { // a number that no step has changes nothing
+			if slices.Equal(allowed[i], got) {
+				state = i
+			}
+		}
 		if state < before || err == nil && state != to {
 			t.Fatalf("cut at %d: half a step is there:\n%s", at, cmp.Diff(allowed[before], got))
 		}

@@ -39,6 +39,9 @@ insert into outbox_fact (client_id, type, subject, detail, at)
 select u.c, $2::smallint, u.s, '', $1::bigint from $u(c bigint, s bigint) cross join event_stream e
 where exists (select 1 from event_stream) and e.client_id = u.c and (e.wanted & (1::bigint << $2::integer) <> 0 or e.feed_until > $1)`
 
+// wantedAtAll reports whether anybody wants events, and whether any rule waits for facts.
+const wantedAtAll = `select case when exists (select 1 from event_stream) then 1 else 0 end, case when exists (select 1 from automation_client) then 1 else 0 end`
+
 // alike reports whether all facts have one type and no details.
 func alike(facts []Fact) bool {
 	return !slices.ContainsFunc(facts, func(f Fact) bool { return f.Type != facts[0].Type || f.Detail != "" })
@@ -55,9 +58,17 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 	if err := a.Queue(ctx, lockFacts, nil, nil); err != nil {
 		return fmt.Errorf("begin to write facts: %w", err)
 	}
-	var one int
-	if there, err := engine.QueryOne(ctx, a, `select 1 from event_stream limit 1`, nil, &one); err != nil || !there {
-		return err
+	var told, ruled bool
+	if _, err := engine.QueryOne(ctx, a, wantedAtAll, nil, engine.ScanBool(&told), engine.ScanBool(&ruled)); err != nil {
+		return fmt.Errorf("look who wants facts: %w", err)
+	}
+	if ruled {
+		if err := trigger(ctx, a, at, facts); err != nil {
+			return err
+		}
+	}
+	if !told {
+		return nil
 	}
 	client := engine.Column(facts, func(f *Fact) int64 { return int64(f.Client) })
 	subject := engine.Column(facts, func(f *Fact) int64 { return f.Subject })

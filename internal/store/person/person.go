@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/queue"
 )
 
@@ -227,7 +228,7 @@ func remove(ctx context.Context, a engine.Querier, client puntuale.ClientID, ids
 	if _, err := a.Exec(ctx, `update person_count set people = people - $2::bigint where client_id = $1`, client, n); err != nil {
 		return 0, fmt.Errorf("count contacts: %w", err)
 	}
-	return n, nil
+	return n, outbox.TouchContacts(ctx, a, client, time.Time{}, ids)
 }
 
 // Erase deletes the contact of a phone, and of the person's aliases, inside the transaction of an erasure.
@@ -284,18 +285,33 @@ type writtenContacts struct {
 	client         puntuale.ClientID
 	added, changed []puntuale.Contact
 	gone, fresh    []term
+	dated          []puntuale.ContactID // whose dates changed
 }
 
 func (w *writtenContacts) add(c puntuale.Contact) {
 	w.added = append(w.added, c)
+	w.date(puntuale.Contact{}, c)
 	w.fresh = append(w.fresh, termsOf(c)...)
 }
 
 func (w *writtenContacts) change(old, c puntuale.Contact) {
 	w.changed = append(w.changed, c)
+	w.date(old, c)
 	before, after := termsOf(old), termsOf(c)
 	w.gone = append(w.gone, slices.DeleteFunc(slices.Clone(before), func(t term) bool { return slices.Contains(after, t) })...)
 	w.fresh = append(w.fresh, slices.DeleteFunc(slices.Clone(after), func(t term) bool { return slices.Contains(before, t) })...)
+}
+
+// date notes a contact with a date that was added, changed or removed.
+func (w *writtenContacts) date(old, c puntuale.Contact) {
+	for _, pair := range [][2]puntuale.Contact{{old, c}, {c, old}} {
+		for name, field := range pair[0].Fields {
+			if field.Kind == puntuale.FieldDate && pair[1].Fields[name] != field {
+				w.dated = append(w.dated, c.ID)
+				return
+			}
+		}
+	}
 }
 
 // The batch of contacts: see columns.
@@ -372,5 +388,8 @@ func (w *writtenContacts) write(ctx context.Context, a engine.Querier) error {
 			return fmt.Errorf("write terms of contacts: %w", err)
 		}
 	}
-	return nil
+	if len(w.dated) == 0 {
+		return nil
+	}
+	return outbox.TouchContacts(ctx, a, w.client, time.Time{}, w.dated)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/automation"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/outbox"
 	"puntuale/internal/store/person"
@@ -321,7 +322,12 @@ func (x *erasureTransaction) archived(ctx context.Context) error {
 
 // contact deletes the client's contact. It comes after the runs, because contacts are made from runs.
 func (x *erasureTransaction) contact(ctx context.Context) error {
-	return x.write(ctx, func(ctx context.Context, a engine.Querier) error { return person.Erase(ctx, a, x.id, x.Phone) })
+	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		if err := person.Erase(ctx, a, x.id, x.Phone); err != nil {
+			return err
+		}
+		return automation.Erase(ctx, a, x.id, x.Phone)
+	})
 }
 
 // erasedNames finds the names of the person: the number, and its aliases in a network.
@@ -339,7 +345,9 @@ func (x *erasureTransaction) replies(ctx context.Context) error {
 			}
 			n = int64(len(ids))
 			if n > 0 {
+				// Nobody can open the conversation any more, so its replies no longer count as unread.
 				if _, err := a.Exec(ctx, `update reply set phone = '', text = '', media = '', network_id = '',
+ read_at = case when reply.read_at = 0 then $2::bigint else reply.read_at end,
  blanked_at = case when reply.blanked_at = 0 then $2::bigint else reply.blanked_at end from $u(i bigint) where reply.client_id = $1 and reply.id = u.i`,
 					x.id, engine.Micros(x.Now), engine.Columns{ids}); err != nil {
 					return fmt.Errorf("erase replies: %w", err)

@@ -495,6 +495,9 @@ func testForgetReplies(t *testing.T, w *World) {
 	if len(all) != 2 || all[0].Text != "segreto" || all[1].Text != "" || all[1].Phone != "" || all[1].NetworkID != "" || !all[1].Blanked {
 		t.Errorf("after an erasure: %+v", all)
 	}
+	if unread := c.mustReplies(puntuale.ReplyFilter{Unread: true}); len(unread) != 1 || unread[0].Phone != other {
+		t.Errorf("nobody can open the conversation of an erased person, yet these are unread: %+v", unread)
+	}
 	if talks, _, err := c.Conversations(ctx, false, puntuale.Page{}); err != nil || len(talks) != 1 || talks[0].Phone != other {
 		t.Errorf("conversations after an erasure: %+v, %v", talks, err)
 	}

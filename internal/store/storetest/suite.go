@@ -53,6 +53,7 @@ var suite = []func(*testing.T, *World){
 	testNotices, testIncidents, testNoticesBounded, testNoticesForgotten, testNoticeMails, testNoticeMailsBounded,
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,
 	testEnded, testUpcoming, testVersion, testMove, testMessageEvents, testSandboxChat,
+	testAutomations, testHooks,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 

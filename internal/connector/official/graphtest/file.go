@@ -13,10 +13,11 @@ import (
 type attached struct {
 	number string
 	File
-	address string // "": at the peer
+	address string // where the file is; "": the peer itself has it
 }
 
-// Attach keeps a file that a person sends to a number, and returns the member of the message that names it.
+// Attach keeps a file that a person sends to a number. It returns the JSON member with which the message names the
+// file.
 func (p *Peer) Attach(number string, f File) map[string]any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,7 +31,7 @@ func (p *Peer) Attach(number string, f File) map[string]any {
 	return m
 }
 
-// Move makes Meta say that a file is at another address.
+// Move makes the peer say that a file is at another address.
 func (p *Peer) Move(id, address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,14 +40,14 @@ func (p *Peer) Move(id, address string) {
 	p.attached[id] = a
 }
 
-// Forget makes Meta forget all files that people sent, as it does after a week.
+// Forget makes the peer forget all files that people sent, as Meta does after a week.
 func (p *Peer) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.attached)
 }
 
-// find says where a file is.
+// find answers where a file is.
 func (p *Peer) find(w http.ResponseWriter, r *http.Request, id string) bool {
 	p.mu.Lock()
 	a, ok := p.attached[id]
@@ -73,7 +74,7 @@ func (p *Peer) find(w http.ResponseWriter, r *http.Request, id string) bool {
 	return true
 }
 
-// files begins the addresses of files.
+// files is how the addresses of files begin.
 const files = "/whatsapp_business/attachments/"
 
 // serve answers for the host that keeps files.

@@ -2,17 +2,18 @@ package graphtest
 
 import "sync"
 
-// Held keeps answers back, so that messages are in flight when their sender dies. Its zero value answers all.
+// Held keeps answers back, so that messages are in flight when their sender dies. A zero Held answers all messages at
+// once.
 type Held struct {
-	Reply func(n int) Reply // decides the answer to the nth message, from 1; nil: each is taken
+	Reply func(n int) Reply // decides the answer to the nth message, counted from 1; nil: the peer takes each message
 
 	mu    sync.Mutex
 	seen  int
-	most  int           // how many more are answered at once
-	until chan struct{} // the others are answered once it is closed; nil: all are answered at once
+	most  int           // how many more messages are answered at once
+	until chan struct{} // closed when the held answers may leave; nil: all messages are answered at once
 }
 
-// Answer is for [Peer.Answer].
+// Answer decides the answer to one message. Tests pass it to [Peer.Answer].
 func (h *Held) Answer(Message) Reply {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -27,8 +28,8 @@ func (h *Held) Answer(Message) Reply {
 	return reply
 }
 
-// After answers the next n messages, and holds the answers to the others until release is called. Then the peer takes
-// these, too, although nobody waits for an answer any more.
+// After answers the next n messages at once. It holds the answers to all further messages until release is called.
+// After release the peer takes the held messages too, although no sender waits for their answers any more.
 func (h *Held) After(n int) (release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Message is what a business posts. It has every member that Meta knows for these kinds, and no other.
+// Message is what a business posts. The type has every member that Meta knows for these kinds of message, and no other.
 type Message struct {
 	Product       string    `json:"messaging_product"`
 	RecipientType string    `json:"recipient_type"`
@@ -26,7 +26,7 @@ type Message struct {
 	Token         string    `json:"biz_opaque_callback_data"`
 }
 
-// Recipient is To, or the recipient that is named in another member.
+// Recipient returns To, or the recipient that another member of the message names.
 func (m Message) Recipient() string {
 	if m.To != "" {
 		return m.To

@@ -8,7 +8,7 @@ type Name struct {
 	ID     string // business-scoped; "": Meta names none
 }
 
-// Know gives a recipient, as messages name it, other names at Meta.
+// Know gives a recipient other names at Meta. to is the recipient as messages name it.
 func (p *Peer) Know(to string, n Name) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -25,7 +25,7 @@ func (p *Peer) nameOf(to string) Name {
 	return Name{Number: strings.TrimPrefix(to, "+")}
 }
 
-// contact is how an answer names a recipient.
+// contact returns how an answer names a recipient.
 func (p *Peer) contact(to string) map[string]any {
 	c := map[string]any{"input": to}
 	n := p.nameOf(to)

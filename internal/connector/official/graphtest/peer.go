@@ -1,6 +1,7 @@
-// Package graphtest is Meta's side of the Cloud API for tests: a server on loopback that is strict about shapes. It keeps a
-// ledger of what it took, refuses with any code, delays, and breaks off after it took a message. It delivers webhooks, also
-// more than once, out of order, late and forged.
+// Package graphtest is Meta's side of the Cloud API for tests: a server on loopback that accepts only requests of the
+// right shape. It keeps a ledger of the messages that it took. Tests can make it refuse with any code, delay an answer,
+// or take a message and break off. It delivers webhooks. Tests can make it deliver them more than once, out of order,
+// late or forged.
 package graphtest
 
 import (
@@ -52,8 +53,8 @@ type Reply struct {
 	Code    int    // Meta's code; 0: the message is taken, unless Body is set
 	Refuse  bool   // the message is refused with Code, although Code is 0
 	Details string // of a refusal
-	Status  int    // of HTTP; 0: the one that fits the code
-	Body    string // instead of Meta's form
+	Status  int    // of HTTP; 0: the status that fits the code
+	Body    string // the answer's body, if it is not to have Meta's form
 	Drop    bool   // the message is taken, and the connection breaks off without an answer
 	Break   bool   // the connection breaks off, and the message is not taken
 	Wait    <-chan struct{}
@@ -93,7 +94,7 @@ type Peer struct {
 	attached  map[string]attached // by id
 }
 
-// New starts a peer. Every fault that it finds in a call fails the test at its end.
+// New starts a peer. Each fault that the peer finds in a call fails the test when the test ends.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
 	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, attached: map[string]attached{}, client: &http.Client{Timeout: 30 * time.Second}}
@@ -113,7 +114,7 @@ func New(t testing.TB, numbers ...Number) *Peer {
 	return p
 }
 
-// Journal also writes the ledger to a file, each message before it is answered.
+// Journal makes the peer also write its ledger to a file. It writes each message before it answers.
 func (p *Peer) Journal(name string) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -174,7 +175,7 @@ func (p *Peer) File(id string) File {
 	return p.files[id]
 }
 
-// Faults returns what was wrong with calls so far, and forgets it.
+// Faults returns what was wrong with the calls so far, and empties the list.
 func (p *Peer) Faults() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -42,7 +42,7 @@ func (p *Peer) Listed() int {
 	return p.listed
 }
 
-// ListPage is how many entries a page of a list has at most; default 100.
+// ListPage sets how many entries one page of a list may have. The default is 100.
 func (p *Peer) ListPage(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +132,7 @@ func (p *Peer) showPage(w http.ResponseWriter, r *http.Request, all []any, most 
 	writeJSON(w, 200, map[string]any{"data": append([]any{}, all[begin:end]...), "paging": paging})
 }
 
-// TemplateEvent is the delivery of a change of a template's status.
+// TemplateEvent is the body of a delivery: the status of a template changed.
 func (p *Peer) TemplateEvent(account, name, language, event, reason string, at time.Time) []byte {
 	return p.aboutBusiness(account, "message_template_status_update", at, map[string]any{
 		"event": event, "message_template_id": 1689556908129832, "message_template_name": name, "message_template_language": language, "reason": reason,
@@ -140,7 +140,7 @@ func (p *Peer) TemplateEvent(account, name, language, event, reason string, at t
 	})
 }
 
-// TemplateQuality is the delivery of a change of a template's quality.
+// TemplateQuality is the body of a delivery: the quality of a template changed.
 func (p *Peer) TemplateQuality(account, name, language, quality string, at time.Time) []byte {
 	return p.aboutBusiness(account, "message_template_quality_update", at, map[string]any{
 		"previous_quality_score": "GREEN", "new_quality_score": quality, "message_template_id": 1689556908129832,
@@ -148,7 +148,7 @@ func (p *Peer) TemplateQuality(account, name, language, quality string, at time.
 	})
 }
 
-// TemplateCategory is the delivery of a change of a template's category.
+// TemplateCategory is the body of a delivery: the category of a template changed.
 func (p *Peer) TemplateCategory(account, name, language, category string, at time.Time) []byte {
 	return p.aboutBusiness(account, "template_category_update", at, map[string]any{
 		"previous_category": "UTILITY", "new_category": category, "message_template_id": 1689556908129832,
@@ -156,7 +156,7 @@ func (p *Peer) TemplateCategory(account, name, language, category string, at tim
 	})
 }
 
-// aboutBusiness is a delivery that is about a business and none of its numbers.
+// aboutBusiness is the body of a delivery about a business. It names none of the business's numbers.
 func (p *Peer) aboutBusiness(account, field string, at time.Time, value map[string]any) []byte {
 	return p.escaped(map[string]any{"object": "whatsapp_business_account", "entry": []any{map[string]any{
 		"id": account, "time": at.Unix(), "changes": []any{map[string]any{"field": field, "value": value}},

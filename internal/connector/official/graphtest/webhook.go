@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Status is the delivery of one status of a message; codes are those of a failure.
+// Status is the body of a delivery with one status of a message. codes are the error codes of a failure.
 func (p *Peer) Status(m Taken, status string, at time.Time, codes ...int) []byte {
 	return p.status(m, status, at, nil, codes...)
 }
@@ -41,7 +41,7 @@ func (p *Peer) status(m Taken, status string, at time.Time, pricing map[string]a
 	return p.Event(m.Number, "messages", "statuses", s)
 }
 
-// Priced is Status with what Meta bills for the message.
+// Priced is like Status, and adds what Meta bills for the message.
 func (p *Peer) Priced(m Taken, status string, at time.Time, category string, billable bool) []byte {
 	kind := "regular"
 	if !billable {
@@ -50,25 +50,25 @@ func (p *Peer) Priced(m Taken, status string, at time.Time, category string, bil
 	return p.status(m, status, at, map[string]any{"billable": billable, "pricing_model": "PMP", "type": kind, "category": category})
 }
 
-// Wrote is the delivery of a text that a person wrote.
+// Wrote is the body of a delivery: a person wrote a text.
 func (p *Peer) Wrote(number, phone string, at time.Time) []byte {
 	return p.Inbound(number, phone, "wamid.in."+fmt.Sprint(at.UnixNano()), at, "text", map[string]any{"body": "sì, è così 👍"})
 }
 
-// Inbound is the delivery of a message of any type that a person wrote. content is the member that the type names; nil: there
-// is none.
+// Inbound is the body of a delivery: a person wrote a message of any type. content is the member that the type names,
+// or nil if there is none.
 func (p *Peer) Inbound(number, phone, id string, at time.Time, kind string, content any) []byte {
 	return p.Event(number, "messages", "messages", p.written(phone, "from", id, at, kind, content))
 }
 
-// Echo is the delivery of a message that the business wrote to a person in the WhatsApp Business app.
+// Echo is the body of a delivery: the business wrote a message to a person in the WhatsApp Business app.
 func (p *Peer) Echo(number, phone, id string, at time.Time, kind string, content any) []byte {
 	m := p.written(phone, "to", id, at, kind, content)
 	m["from"] = "390212345"
 	return p.Event(number, "smb_message_echoes", "message_echoes", m)
 }
 
-// written is a message with a person. The members who and who_user_id name the person.
+// written is a message from or to a person. who is "from" or "to". The members who and who_user_id name the person.
 func (p *Peer) written(phone, who, id string, at time.Time, kind string, content any) map[string]any {
 	m := map[string]any{"id": id, "timestamp": fmt.Sprint(at.Unix()), "type": kind}
 	if content != nil {
@@ -84,7 +84,7 @@ func (p *Peer) written(phone, who, id string, at time.Time, kind string, content
 	return m
 }
 
-// Prefers is the delivery of a preference: stop or resume.
+// Prefers is the body of a delivery: a person set a preference, stop or resume.
 func (p *Peer) Prefers(number, phone, value string, at time.Time) []byte {
 	wish := map[string]any{
 		"detail": "User requested to " + value + " marketing messages", "category": "marketing_messages", "value": value, "timestamp": fmt.Sprint(at.Unix()),
@@ -99,7 +99,7 @@ func (p *Peer) Prefers(number, phone, value string, at time.Time) []byte {
 	return p.Event(number, "user_preferences", "user_preferences", wish)
 }
 
-// Event is a delivery with one part, written as Meta writes it: characters outside ASCII escaped.
+// Event is the body of a delivery with one part. As in Meta's deliveries, characters outside ASCII are escaped.
 func (p *Peer) Event(number, field, list string, part any) []byte {
 	p.mu.Lock()
 	account := p.numbers[number].Account
@@ -133,8 +133,8 @@ func (p *Peer) escaped(delivery map[string]any) []byte {
 	return escaped.Bytes()
 }
 
-// Subscribe enters a webhook's address, as a person does on Meta's pages. Meta asks the address whether it knows the word. Subscribe
-// reports whether Meta would have taken the address.
+// Subscribe enters a webhook's address, as a person does on Meta's pages. Meta asks the address whether it knows the
+// word, which is the verify token. Subscribe reports whether Meta would have taken the address.
 func (p *Peer) Subscribe(webhook, word string) bool {
 	const challenge = "1158201444"
 	query := url.Values{"hub.mode": {"subscribe"}, "hub.verify_token": {word}, "hub.challenge": {challenge}}

@@ -14,8 +14,8 @@ import (
 	"strconv"
 )
 
-// Keep encrypts a file as WhatsApp does, keeps it where WhatsApp's host would, and returns the message's member that names it.
-// keys names the file's keys, such as "WhatsApp Image Keys".
+// Keep encrypts a file as WhatsApp does, and serves the file as WhatsApp's host would. It returns the member with which
+// a message names the file. keys names the purpose of the file's keys, such as "WhatsApp Image Keys".
 func (p *Peer) Keep(keys string, body []byte, more map[string]any) map[string]any {
 	p.t.Helper()
 	key := make([]byte, 32)
@@ -48,7 +48,7 @@ func (p *Peer) Keep(keys string, body []byte, more map[string]any) map[string]an
 	return member
 }
 
-// Forget has WhatsApp's host forget all files.
+// Forget makes WhatsApp's host forget all files.
 func (p *Peer) Forget() { p.locked(func() { clear(p.files) }) }
 
 // RoundTrip answers as WhatsApp's host for files does.

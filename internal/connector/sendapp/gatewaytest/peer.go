@@ -1,6 +1,6 @@
-// Package gatewaytest is a gateway of SendApp's family for tests, on loopback. It is strict about calls, keeps a ledger of
-// what it sent, links numbers by QR code and spins texts. It fails in all the ways that the family is known for. Its JSON
-// looks like the JSON of the gateways' code of November 2026.
+// Package gatewaytest is a gateway of SendApp's family for tests, on loopback. It accepts only correct calls, keeps a
+// ledger of the messages that it sent, links numbers by QR code, and replaces {a|b} in texts. Tests can make it fail in
+// all the ways that the family is known for. Its JSON looks like the JSON of the gateways' code of November 2026.
 package gatewaytest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"rsc.io/qr"
 )
 
-// Token is the access token of the one account.
+// Token is the access token of the gateway's only account.
 const Token = "tok5f2a9c0e1b7d4"
 
 // Base is the path of the API.
@@ -41,7 +41,7 @@ type Reply struct {
 	Refuse string          // an error with these words; nothing is sent
 	Text   string          // a success with these words; nothing is sent
 	Bare   bool            // a success without anything; nothing is sent
-	Body   string          // this instead of any answer; Sends says whether the message is sent
+	Body   string          // the answer is this text; Sends says whether the message is sent
 	Status int             // of HTTP; used with Body only
 	Drop   bool            // the message is sent, and the connection breaks off
 	Break  bool            // the connection breaks off, and nothing is sent
@@ -81,7 +81,7 @@ type Peer struct {
 	undrawn   bool
 }
 
-// New starts a gateway without numbers. Every fault that it finds in a call fails the test at its end.
+// New starts a gateway without numbers. Each fault that the gateway finds in a call fails the test when the test ends.
 func New(t testing.TB) *Peer {
 	t.Helper()
 	p := &Peer{t: t, instances: map[string]*instance{}, files: map[string][]byte{}, client: &http.Client{Timeout: 30 * time.Second}}
@@ -103,10 +103,10 @@ func New(t testing.TB) *Peer {
 // Newer makes the gateway answer as the newer generation does.
 func (p *Peer) Newer() { p.locked(func() { p.newer = true }) }
 
-// Answer sets the function that decides the answers to sends. With nil, the gateway sends all of them.
+// Answer sets the function that decides the answers to calls to send. With nil, the gateway sends all messages.
 func (p *Peer) Answer(decide func(Sent) Reply) { p.locked(func() { p.answer = decide }) }
 
-// Down makes a proxy's page the answer to every call.
+// Down makes the gateway answer every call with a proxy's page.
 func (p *Peer) Down(down bool) { p.locked(func() { p.down = down }) }
 
 // Undrawn makes the gateway answer get_qrcode with a picture that has no code.
@@ -135,7 +135,7 @@ func (p *Peer) add() *instance {
 	return i
 }
 
-// Scan links the instance whose code was drawn last with a phone.
+// Scan links a phone to the instance whose code was drawn last.
 func (p *Peer) Scan(code, number string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *Peer) Scan(code, number string) {
 	p.t.Errorf("the phone scans a code that the gateway does not show: %s", code)
 }
 
-// of calls do with the number's instance, if there is one.
+// of calls do with the instance of a number, if there is one.
 func (p *Peer) of(number string, do func(*instance)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,7 @@ func (p *Peer) of(number string, do func(*instance)) {
 	}
 }
 
-// Lose ends the connection of a number: either the phone logged it out, or only the connection is lost.
+// Lose ends the connection of a number. If loggedOut is true, the phone logged the number out.
 func (p *Peer) Lose(number string, loggedOut bool) {
 	p.of(number, func(i *instance) {
 		i.online = false
@@ -170,16 +170,16 @@ func (p *Peer) Lose(number string, loggedOut bool) {
 	})
 }
 
-// Back connects a number again.
+// Back connects a number again after Lose.
 func (p *Peer) Back(number string) { p.of(number, func(i *instance) { i.online = true }) }
 
-// Webhook is the address to which the number's instance reports, "" for none.
+// Webhook returns the address to which the number's instance reports, or "" if it has none.
 func (p *Peer) Webhook(number string) (address string) {
 	p.of(number, func(i *instance) { address = i.webhook })
 	return address
 }
 
-// Instance is the id of the number's instance, "" for none.
+// Instance returns the id of the number's instance, or "" if there is none.
 func (p *Peer) Instance(number string) (id string) {
 	p.of(number, func(i *instance) { id = i.id })
 	return id
@@ -192,7 +192,7 @@ func (p *Peer) Sent() []Sent {
 	return slices.Clone(p.sent)
 }
 
-// Asked is how many calls to send came, answered or not.
+// Asked returns how many calls to send came, whether the gateway answered them or not.
 func (p *Peer) Asked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +206,7 @@ func (p *Peer) fault(format string, args ...any) {
 
 func codeText(i *instance) string { return fmt.Sprintf("2@%s,%d,noise,identity", i.id, i.codes) }
 
-// parameters reads a call's parameters as the panel does: JSON in send and send_group only.
+// parameters reads a call's parameters as the panel does. It reads JSON only in the calls send and send_group.
 func (p *Peer) parameters(r *http.Request, name string) map[string]string {
 	all := map[string]string{}
 	body, err := io.ReadAll(r.Body)
@@ -239,7 +239,7 @@ func (p *Peer) parameters(r *http.Request, name string) map[string]string {
 	return all
 }
 
-// ServeHTTP answers as the panel does: 200, whatever it says.
+// ServeHTTP answers as the panel does. The status is always 200, even if the answer is an error.
 func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, Base+"/")
 	p.mu.Lock()
@@ -272,14 +272,14 @@ type object map[string]any
 func refusal(text string) object { return object{"status": "error", "message": text} }
 
 func say(w http.ResponseWriter, o any) {
-	w.Header().Set("Content-Type", "text/html; charset=UTF-8") // as the panel says, although it is JSON
+	w.Header().Set("Content-Type", "text/html; charset=UTF-8") // the panel names this type, although the answer is JSON
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// manage answers what concerns the instance itself. The caller holds the lock.
+// manage answers the calls about the instance itself. The caller holds the lock.
 func (p *Peer) manage(name string, with map[string]string) object {
 	if name == "create_instance" {
-		for _, i := range p.instances { // the account's unlinked one, if there is one
+		for _, i := range p.instances { // the account's instance that is not linked, if there is one
 			if !i.used {
 				return object{"status": "success", "message": "Success", "instance_id": i.id}
 			}
@@ -352,7 +352,7 @@ func (p *Peer) reconnect(i *instance) object {
 
 var spin = regexp.MustCompile(`\{([^{}]*\|[^{}]*)\}`)
 
-// send sends one message. A gateway replaces {a|b} in a text by a or b. This one always takes the first.
+// send sends one message. A gateway replaces {a|b} in a text by a or b at random. This gateway always takes a.
 func (p *Peer) send(w http.ResponseWriter, name string, with map[string]string) {
 	s := Sent{Instance: with["instance_id"], To: with["number"], Media: with["media_url"], Filename: with["filename"]}
 	if name == "send_group" {
@@ -417,7 +417,7 @@ func (p *Peer) tell(w http.ResponseWriter, s Sent, r Reply) {
 	}
 }
 
-// unfit is why the panel refuses a message, "" where it does not. The caller holds the lock.
+// unfit returns why the panel refuses a message, or "" if it takes the message. The caller holds the lock.
 func (p *Peer) unfit(name string, s Sent, with map[string]string) string {
 	i := p.instances[s.Instance]
 	switch {

@@ -62,7 +62,8 @@ func Echo(s Sent, at time.Time) any {
 	}}}
 }
 
-// Wrote is the payload of messages.upsert for a message that a person wrote. With hidden the chat names no number.
+// Wrote is the payload of messages.upsert for a message that a person wrote. If hidden is true, the chat does not show
+// the person's number.
 func Wrote(id, number, text string, hidden bool, at time.Time) any {
 	key := object{"remoteJid": chatOf(number), "fromMe": false, "id": id}
 	if hidden {
@@ -73,8 +74,8 @@ func Wrote(id, number, text string, hidden bool, at time.Time) any {
 	}}}
 }
 
-// Message is the payload of messages.upsert for a message of any content, of a person or, if mine, of the phone itself. kind is
-// notify or append.
+// Message is the payload of messages.upsert for a message of any content. If mine is true, the owner of the phone wrote
+// it; otherwise another person did. kind is notify or append.
 func Message(id, chat string, mine bool, kind string, content any, at time.Time) any {
 	return object{"type": kind, "messages": []any{object{
 		"key": object{"remoteJid": chat, "fromMe": mine, "id": id}, "messageTimestamp": at.Unix(), "message": content,

@@ -100,7 +100,7 @@ func (a *Account) Number() string { return a.number }
 // JID is the account's address by number.
 func (a *Account) JID() types.JID { return types.NewJID(a.number, types.DefaultUserServer) }
 
-// LID is the account's hidden address, under which clients of today send.
+// LID is the account's hidden address. Present clients send under this address.
 func (a *Account) LID() types.JID { return types.NewJID(a.lid, types.HiddenUserServer) }
 
 // SetName changes the name that others see above the account's messages.
@@ -131,8 +131,8 @@ func (a *Account) Leave() {
 	}
 }
 
-// Adopt links a device without a client, for tests that begin with linked numbers. It gives a device that a store made
-// its addresses and its signed identity, and knows the device from then on. The caller saves it.
+// Adopt links a device without a client, for tests that begin with linked numbers. A store made the device own. Adopt
+// gives own its addresses and its signed identity, and the network knows the device from then on. The caller saves own.
 func (a *Account) Adopt(own *store.Device) error {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()

@@ -317,7 +317,7 @@ func (c *connection) handle(s stanza) {
 	c.n.misunderstood("%s", s.String())
 }
 
-// stanzaKind is a stanza that needs no answer, unlike a query.
+// stanzaKind is a kind of stanza that needs no answer. A query is not a stanzaKind.
 type stanzaKind struct {
 	shape
 	handle func(*connection, stanza)
@@ -325,7 +325,7 @@ type stanzaKind struct {
 
 var stanzas []stanzaKind
 
-// The table is filled in init, because its handlers refer to the table.
+// init fills the table, because its handlers refer to the table.
 func init() {
 	stanzas = []stanzaKind{
 		{messageShape, (*connection).message},

@@ -58,8 +58,9 @@
 //
 // # What to mind with the library (2026-09-21)
 //
-//   - A client acknowledges most stanzas before it has handled them. It handles one after the other, so the last one sent
-//     is handled last. It shows a message to a group twice: first the key that came with it.
+//   - A client acknowledges most stanzas before it has handled them. It handles one after the other, so the last one
+//     sent is handled last. It reports a message to a group twice: first the group's key that came with it, then the
+//     message.
 //   - The race detector reports a race in exsync.Event.GetChan when a cut meets two of a client's requests. Such a request
 //     follows the first message to a person; [Network.AwaitToken] waits for it.
 //   - A client may encrypt for a person while it decrypts a message of theirs. Then it may write the older of two states

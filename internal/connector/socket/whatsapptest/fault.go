@@ -72,7 +72,8 @@ func (f *fault) code() int {
 	return f.AckError
 }
 
-// corrupt damages a ciphertext, if the fault asks for it. Readers may ignore the last bytes, so it damages others.
+// corrupt damages a ciphertext, if the fault asks for it. It does not damage the last bytes, because readers may ignore
+// them.
 func (f *fault) corrupt(other bool, cipher stanza) stanza {
 	if f == nil || !f.Corrupt || !other {
 		return cipher
@@ -115,7 +116,7 @@ func (f *fault) acknowledge(c *connection, ack stanza) (withheld bool) {
 	return false
 }
 
-// later sends a stanza if the connection is still there.
+// later sends a stanza unless the connection ended.
 func (c *connection) later(s stanza) {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
@@ -179,7 +180,7 @@ func (n *Network) queryFault(c *connection, s stanza, tag string) *queryFault {
 }
 
 // LoseReceipts makes the server pass on no receipts of one kind from one number, from now on. Kind "" means delivery
-// receipts, and number "" means all numbers. It returns a function that ends this.
+// receipts, and number "" means all numbers. It returns a function that lets these receipts pass again.
 func (n *Network) LoseReceipts(from, kind string) (remove func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

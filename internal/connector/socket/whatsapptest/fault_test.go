@@ -287,7 +287,7 @@ func TestStrict(t *testing.T) {
 			if err := shop.DangerousInternals().SendNode(t.Context(), sent); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := shop.IsOnWhatsApp(t.Context(), []string{"+393330000001"}); err != nil { // when this is answered, the stanza was read
+			if _, err := shop.IsOnWhatsApp(t.Context(), []string{"+393330000001"}); err != nil { // the server has read the stanza when it answers this
 				t.Fatal(err)
 			}
 			if unknown := net.Unknown(); len(unknown) != 1 {
@@ -302,7 +302,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// judge is a test whose errors are counted instead.
+// judge is a test that counts errors and does not fail.
 type judge struct {
 	*testing.T
 	cleanups []func()

@@ -77,7 +77,7 @@ func (g *Group) RevokeCode() string {
 	return g.code
 }
 
-// ByNumber makes the group address its members by number, as old ones do, instead of by LID.
+// ByNumber makes the group address its members by number, as old groups do, and not by LID.
 func (g *Group) ByNumber() {
 	g.n.mu.Lock()
 	defer g.n.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *Group) Add(a *Account) {
 	g.add(a, nil)
 }
 
-// Remove takes an account out of the group and tells the others and it.
+// Remove takes an account out of the group and tells both the account and the others.
 func (g *Group) Remove(a *Account) {
 	g.n.mu.Lock()
 	defer g.n.mu.Unlock()

@@ -20,7 +20,7 @@ type keyBundle struct {
 	once         []stanza    // one-time keys, as they were uploaded
 }
 
-// lowKeys is when the server asks a device for more one-time keys.
+// lowKeys is the number of one-time keys at which the server asks a device for more.
 const lowKeys = 4
 
 func keyQueries() []queryKind {

@@ -40,7 +40,8 @@ type ban struct {
 }
 
 // FailLogins refuses the next logins of the account's linked devices with a reason. 401, 403 and 406 log out. 405 says
-// that the client is outdated, and 503 that the service is unavailable. With times 0 it lasts until AllowLogins.
+// that the client is outdated, and 503 that the service is unavailable. If times is 0, logins are refused until
+// AllowLogins.
 func (a *Account) FailLogins(reason, times int) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()

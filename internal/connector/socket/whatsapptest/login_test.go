@@ -62,7 +62,7 @@ func TestBan(t *testing.T) {
 	shop := net.Account("393330000001")
 	c := linked(t, net, shop)
 	shop.Ban(101, time.Hour)
-	ban := await[*events.TemporaryBan](c, 0, nil) // the client itself tries to reconnect
+	ban := await[*events.TemporaryBan](c, 0, nil) // the client learns of the ban when it reconnects by itself
 	if ban.Code != events.TempBanSentToTooManyPeople || ban.Expire < 59*time.Minute || ban.Expire > 61*time.Minute {
 		t.Errorf("%+v", ban)
 	}
@@ -151,7 +151,7 @@ func TestKicks(t *testing.T) {
 	}
 }
 
-// TestCut breaks a connection. What was sent meanwhile arrives after the client has connected again.
+// TestCut breaks a connection. A message that was sent meanwhile arrives after the client has connected again.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

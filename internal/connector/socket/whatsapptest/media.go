@@ -94,7 +94,7 @@ func (n *Network) refuseMedia(w http.ResponseWriter, r *http.Request, status int
 	http.Error(w, "not understood", status)
 }
 
-// FailMedia answers the next uploads and downloads with a status; times 0 is until FailMedia(0, 0).
+// FailMedia answers the next uploads and downloads with a status; If times is 0, they fail until FailMedia(0, 0).
 func (n *Network) FailMedia(status, times int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -131,7 +131,7 @@ func (m *memory) PutSession(_ context.Context, address string, session []byte) e
 }
 
 // errMoved says that a message was decrypted while another was encrypted for the same device. If one state overwrote
-// the other, messages would be lost. The library would do so; phones do not.
+// the other, messages would be lost. The library overwrites the state; the store of phones returns errMoved.
 var errMoved = errors.New("the session changed meanwhile")
 
 func (m *memory) PutManySessions(_ context.Context, sessions map[string][]byte) error {

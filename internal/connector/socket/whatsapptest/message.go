@@ -53,8 +53,8 @@ func (n *Network) Messages(from string) []Stanza {
 	return slices.DeleteFunc(n.Stanzas(), func(s Stanza) bool { return s.Tag != "message" || s.From != from })
 }
 
-// AwaitMessage returns the first message of a number for which match is true, and waits for it if need be; nil matches
-// any.
+// AwaitMessage returns the first message of a number for which match is true, and waits for it if need be. A nil match
+// takes any message.
 func (n *Network) AwaitMessage(t TB, from string, match func(Stanza) bool) Stanza {
 	t.Helper()
 	ctx, cancel := patient()

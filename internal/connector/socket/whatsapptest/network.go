@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Hosts the network plays. A request for any other is refused and counted as unknown.
+// Hosts that the network plays. A request to any other host is refused and counted as unknown.
 const (
 	Host      = "web.whatsapp.com"
 	MediaHost = "mmg.whatsapp.net"
 )
 
-// WaitMost is how long the methods that wait do so, if their caller gives no deadline.
+// WaitMost is how long the Await methods wait if their caller gives no deadline.
 const WaitMost = 30 * time.Second
 
 // TB is the part of testing.TB that the package needs.
@@ -53,7 +53,7 @@ type Network struct {
 	refs                  map[string]*connection // by the reference in a QR
 	links                 map[string]*pairing    // pairings by code, by number
 	groups                map[string]*Group      // by id
-	blobs                 map[string][]byte      // media by direct path
+	blobs                 map[string][]byte      // media by the path of their URL
 	tokens                map[string]string      // privacy tokens that were issued, with the devices that may show them
 	version               uint32                 // logins with a lower version are outdated
 	latency               time.Duration

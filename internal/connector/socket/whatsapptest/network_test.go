@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" { // its client's connections to the media host end with the program
+	if os.Getenv(asProgram) != "" { // the program's connections to the media host end with the program
 		os.Exit(m.Run())
 	}
 	// The library's reader hangs if a frame comes at the moment when its client disconnects (2026-09-21).

@@ -39,13 +39,13 @@ type pairing struct {
 	offer   string // id of the query with the references
 	request string // id of the query with the signed identity
 
-	// By code:
+	// Set if the phone links by code:
 	number    string
 	ephemeral []byte // the client's, wrapped with the code
 	ref       string
 	bundle    []byte // wrapped, once the client answered
 
-	// While a phone links it:
+	// Set while a phone links the client:
 	account *Account
 	device  *device
 	outcome error
@@ -156,7 +156,7 @@ var ErrPasskey = errors.New("the account asks for a passkey")
 // passkeyOptions are what a browser would need to ask for the passkey.
 const passkeyOptions = `{"challenge":"bG9vcGJhY2s","timeout":60000,"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required","extensions":{}}`
 
-// RequirePasskey makes the account ask for a passkey when a QR code is scanned, and no client in these tests has one.
+// RequirePasskey makes the account ask for a passkey when a QR code is scanned. No client in these tests has a passkey.
 func (a *Account) RequirePasskey(required bool) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -318,8 +318,9 @@ func (c *connection) linkByCode(s stanza) {
 	}
 }
 
-// EnterCode links the client that waits for this 8-character code, with or without its dash, to the account, as its
-// owner does on the phone. A code that no client waits for with the account's number, or a wrong one, is an error.
+// EnterCode links a client to the account by the 8-character code that the client shows, as the account's owner does on
+// the phone. The code may have its dash. EnterCode returns an error if the code is wrong, or if no client waits with
+// the account's number.
 func (a *Account) EnterCode(ctx context.Context, code string) error {
 	ctx, cancel := context.WithTimeout(ctx, WaitMost)
 	defer cancel()
@@ -339,7 +340,7 @@ func (a *Account) EnterCode(ctx context.Context, code string) error {
 	}
 	own, iv := keys.NewKeyPair(), random(16)
 	theirs := wrap(key, wrapped[32:48], wrapped[48:80])
-	sealed := slices.Concat(wrapped[:32], iv, wrap(key, iv, own.Pub[:])) // under the same salt: deriving a key takes long
+	sealed := slices.Concat(wrapped[:32], iv, wrap(key, iv, own.Pub[:])) // the client's salt serves again, because deriving another key takes long
 	a.n.mu.Lock()
 	p.c.send(element("notification", attrs{"from": server, "id": a.n.id(), "type": "link_code_companion_reg", "t": seconds(time.Now())},
 		element("link_code_companion_reg", attrs{"stage": "primary_hello"},

@@ -135,7 +135,8 @@ func TestPasskey(t *testing.T) {
 	}
 }
 
-// TestRotatedCodes shows that codes end: because the client changed their secret, and because nobody scanned one.
+// TestRotatedCodes shows that codes become invalid: after the client changed their secret, and after nobody scanned one
+// in time.
 func TestRotatedCodes(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -241,7 +242,8 @@ func TestShare(t *testing.T) {
 	await(shop, 0, func(e *events.PushNameSetting) bool { return e.Action.GetName() == "Bottega nuova" })
 }
 
-// TestUnlink takes a client off the account on the phone, by the client itself, and links another in its place.
+// TestUnlink removes a client twice: the owner removes it on the phone, and the client logs itself out. Then another
+// client is linked in its place.
 func TestUnlink(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

@@ -278,8 +278,8 @@ func (p *Phone) Messages() []Message {
 	return slices.DeleteFunc(p.n.ledger.All(), func(m Message) bool { return m.Phone != p.number })
 }
 
-// Await returns the first message on the phone for which match is true, and waits for it if need be; nil matches any.
-// It fails the test after Patience.
+// Await returns the first message on the phone for which match is true, and waits for it if need be. A nil match takes
+// any message. Await fails the test after WaitMost.
 func (p *Phone) Await(t TB, match func(Message) bool) Message {
 	t.Helper()
 	ctx, cancel := patient()

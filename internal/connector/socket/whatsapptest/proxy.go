@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// Proxy is an HTTPS proxy whose tunnels end at the network, under a certificate authority of its own. It is for tests
-// of built programs.
+// Proxy is an HTTPS proxy whose tunnels end at the network, under a certificate authority of its own. Tests of built
+// programs use it.
 type Proxy struct {
 	URL      string // of the proxy
 	CertFile string // the authority's certificate, PEM

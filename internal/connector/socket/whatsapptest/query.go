@@ -15,7 +15,7 @@ type queryKind struct {
 	group, kind, to string
 	whole           *shape // shape of the whole query, where it has more than one child
 	guest           bool   // a client may ask before login, too
-	target          bool   // the query has an attribute target
+	target          bool   // the query has the attribute "target"
 	answer          func(*connection, stanza)
 }
 
@@ -159,7 +159,7 @@ func (c *connection) refuse(s stanza, code int, words string) {
 
 var queries []queryKind
 
-// The table is filled in init, because its handlers refer to the table.
+// init fills the table, because its handlers refer to the table.
 func init() {
 	queries = slices.Concat(pairQueries(), keyQueries(), directoryQueries(), groupQueries(), []queryKind{
 		{group: "w:p", kind: "get", guest: true, answer: func(c *connection, s stanza) { c.result(s) }},

@@ -27,7 +27,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// settings are patches by collection, which an account's devices share through the server. The server cannot read them.
+// settings are the patches of an account's settings, by collection. The account's devices share them through the
+// server, which cannot read them.
 type settings map[string][][]byte
 
 // appState takes a patch from a device, or sends the patches that the device lacks. The caller holds n.mu.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Timelock keeps an account from writing to cold contacts. Messages to accounts that never wrote to it, nor received
-// from it, are refused with 463.
+// Timelock keeps an account from writing to cold contacts. The server refuses a message with 463 if its recipient never
+// wrote to the account and never got a message from it.
 type Timelock struct {
 	Until time.Time // when it ends; the past ends it now
 	Quiet bool      // the account is not told
@@ -40,7 +40,7 @@ func (a *Account) Timelock(lock Timelock) {
 	}
 }
 
-// cold reports whether a time-lock keeps the account from another. The caller holds n.mu.
+// cold reports whether a time-lock forbids the account to write to another account. The caller holds n.mu.
 func (a *Account) cold(to *Account) bool {
 	return time.Until(a.timelock.Until) > 0 && !a.met[to] && a != to
 }

@@ -1,0 +1,138 @@
+package payload
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Path says where a member stands in a payload. There are two ways to write one:
+//
+//	payload.responses.phone.value    names with dots, and the number of an entry: attendees[0].name or attendees.0.name
+//	/payload/responses/phone/value   a JSON Pointer (RFC 6901), for names that hold dots or brackets
+//
+// The first form may also name an entry of a list by what it holds. So answers[field.ref=phone].phone_number stands in the first entry whose
+// field.ref is phone. The zero value is the whole payload.
+type Path struct{ steps []step }
+
+// step is one part of a path.
+type step struct {
+	name   string // of a member, or the number of an entry
+	within Path   // with match: which member of an entry is compared
+	match  bool
+	value  string
+}
+
+// MaxPath is how long a path may be, in characters.
+const MaxPath = 200
+
+// ErrPath says that a text is no path.
+var ErrPath = errors.New("not a path")
+
+// ParsePath reads a path. The error is [ErrPath].
+func ParsePath(text string) (Path, error) {
+	text = strings.TrimSpace(text)
+	if text == "" || utf8.RuneCountInString(text) > MaxPath || strings.ContainsRune(text, 0) {
+		return Path{}, ErrPath
+	}
+	if text[0] == '/' {
+		return pointer(text[1:]), nil
+	}
+	var p Path
+	for rest := text; rest != ""; {
+		var s step
+		var err error
+		if rest[0] == '[' {
+			s, rest, err = bracket(rest[1:])
+		} else {
+			s, rest, err = plain(rest, len(p.steps) > 0)
+		}
+		if err != nil {
+			return Path{}, err
+		}
+		p.steps = append(p.steps, s)
+	}
+	return p, nil
+}
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+func pointer(text string) (p Path) {
+	for _, name := range strings.Split(text, "/") {
+		p.steps = append(p.steps, step{name: unescape.Replace(name)})
+	}
+	return p
+}
+
+// plain reads a name up to the next dot or bracket. Inside a path a name stands after a dot.
+func plain(text string, inside bool) (step, string, error) {
+	if inside {
+		after, dotted := strings.CutPrefix(text, ".")
+		if !dotted {
+			return step{}, "", ErrPath
+		}
+		text = after
+	}
+	end := strings.IndexAny(text, ".[")
+	if end < 0 {
+		end = len(text)
+	}
+	if end == 0 || strings.ContainsRune(text[:end], ']') {
+		return step{}, "", ErrPath
+	}
+	return step{name: text[:end]}, text[end:], nil
+}
+
+// bracket reads "0]" or "field.ref=phone]", and returns the rest after it.
+func bracket(text string) (step, string, error) {
+	inner, rest, closed := strings.Cut(text, "]")
+	if !closed || rest != "" && rest[0] != '.' && rest[0] != '[' {
+		return step{}, "", ErrPath
+	}
+	if _, err := strconv.ParseUint(inner, 10, 31); err == nil {
+		return step{name: inner}, rest, nil
+	}
+	name, value, compared := strings.Cut(inner, "=")
+	if !compared || strings.Contains(name, "[") {
+		return step{}, "", ErrPath
+	}
+	within, err := ParsePath(name)
+	if err != nil {
+		return step{}, "", err
+	}
+	return step{within: within, match: true, value: value}, rest, nil
+}
+
+// in follows the path; nil where nothing stands.
+func (p Path) in(value any) any {
+	for _, s := range p.steps {
+		switch v := value.(type) {
+		case map[string]any:
+			if s.match {
+				return nil
+			}
+			value = v[s.name]
+		case []any:
+			value = s.entry(v)
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+func (s step) entry(list []any) any {
+	if s.match {
+		if i := slices.IndexFunc(list, func(entry any) bool { return textOf(s.within.in(entry)) == s.value }); i >= 0 {
+			return list[i]
+		}
+		return nil
+	}
+	i, err := strconv.ParseUint(s.name, 10, 31)
+	if err != nil || i >= uint64(len(list)) {
+		return nil
+	}
+	return list[i]
+}

@@ -1,0 +1,124 @@
+package automation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// A decision about a person needs a few facts. They are read for many persons at once, one statement each.
+const (
+	personsOf  = `select p.phone, p.id, p.name, p.language, p.source, p.fields, p.tags, p.created_at, p.changed_at from $u(p text) join person p on p.client_id = $1 and p.phone = u.p`
+	answeredOf = `select g.phone, g.answered_at from $u(p text) join conversation g on g.client_id = $1 and g.phone = u.p where g.answered_at > 0`
+	reachedOf  = `select f.phone, sum(f.reached) from $u(p text) join automation_firing f on f.client_id = $1 and f.phone = u.p where f.at > $2 and f.reached > 0 group by f.phone`
+	actedOf    = `select f.phone, f.rule_id, max(f.at) from $u(p text) join automation_firing f on f.client_id = $1 and f.phone = u.p where f.acted = 1 group by f.phone, f.rule_id`
+	wroteOf    = `select u.p from $u(p text) where exists (select 1 from reply y where y.client_id = $1 and y.phone = u.p and y.own = 0 and y.id < $2)`
+	// runningOf finds the pending messages of sequences; "intent >= 0" means open.
+	runningOf = `
+select distinct u.p, r.sequence_id from $u(p text, q bigint) cross join run r cross join message m
+where r.client_id = $1 and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
+union
+select distinct u.p, r.sequence_id from $u(p text, q bigint) cross join run r cross join message m
+where r.client_id = $1 and r.phone = u.p and r.sequence_id = u.q and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
+)
+
+// FactsOf reads what decisions about persons of a client need. Replies up to before do not count as written before; 0: all count.
+func FactsOf(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, before puntuale.ReplyID, now time.Time,
+) (map[string]*puntuale.AutomationFacts, error) {
+	all := make(map[string]*puntuale.AutomationFacts, len(phones))
+	for _, p := range phones {
+		all[p] = &puntuale.AutomationFacts{Acted: map[puntuale.AutomationID]time.Time{}, Running: map[puntuale.SequenceID]bool{}}
+	}
+	if before == 0 {
+		before = puntuale.MaxID
+	}
+	column := engine.Columns{phones}
+	var phone string
+	var at time.Time
+	var rule puntuale.AutomationID
+	for _, q := range []struct {
+		text string
+		args []any
+		scan func(r engine.Row) error
+	}{
+		{personsOf, []any{client, column}, func(r engine.Row) error {
+			c := &puntuale.Contact{}
+			err := r.Scan(&c.Phone, &c.ID, &c.Name, &c.Language, &c.Source, engine.ScanJSON(&c.Fields), engine.ScanJSON(&c.Tags), engine.ScanTime(&c.Created), engine.ScanTime(&c.Changed))
+			if err == nil {
+				all[c.Phone].Contact = c
+			}
+			return err
+		}},
+		{answeredOf, []any{client, column}, func(r engine.Row) error {
+			err := r.Scan(&phone, engine.ScanTime(&at))
+			if err == nil {
+				all[phone].Answered = at
+			}
+			return err
+		}},
+		{reachedOf, []any{client, engine.Micros(now.Add(-puntuale.AutomatedWithin)), column}, func(r engine.Row) error {
+			var n int
+			err := r.Scan(&phone, &n)
+			if err == nil {
+				all[phone].Reached = n
+			}
+			return err
+		}},
+		{actedOf, []any{client, column}, func(r engine.Row) error {
+			err := r.Scan(&phone, &rule, engine.ScanTime(&at))
+			if err == nil {
+				all[phone].Acted[rule] = at
+			}
+			return err
+		}},
+		{wroteOf, []any{client, before, column}, func(r engine.Row) error {
+			err := r.Scan(&phone)
+			if err == nil {
+				all[phone].Wrote = true
+			}
+			return err
+		}},
+	} {
+		if err := a.Query(ctx, q.text, q.args, q.scan); err != nil {
+			return nil, fmt.Errorf("read what is known of a person: %w", err)
+		}
+	}
+	return all, readRunning(ctx, a, client, phones, sequences, all)
+}
+
+// readRunning finds the sequences that have pending messages for the persons.
+func readRunning(ctx context.Context, a engine.Querier, client puntuale.ClientID, phones []string, sequences []puntuale.SequenceID, all map[string]*puntuale.AutomationFacts) error {
+	if len(sequences) == 0 {
+		return nil
+	}
+	var phone string
+	var of []string
+	var which []int64
+	for _, p := range phones {
+		for _, q := range sequences {
+			of, which = append(of, p), append(which, int64(q))
+		}
+	}
+	if err := a.Query(ctx, runningOf, []any{client, engine.Columns{of, which}}, func(r engine.Row) error {
+		var q puntuale.SequenceID
+		err := r.Scan(&phone, &q)
+		if err == nil {
+			all[phone].Running[q] = true
+		}
+		return err
+	}); err != nil {
+		return fmt.Errorf("look for running messages: %w", err)
+	}
+	return nil
+}
+
+func (s RuleStore) AutomationFacts(ctx context.Context, phone string, sequences []puntuale.SequenceID, now time.Time) (puntuale.AutomationFacts, error) {
+	all, err := FactsOf(ctx, s.db.CallReads, s.client, []string{phone}, sequences, 0, now)
+	if err != nil {
+		return puntuale.AutomationFacts{}, engine.PublicError(err)
+	}
+	return *all[phone], nil
+}

@@ -1,0 +1,157 @@
+package automation
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// ruleRows are the tables that have rows of a rule, and their keys besides client and rule.
+var ruleRows = []struct{ table, key string }{
+	{"automation_timer", "run_id"},
+	{"automation_date", "person_id"},
+	{"automation_occurrence", "phone, occurrence"},
+	{"automation_firing", "id"},
+}
+
+// forgetRule deletes what belongs to a rule that is deleted.
+func (s *Rules) forgetRule(ctx context.Context, client puntuale.ClientID, id puntuale.AutomationID) error {
+	for _, t := range ruleRows {
+		for more := true; more; {
+			if err := s.db.EventWriter.Do(ctx, engine.Single(s.work, func(ctx context.Context, a engine.Querier) error {
+				n, err := a.Exec(ctx, fmt.Sprintf(`delete from %[1]s where client_id = $1 and rule_id = $2 and (%[2]s) in
+ (select %[2]s from %[1]s where client_id = $1 and rule_id = $2 limit $3)`, t.table, t.key), client, id, engine.Chunk)
+				more = n == engine.Chunk
+				return err
+			}).Of(int64(client)), false); err != nil {
+				return fmt.Errorf("delete %s of a rule: %w", t.table, err)
+			}
+		}
+	}
+	return nil
+}
+
+// firingKey names a line of the log.
+type firingKey struct{ client, id int64 }
+
+// occurrenceKey names an occurrence.
+type occurrenceKey struct {
+	client, rule      int64
+	phone, occurrence string
+}
+
+// Maintain removes old lines of the log, occurrences that cannot come again, payloads older than blank (zero: none), and rules of deleted clients.
+func (s *Rules) Maintain(ctx context.Context, now, blank time.Time) error {
+	return errors.Join(s.purgeFirings(ctx, engine.Micros(now.Add(-puntuale.KeepFirings))), s.purgeOccurrences(ctx, engine.Micros(now)), s.blankPayloads(ctx, blank),
+		s.forgetOrphans(ctx), s.forgetClients(ctx))
+}
+
+func (s *Rules) purgeFirings(ctx context.Context, before int64) error {
+	return engine.Purge(ctx, s.db, "firings", `select client_id, id from automation_firing where at < $1 order by at limit $2`, before,
+		func(r engine.Row, k *firingKey) error { return r.Scan(&k.client, &k.id) },
+		func(a, b firingKey) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) },
+		func(ctx context.Context, a engine.Querier, part []firingKey) error {
+			_, err := a.Exec(ctx, `delete from automation_firing where (client_id, id) in (select u.c, u.i from $u(c bigint, i bigint))`, engine.Columns{
+				engine.Column(part, func(k *firingKey) int64 { return k.client }),
+				engine.Column(part, func(k *firingKey) int64 { return k.id }),
+			})
+			return err
+		})
+}
+
+func (s *Rules) purgeOccurrences(ctx context.Context, before int64) error {
+	return engine.Purge(ctx, s.db, "occurrences", `select client_id, rule_id, phone, occurrence from automation_occurrence where keep_until < $1 order by keep_until limit $2`, before,
+		func(r engine.Row, k *occurrenceKey) error { return r.Scan(&k.client, &k.rule, &k.phone, &k.occurrence) },
+		func(a, b occurrenceKey) int {
+			return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.rule, b.rule), cmp.Compare(a.phone, b.phone), cmp.Compare(a.occurrence, b.occurrence))
+		},
+		func(ctx context.Context, a engine.Querier, part []occurrenceKey) error {
+			_, err := a.Exec(ctx, `delete from automation_occurrence where keep_until < $1 and (client_id, rule_id, phone, occurrence) in
+ (select u.c, u.r, u.p, u.o from $u(c bigint, r bigint, p text, o text))`, before, engine.Columns{
+				engine.Column(part, func(k *occurrenceKey) int64 { return k.client }),
+				engine.Column(part, func(k *occurrenceKey) int64 { return k.rule }),
+				engine.Column(part, func(k *occurrenceKey) string { return k.phone }),
+				engine.Column(part, func(k *occurrenceKey) string { return k.occurrence }),
+			})
+			return err
+		})
+}
+
+// blankPayloads removes the payloads of hooks that were last called before a moment.
+func (s *Rules) blankPayloads(ctx context.Context, before time.Time) error {
+	if before.IsZero() {
+		return nil
+	}
+	if err := s.db.Write(ctx, 0, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `update automation set payload = null, payload_phone = '' where payload_at < $1 and payload is not null`, engine.Micros(before))
+		return err
+	}); err != nil {
+		return fmt.Errorf("blank payloads of hooks: %w", err)
+	}
+	return nil
+}
+
+// forgetOrphans deletes what a failed deletion of a rule left behind.
+func (s *Rules) forgetOrphans(ctx context.Context) error {
+	type ref struct {
+		client puntuale.ClientID
+		id     puntuale.AutomationID
+	}
+	for _, t := range ruleRows {
+		all, err := engine.QueryAll(ctx, s.db.MaintenanceReads, fmt.Sprintf(`select distinct x.client_id, x.rule_id from %s x
+ where not exists (select 1 from automation a where a.client_id = x.client_id and a.id = x.rule_id) limit $1`, t.table), []any{puntuale.MaxAutomations},
+			func(r engine.Row, x *ref) error { return r.Scan(&x.client, &x.id) })
+		if err != nil {
+			return engine.PublicError(fmt.Errorf("look for rows of deleted rules: %w", err))
+		}
+		for _, x := range all {
+			if err := s.forgetRule(ctx, x.client, x.id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forgetClients deletes the rules of deleted clients.
+func (s *Rules) forgetClients(ctx context.Context) error {
+	var n int64
+	there, err := engine.QueryOne(ctx, s.db.MaintenanceReads, `select w.client_id from automation_client w join client c on c.id = w.client_id where c.deleted_at <> 0 limit 1`, nil, &n)
+	if err != nil || !there {
+		return engine.PublicError(err)
+	}
+	return s.db.Write(ctx, 0, func(ctx context.Context, a engine.Querier) error {
+		const gone = ` where client_id in (select w.client_id from automation_client w join client c on c.id = w.client_id where c.deleted_at <> 0)`
+		for _, table := range []string{"automation", "automation_trigger", "automation_client"} {
+			if _, err := a.Exec(ctx, `delete from `+table+gone); err != nil {
+				return fmt.Errorf("delete %s of deleted clients: %w", table, err)
+			}
+		}
+		return nil
+	})
+}
+
+// erasedNames finds the names of a person: the number, and its aliases in a network.
+const erasedNames = `(phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`
+
+// Erase forgets a person, inside a transaction of an erasure. The log keeps its lines without names. A rule must not act for the person later.
+func Erase(ctx context.Context, a engine.Querier, client puntuale.ClientID, phone string) error {
+	for _, statement := range []string{
+		`delete from automation_trigger where client_id = $1 and phone <> '' and ` + erasedNames,
+		`delete from automation_timer where client_id = $1 and ` + erasedNames,
+		`delete from automation_occurrence where client_id = $1 and phone <> '' and ` + erasedNames,
+		`update automation_firing set phone = '', occurrence = '', detail = '' where client_id = $1 and ` + erasedNames,
+		`update automation set payload = null, payload_phone = '' where client_id = $1 and payload_phone <> '' and ` +
+			`(payload_phone = $2 or payload_phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`,
+	} {
+		if _, err := a.Exec(ctx, statement, client, phone); err != nil {
+			return fmt.Errorf("forget a person's automations: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// Facts that trigger rules, and are no events. Their numbers follow those of event types.
+const (
+	ContactChanged = 40
+	HookCalled     = 41
+)
+
+// triggering are the events that may trigger rules.
+var triggering = puntuale.EventsOf(puntuale.EventReplyReceived, puntuale.EventMessageSent, puntuale.EventMessageFailed, puntuale.EventMessageRead)
+
+// writeTriggers writes a trigger for each fact that an active rule of the client waits for. A message triggers only if a rule names its sequence, and a
+// reply if a rule waits for any.
+const writeTriggers = `
+insert into automation_trigger (client_id, kind, subject, at, next_at)
+select u.c, u.t, u.s, $1::bigint, $1::bigint from $u(c bigint, t smallint, s bigint) cross join automation_client w
+where w.client_id = u.c and w.wanted & (1::bigint << u.t) <> 0
+ and (u.t = 8 or exists (select 1 from message m cross join run r cross join automation a where m.client_id = u.c and m.id = u.s
+ and r.client_id = m.client_id and r.id = m.run_id and r.sequence_id <> 0
+ and a.client_id = r.client_id and a.sequence_id = r.sequence_id and a.active = 1 and a.wants & (1::bigint << u.t) <> 0))`
+
+// trigger writes triggers of facts, in the transaction that makes them true.
+func trigger(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) error {
+	some := make([]*Fact, 0, len(facts))
+	for i := range facts {
+		if triggering.Has(facts[i].Type) {
+			some = append(some, &facts[i])
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	if err := a.Queue(ctx, writeTriggers, []any{engine.Micros(at), engine.Columns{
+		engine.Column(some, func(f **Fact) int64 { return int64((*f).Client) }),
+		engine.Column(some, func(f **Fact) int64 { return int64((*f).Type) }),
+		engine.Column(some, func(f **Fact) int64 { return (*f).Subject }),
+	}}, nil); err != nil {
+		return fmt.Errorf("write triggers: %w", err)
+	}
+	return nil
+}
+
+// touchContacts writes a trigger for each contact that changed, where a rule waits for a date.
+const touchContacts = `
+insert into automation_trigger (client_id, kind, subject, at, next_at)
+select w.client_id, 40, u.i, $2::bigint, $2::bigint from $u(i bigint) cross join automation_client w
+where w.client_id = $1 and w.wanted & (1::bigint << 40) <> 0`
+
+// TouchContacts notes that contacts changed, or are gone, in the transaction that changes them.
+func TouchContacts(ctx context.Context, a engine.Querier, client puntuale.ClientID, at time.Time, ids []puntuale.ContactID) error {
+	var one int
+	if there, err := engine.QueryOne(ctx, a, `select 1 from automation_client where client_id = $1`, []any{client}, &one); err != nil || !there {
+		return err
+	}
+	if _, err := a.Exec(ctx, touchContacts, client, engine.Micros(at), engine.Columns{
+		engine.Column(ids, func(id *puntuale.ContactID) int64 { return int64(*id) }),
+	}); err != nil {
+		return fmt.Errorf("write triggers of contacts: %w", err)
+	}
+	return nil
+}

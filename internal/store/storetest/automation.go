@@ -1,0 +1,119 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// rule makes a rule that starts the client's sequence.
+func (c *Client) rule(t puntuale.Trigger, change ...func(*puntuale.Automation)) puntuale.Automation {
+	a := puntuale.Automation{Name: "Regola", Active: true, Trigger: t, Created: Begin, Updated: Begin,
+		Actions: []puntuale.Action{{Kind: puntuale.ActionStart, Sequence: puntuale.SequenceChoice(c.Sequence.String())}}}
+	for _, f := range change {
+		f(&a)
+	}
+	return a
+}
+
+func (c *Client) mustRule(a puntuale.Automation) puntuale.Automation {
+	c.w.t.Helper()
+	id, err := c.CreateAutomation(context.Background(), a, nil, nil)
+	if err != nil {
+		c.w.t.Fatalf("create a rule: %v", err)
+	}
+	a.ID = id
+	return a
+}
+
+// Rules are created, changed by version, and deleted. They name only things of the same client. A client has at most so many.
+func testAutomations(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	a := c.mustRule(c.rule(puntuale.Trigger{Kind: puntuale.TriggerReply, Words: []string{"info"}}))
+	got, err := c.Automation(ctx, a.ID)
+	if err != nil || got.Version() != a.Version() || got.Name != "Regola" || !got.Active {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if _, err := other.Automation(ctx, a.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("another client reads it: %v", err)
+	}
+	foreign := other.rule(puntuale.Trigger{Kind: puntuale.TriggerReplyTo, Sequence: puntuale.SequenceChoice(c.Sequence.String())})
+	_, err = other.CreateAutomation(ctx, foreign, nil, nil)
+	if e, ok := errors.AsType[*puntuale.Error](err); !ok || e.Code != puntuale.CodeInvalid || len(e.Faults) != 1 || e.Faults[0].Location != "body.trigger.sequence" {
+		t.Errorf("a rule with another client's sequence: %v", err)
+	}
+	changed := a
+	changed.Name, changed.Updated = "Altra", Begin.Add(time.Second)
+	if err := c.UpdateAutomation(ctx, changed, "x"); puntuale.CodeOf(err) != puntuale.CodePrecondition {
+		t.Errorf("another version: %v", err)
+	}
+	if err := c.UpdateAutomation(ctx, changed, a.Version()); err != nil {
+		t.Error(err)
+	}
+	kind := changed
+	kind.Trigger = puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "/p"}}
+	if err := c.UpdateAutomation(ctx, kind); puntuale.CodeOf(err) != puntuale.CodeInvalid {
+		t.Errorf("another kind: %v", err)
+	}
+	for range puntuale.MaxAutomations - 1 {
+		c.mustRule(a)
+	}
+	if _, err := c.CreateAutomation(ctx, a, nil, nil); puntuale.CodeOf(err) != puntuale.CodeQuotaReached {
+		t.Errorf("one too many: %v", err)
+	}
+	all, err := c.Automations(ctx)
+	if err != nil || len(all) != puntuale.MaxAutomations || all[0].Name != "Altra" || !slices.IsSortedFunc(all, func(x, y puntuale.Automation) int { return int(x.ID - y.ID) }) {
+		t.Errorf("%d rules, %v", len(all), err)
+	}
+	if err := c.DeleteAutomation(ctx, a.ID); err != nil {
+		t.Error(err)
+	}
+	if err := c.DeleteAutomation(ctx, a.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("deleted twice: %v", err)
+	}
+}
+
+// A hook is found by its secret. A repeated call has no effect, and the last payload is kept.
+func testHooks(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	hash := keyHash()
+	id, err := c.CreateAutomation(ctx, c.rule(puntuale.Trigger{Kind: puntuale.TriggerHook, Map: map[string]string{"phone": "/p"}}), &puntuale.HookSecret{Hash: hash, Sealed: []byte("s")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := w.HookOf(ctx, hash)
+	if err != nil || h.Client != c.ID || h.Automation != id || !h.Active || h.Map["phone"] != "/p" || h.Payload != nil {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	call := puntuale.HookCall{Automation: id, Key: "k", Phone: "+393330000001", Fields: map[string]string{"nome": "Anna"}, Payload: []byte(`{"p":1}`), At: Begin}
+	for i, want := range []bool{true, false, false, true} {
+		if i == 3 {
+			call.At = Begin.Add(puntuale.HookRepeat)
+		}
+		if fresh, err := w.CallHook(ctx, c.ID, call); err != nil || fresh != want {
+			t.Errorf("call %d: %v, %v", i, fresh, err)
+		}
+	}
+	if n := w.Int("select count(*) from automation_trigger where client_id = $1 and kind = 41", c.ID); n != 2 {
+		t.Errorf("%d triggers", n)
+	}
+	if h, err = c.Hook(ctx, id); err != nil || string(h.Payload) != `{"p":1}` || string(h.Sealed) != "s" {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if _, err := other.Hook(ctx, id); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("another client's hook: %v", err)
+	}
+	next := keyHash()
+	if err := c.SetHookSecret(ctx, id, puntuale.HookSecret{Hash: next, Sealed: []byte("n")}); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.HookOf(ctx, hash); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("the former address: %v", err)
+	}
+}
