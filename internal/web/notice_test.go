@@ -47,8 +47,8 @@ func (w *world) noticed() {
 		outbox.Fact{Type: puntuale.EventWebhookDisabled, Subject: 1, Detail: `{"reason":"[\"webhook.failing\"]"}`})
 }
 
-// TestNoticesStory: somebody sees the bell count, live on a page that renews itself, reads, marks with the keyboard alone, follows what mends, and
-// chooses what comes by e-mail.
+// TestNoticesStory: the bell counts live on a page that renews itself. Somebody reads the notices and marks one with the keyboard alone. Then they
+// follow a link that mends, and choose what comes by e-mail.
 func TestNoticesStory(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		w.mailing()

@@ -76,7 +76,7 @@ func (w *World) wantNotices(what string, u puntuale.User, now time.Time, want ..
 	}
 }
 
-// Each fact makes one notice, which those see whom it concerns.
+// Each fact makes one notice. The users that it concerns see it.
 func testNotices(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -361,7 +361,7 @@ func testNoticeMails(t *testing.T, w *World) {
 	if got := kinds(waiting[0]); !slices.Equal(got, []puntuale.NoticeKind{puntuale.NoticeCreditLow, puntuale.NoticeDisconnected}) {
 		t.Errorf("the e-mail has %v", got)
 	}
-	// It leaves out what was read meanwhile, and what is not wanted any more.
+	// It leaves out a notice that the user read meanwhile, or does not want any more.
 	if err := w.ReadNotices(ctx, owner, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +380,7 @@ func testNoticeMails(t *testing.T, w *World) {
 	if _, sizes := w.queuedMails(owner); !slices.Equal(sizes, []int{2, 1}) {
 		t.Errorf("the owner's e-mails: %v", sizes)
 	}
-	// Who did not look for a day is not told of it by e-mail.
+	// A notice that is older than a day gets no e-mail.
 	c.told(Begin.Add(2*time.Hour), outbox.Fact{Type: puntuale.EventCapReached})
 	queue(Begin.Add(26*time.Hour), 1)
 	if _, sizes := w.queuedMails(owner); !slices.Equal(sizes, []int{2, 1}) || w.Int("select count(*) from notice where mailed = 0") != 0 {
