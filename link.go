@@ -67,7 +67,8 @@ type Link struct {
 	Code   string    // while pairing: a sealed [PairingCode]; these bytes are not text
 	Until  time.Time // when Code expires, or when the condition Waiting or Banned ends
 	Condition
-	Limited time.Time // until this moment the session sends nothing to cold contacts; zero: no limit
+	Limited    time.Time // until this moment the session sends nothing to cold contacts; zero: no limit
+	Restricted bool      // with LinkLinked: the network refuses everything that the number sends. Clients are told; it is not stored
 }
 
 // LinkOf returns the state of the session's link. For LinkAsCreated, it returns online for a sandbox and unlinked for
@@ -134,13 +135,14 @@ type LinkReport struct {
 	Code    PairingCode // only with LinkPairing; without a text, there is no code to show now
 	Until   time.Time   // when Code expires, or when Condition ends
 	Condition
-	Limited time.Time // see [Link.Limited]
+	Limited    time.Time // see [Link.Limited]
+	Restricted bool      // see [Link.Restricted]
 }
 
 // Equal reports whether two reports have the same content.
 func (r LinkReport) Equal(o LinkReport) bool {
 	return r.Session == o.Session && r.State == o.State && r.Number == o.Number && r.Detail.Equal(o.Detail) && r.Code == o.Code &&
-		r.Until.Equal(o.Until) && r.Condition == o.Condition && r.Limited.Equal(o.Limited)
+		r.Until.Equal(o.Until) && r.Condition == o.Condition && r.Limited.Equal(o.Limited) && r.Restricted == o.Restricted
 }
 
 // Reconnector is a [Linker] that, in some conditions, connects a session again only when a person asks.

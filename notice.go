@@ -18,7 +18,7 @@ const (
 	NoticeCreditLow
 	NoticeCreditOut
 	NoticeCapReached
-	NoticeExpiring // the account, in so many days; 0: it expired
+	NoticeExpiring // the account, in so many days, or it expired
 	NoticeCampaignDone
 	NoticeCampaignPaused // by itself
 	NoticeWebhookDisabled
@@ -105,8 +105,9 @@ type Notice struct {
 // NoticeDetail is what a notice's subject does not tell. The JSON form is what stores keep. It has no number and no text of a person.
 type NoticeDetail struct {
 	Reason  string    `json:"reason,omitempty"`  // why, as the event says it
-	Event   EventType `json:"event,omitempty"`   // of NoticeDisconnected: what happened to the session last
-	Days    int       `json:"days,omitempty"`    // until the account expires
+	State   string    `json:"state,omitempty"`   // of the campaign
+	Event   EventType `json:"event,omitempty"`   // what happened last to the session, or to the account that expires
+	Days    int       `json:"days,omitempty"`    // until the account's last day
 	Address string    `json:"address,omitempty"` // of NoticeSignIn: where the browser was; "": not known
 }
 

@@ -20,11 +20,15 @@ const (
 	noticeCreditOutWhy    ReasonCode = "notice.credit_out_why"
 	noticeCapReached      ReasonCode = "notice.cap_reached"
 	noticeCapReachedWhy   ReasonCode = "notice.cap_reached_why"
-	noticeExpiring        ReasonCode = "notice.expiring" // {1}: days
+	noticeExpiring        ReasonCode = "notice.expiring"      // {1}: days
+	noticeExpiringSoon    ReasonCode = "notice.expiring_soon" // {1}: today or tomorrow
+	noticeToday           ReasonCode = "notice.today"
+	noticeTomorrow        ReasonCode = "notice.tomorrow"
 	noticeExpiringWhy     ReasonCode = "notice.expiring_why"
 	noticeExpired         ReasonCode = "notice.expired"
 	noticeExpiredWhy      ReasonCode = "notice.expired_why"
 	noticeCampaignDone    ReasonCode = "notice.campaign_done"
+	noticeCampaignFailed  ReasonCode = "notice.campaign_failed"
 	noticeCampaignDoneWhy ReasonCode = "notice.campaign_done_why"
 	noticeCampaignPaused  ReasonCode = "notice.campaign_paused"
 	noticePaused          ReasonCode = "notice.campaign_paused_why"
@@ -39,8 +43,9 @@ const (
 	noticeKeyCreatedWhy   ReasonCode = "notice.key_created_why"
 	noticeSignIn          ReasonCode = "notice.sign_in"
 	noticeSignInWhy       ReasonCode = "notice.sign_in_why"
-	noticeSignInFrom      ReasonCode = "notice.sign_in_from"    // {1}: the address
-	noticeClientExpiring  ReasonCode = "notice.client_expiring" // {2}: days
+	noticeSignInFrom      ReasonCode = "notice.sign_in_from"         // {1}: the address
+	noticeClientExpiring  ReasonCode = "notice.client_expiring"      // {2}: days
+	noticeClientSoon      ReasonCode = "notice.client_expiring_soon" // {2}: today or tomorrow
 	noticeClientExpired   ReasonCode = "notice.client_expired"
 	noticeClientWhy       ReasonCode = "notice.client_expiring_why"
 )
@@ -50,6 +55,9 @@ var pausedWhy = map[string]ReasonCode{
 	CampaignByCanary: noticePausedCanary, CampaignByCredit: noticePausedCredit, CampaignByStanding: noticePausedStanding, CampaignByNumber: noticePausedNumber,
 	CampaignByRestore: noticePausedRestore, CampaignByFailover: noticePausedRestore,
 }
+
+// when are the words for an account's last day.
+var when = [2]Reason{Because(noticeToday), Because(noticeTomorrow)}
 
 // Title says in a few words what happened.
 func (n Notice) Title() Reason {
@@ -67,11 +75,17 @@ func (n Notice) Title() Reason {
 	case NoticeCapReached:
 		return Because(noticeCapReached)
 	case NoticeExpiring:
-		if n.Detail.Days > 0 {
-			return Because(noticeExpiring, days)
+		switch {
+		case n.Detail.Event == EventAccountExpired:
+			return Because(noticeExpired)
+		case n.Detail.Days <= 1:
+			return Because(noticeExpiringSoon, when[max(n.Detail.Days, 0)].Stored())
 		}
-		return Because(noticeExpired)
+		return Because(noticeExpiring, days)
 	case NoticeCampaignDone:
+		if n.Detail.State == CampaignFailed.String() {
+			return Because(noticeCampaignFailed, name)
+		}
 		return Because(noticeCampaignDone, name)
 	case NoticeCampaignPaused:
 		return Because(noticeCampaignPaused, name)
@@ -82,10 +96,13 @@ func (n Notice) Title() Reason {
 	case NoticeSignIn:
 		return Because(noticeSignIn)
 	case NoticeClientExpiring:
-		if n.Detail.Days > 0 {
-			return Because(noticeClientExpiring, name, days)
+		switch {
+		case n.Detail.Event == EventAccountExpired:
+			return Because(noticeClientExpired, name)
+		case n.Detail.Days <= 1:
+			return Because(noticeClientSoon, name, when[max(n.Detail.Days, 0)].Stored())
 		}
-		return Because(noticeClientExpired, name)
+		return Because(noticeClientExpiring, name, days)
 	}
 	return Reason{}
 }
@@ -110,10 +127,10 @@ func (n Notice) Text() Reason {
 	case NoticeCapReached:
 		return Because(noticeCapReachedWhy)
 	case NoticeExpiring:
-		if n.Detail.Days > 0 {
-			return Because(noticeExpiringWhy)
+		if n.Detail.Event == EventAccountExpired {
+			return Because(noticeExpiredWhy)
 		}
-		return Because(noticeExpiredWhy)
+		return Because(noticeExpiringWhy)
 	case NoticeCampaignDone:
 		return Because(noticeCampaignDoneWhy)
 	case NoticeCampaignPaused:

@@ -44,11 +44,13 @@ func one(t puntuale.EventType) puntuale.Event {
 	case puntuale.EventConsentChanged:
 		e.Subject, e.Consent = 3, &puntuale.Consent{ID: 3, Phone: "+393331234567", Purpose: puntuale.PurposeMarketing, Change: puntuale.ConsentWithdraw, Source: "reply", Words: "Basta!", At: at, Applied: true}
 	case puntuale.EventSessionOnline, puntuale.EventSessionOffline, puntuale.EventSessionUnlinked, puntuale.EventSessionRestricted:
-		e.Subject, e.Detail = 4, `{"state":"banned","name":"negozio","until":"2026-11-26T00:00:00.000000Z","id_sessione":"99","seq":1}`
-	case puntuale.EventCampaignStarted, puntuale.EventCampaignDone:
-		e.Subject, e.Detail = 9, `{"name":"Natale"}`
+		e.Subject, e.Detail = 4, `{"name":"negozio","connection_type":"Socket","sandbox":false,"state":"banned","until":"2026-11-26T00:00:00.000000Z","reason":"[\"socket.ban_strangers\"]","id_sessione":"99","seq":1}`
+	case puntuale.EventCampaignStarted:
+		e.Subject, e.Detail = 9, `{"name":"Natale","reference":"saldi","state":"running","resumed":true}`
+	case puntuale.EventCampaignDone:
+		e.Subject, e.Detail = 9, `{"name":"Natale","state":"done","counts":{"pending":0,"completed":95,"failed":3,"cancelled":0,"blacklisted":2}}`
 	case puntuale.EventCampaignPaused:
-		e.Subject, e.Detail = 9, `{"name":"Natale","reason":"[\"no_credit\"]"}`
+		e.Subject, e.Detail = 9, `{"name":"Natale","state":"paused","reason":"no_credit"}`
 	case puntuale.EventAutomationFired:
 		e.Subject, e.Detail = 2, `{"message_id":140,"phone":"+393331234567"}`
 	case puntuale.EventCap80, puntuale.EventCapReached:
@@ -56,9 +58,9 @@ func one(t puntuale.EventType) puntuale.Event {
 	case puntuale.EventCreditLow, puntuale.EventCreditOut:
 		e.Detail = `{"credits":12}`
 	case puntuale.EventAccountExpiring, puntuale.EventAccountExpired:
-		e.Detail = `{"expires":"2026-12-09"}`
+		e.Detail = `{"expiration_date":"2026-12-09","days":14}`
 	case puntuale.EventTemplateChanged:
-		e.Subject, e.Detail = 5, `{"name":"promo","status":"APPROVED"}`
+		e.Detail = `{"name":"promo","language":"it","status":"PAUSED","status_before":"APPROVED","category":"MARKETING","quality":"RED","reason":"FIRST_PAUSE"}`
 	case puntuale.EventWebhookDisabled:
 		e.Subject, e.Detail = 6, `{"reason":"[\"webhook.timeout\"]"}`
 	case puntuale.EventWebhookTest:

@@ -114,7 +114,7 @@ func (m *Manager) storeLinks() (int, error) {
 // linkOf makes the link to store from a session's latest report. The caller holds the lock.
 func (m *Manager) linkOf(p *managedSession) puntuale.Link {
 	r := p.last
-	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: r.Detail, Condition: r.Condition, Limited: r.Limited}
+	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: r.Detail, Condition: r.Condition, Limited: r.Limited, Restricted: r.Restricted}
 	if r.State != puntuale.LinkPairing {
 		l.Until = r.Until
 	} else {

@@ -230,7 +230,7 @@ func moveCampaign(ctx context.Context, a engine.Querier, client puntuale.ClientI
 	if err != nil {
 		return fmt.Errorf("change a campaign's state: %w", err)
 	}
-	return queue.NoteCampaigns(ctx, a, c, `c.client_id = $8 and c.id = $9`, client, stored.ID)
+	return queue.NoteCampaigns(ctx, a, c, `c.client_id = $1 and c.id = $2`, client, stored.ID)
 }
 
 func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignStart) (u puntuale.Usage, err error) {
@@ -276,7 +276,7 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 		if _, err := a.Exec(ctx, `update campaign_feed set next_at = $3 where client_id = $1 and campaign_id = $2`, t.id, id, engine.Micros(c.First)); err != nil {
 			return fmt.Errorf("start a campaign: %w", err)
 		}
-		return queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignRunning, By: c.By, Now: c.Now}, `c.client_id = $8 and c.id = $9`, t.id, id)
+		return queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignRunning, By: c.By, Now: c.Now}, `c.client_id = $1 and c.id = $2`, t.id, id)
 	}).Of(int64(t.id)), false)
 	return u, err
 }
@@ -295,5 +295,5 @@ func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.UsageD
 	if !ok {
 		return u, false, puntuale.NotFound(puntuale.NoClient)
 	}
-	return c.Usage(c.Used - c.Prev), c.Used == c.Prev, nil
+	return c.Usage(c.Used - c.Prev), c.Used == c.Prev, c.Tell(ctx, a, day, c.Used)
 }

@@ -423,13 +423,10 @@ func (t tenant) end(ctx context.Context, a engine.Querier, c puntuale.Campaign, 
 	if err != nil {
 		return err
 	}
-	if err := moveCampaign(ctx, a, t.id, c, puntuale.CampaignChange{To: to, Now: now}); err != nil {
-		return err
-	}
 	if _, err := a.Exec(ctx, `update campaign set final = $3 where client_id = $1 and id = $2`, t.id, c.ID, final); err != nil {
 		return fmt.Errorf("keep a campaign's counts: %w", err)
 	}
-	return nil
+	return moveCampaign(ctx, a, t.id, c, puntuale.CampaignChange{To: to, Now: now})
 }
 
 // uncertainSince is how long a campaign waits for the outcome of an attempt before it ends without that outcome.

@@ -302,7 +302,7 @@ func (d *sessionDeletion) campaigns(ctx context.Context, a engine.Querier) error
  state = case when state < 3 then 0 when state between 3 and 6 then 8 else state end where client_id = $1 and session_id = $2`,
 			[]any{d.tenant.id, d.id, puntuale.CampaignNoSession, engine.Micros(d.now)}
 		if err := queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignCancelled, Reason: puntuale.CampaignNoSession, Now: d.now},
-			`c.client_id = $8 and c.session_id = $9 and c.state between 3 and 6`, d.tenant.id, d.id); err != nil {
+			`c.client_id = $1 and c.session_id = $2 and c.state between 3 and 6`, d.tenant.id, d.id); err != nil {
 			return err
 		}
 	}

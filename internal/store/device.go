@@ -9,6 +9,7 @@ import (
 	"puntuale"
 	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 )
 
 const deviceColumns = `d.id, d.client_id, d.session_id, d.name, d.dedupes, d.assisted, d.linked_at, d.seen_at,
@@ -110,9 +111,20 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 
 // setDeviceLink ends the session's code, and keeps the session online while it has a device.
 func (t tenant) setDeviceLink(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
-	if _, err := a.Exec(ctx, `update session set code = $4, code_mark = '', code_until = 0,
- link = case when exists (select 1 from device d where d.client_id = $1 and d.session_id = $2) then 4 else 1 end,
- link_at = $3::bigint where client_id = $1 and id = $2`, t.id, session, engine.Micros(now), []byte{}); err != nil {
+	var n int64
+	has, err := engine.QueryOne(ctx, a, `select d.id from device d where d.client_id = $1 and d.session_id = $2 limit 1`, []any{t.id, session}, &n)
+	if err != nil {
+		return fmt.Errorf("look for a session's devices: %w", err)
+	}
+	link := puntuale.Link{State: puntuale.LinkUnlinked}
+	if has {
+		link.State = puntuale.LinkOnline
+	}
+	if err := fleet.TellLink(ctx, a, session, link, now); err != nil {
+		return err
+	}
+	if _, err := a.Exec(ctx, `update session set code = $4, code_mark = '', code_until = 0, link = $5,
+ link_at = $3::bigint where client_id = $1 and id = $2`, t.id, session, engine.Micros(now), []byte{}, link.State); err != nil {
 		return fmt.Errorf("store a session's link: %w", err)
 	}
 	return nil

@@ -84,6 +84,10 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 		return err
 	}
 	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		before, err := lockTemplates(ctx, a, client, account, "", "")
+		if err != nil {
+			return err
+		}
 		text, args := `update official set problem = $4 where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, problem.Stored()}
 		if problem.IsZero() {
 			text, args = `update official set synced_at = $4, problem = '' where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, engine.Micros(at)}
@@ -100,7 +104,7 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 			return fmt.Errorf("note which templates are gone: %w", err)
 		}
 		if len(all) == 0 {
-			return nil
+			return before.tell(ctx, a, at)
 		}
 		// Events that came after the list was read stay. The list changes only the rest.
 		_, err = a.Exec(ctx, `insert into network_template as g
@@ -116,7 +120,7 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 		if err != nil {
 			return fmt.Errorf("keep the templates of a business: %w", err)
 		}
-		return nil
+		return before.tell(ctx, a, at)
 	})
 }
 
@@ -141,6 +145,10 @@ func templateColumnsOf(all []puntuale.NetworkTemplate) (engine.Columns, error) {
 
 func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateEvent) error {
 	return s.TenantWriter(int64(n.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+		before, err := lockTemplates(ctx, a, n.Client, n.Account, n.Name, n.Language)
+		if err != nil {
+			return err
+		}
 		// If no list has shown the template yet, an event about quality does not tell its status. The status stays unknown until the
 		// network reports it.
 		if _, err := a.Exec(ctx, `insert into network_template as g
@@ -157,7 +165,7 @@ func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateEven
 			n.Client, n.Account, n.Name, n.Language, n.ID, string(n.Status), n.Category, n.Quality, n.Reason, engine.Micros(n.At), string(puntuale.TemplateUnknown)); err != nil {
 			return fmt.Errorf("keep news of a template: %w", err)
 		}
-		return nil
+		return before.tell(ctx, a, n.At)
 	}), false)
 }
 

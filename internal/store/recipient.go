@@ -211,7 +211,7 @@ func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntu
 		if !p.Over {
 			return nil
 		}
-		if err := queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignReady, Now: p.Now}, `c.client_id = $8 and c.id = $9`, t.id, id); err != nil {
+		if err := queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignReady, Now: p.Now}, `c.client_id = $1 and c.id = $2`, t.id, id); err != nil {
 			return err
 		}
 		return t.countRecipients(ctx, a, id, c.List)

@@ -265,7 +265,7 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 		return false, nil
 	}
 	if err := queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignCancelling, Reason: puntuale.CampaignNoSequence, Now: now},
-		`c.client_id = $8 and c.sequence_id = $9 and c.state in (3, 4, 5)`, t.id, id); err != nil {
+		`c.client_id = $1 and c.sequence_id = $2 and c.state in (3, 4, 5)`, t.id, id); err != nil {
 		return false, err
 	}
 	if _, err := a.Exec(ctx, `update campaign set state = 6, reason = $3 where client_id = $1 and sequence_id = $2 and state in (3, 4, 5)`,

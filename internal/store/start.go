@@ -270,7 +270,29 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 			b.capRefused++
 		}
 	}
-	return queue.Uncount(ctx, b.a, days, back)
+	if err := queue.Uncount(ctx, b.a, days, back); err != nil {
+		return err
+	}
+	return b.tellCaps(ctx, days, back)
+}
+
+// tellCaps tells clients how much of their cap is used. lost are the calls of days that were taken back, by the order of days.
+func (b *startBatch) tellCaps(ctx context.Context, days []queue.UsageDay, lost []int64) error {
+	for _, d := range b.days {
+		c, ok := b.counts[d]
+		if !ok {
+			continue
+		}
+		used := c.Used
+		if len(days) > 0 && days[0] == d {
+			used -= lost[0]
+			days, lost = days[1:], lost[1:]
+		}
+		if err := c.Tell(ctx, b.a, d, used); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const insertRuns = `

@@ -70,7 +70,7 @@ func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *punt
 			}
 			return nil, fmt.Errorf("insert a template: %w", err)
 		}
-		return id, nil
+		return id, t.tellTemplate(ctx, a, id, m.Name, "created", m.Created)
 	})
 	return id, err
 }
@@ -101,6 +101,9 @@ func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template, known .
 			}
 			return fmt.Errorf("update a template: %w", err)
 		}
+		if err := t.tellTemplate(ctx, a, m.ID, m.Name, "updated", m.Updated); err != nil {
+			return err
+		}
 		return account.Changed(ctx, a, t.id)
 	})
 }
@@ -116,6 +119,9 @@ func (t tenant) DeleteTemplate(ctx context.Context, id puntuale.TemplateID) erro
 		}
 		if _, err := a.Exec(ctx, `delete from template where client_id = $1 and id = $2`, t.id, id); err != nil {
 			return fmt.Errorf("delete a template: %w", err)
+		}
+		if err := t.tellTemplate(ctx, a, id, stored.Name, "deleted", t.s.Config.Clock.Now()); err != nil {
+			return err
 		}
 		return account.Changed(ctx, a, t.id)
 	})

@@ -26,20 +26,21 @@ type account struct {
 	ended  chan struct{}
 	asking sync.Mutex // one goroutine at a time looks at Meta
 
-	mu        sync.Mutex
-	client    puntuale.ClientID
-	keys      *puntuale.OfficialKeys // nil: none, or not read yet
-	closed    bool
-	state     puntuale.LinkState
-	number    string
-	detail    puntuale.Reason
-	held      time.Time // no message leaves before this moment
-	templates map[string]heldTemplate
-	slowUntil time.Time
-	slowFor   time.Duration
-	reach     *recipientCount // the count of addressed persons; all numbers of a business share it, if the keys name the business
-	loaded    bool            // reach also counts the persons that the number addressed before this node opened it
-	synced    time.Time       // when templates were last read, or a read was tried
+	mu         sync.Mutex
+	client     puntuale.ClientID
+	keys       *puntuale.OfficialKeys // nil: none, or not read yet
+	closed     bool
+	state      puntuale.LinkState
+	number     string
+	detail     puntuale.Reason
+	held       time.Time // no message leaves before this moment
+	restricted bool      // while it is held: because Meta restricts it
+	templates  map[string]heldTemplate
+	slowUntil  time.Time
+	slowFor    time.Duration
+	reach      *recipientCount // the count of addressed persons; all numbers of a business share it, if the keys name the business
+	loaded     bool            // reach also counts the persons that the number addressed before this node opened it
+	synced     time.Time       // when templates were last read, or a read was tried
 }
 
 // heldTemplate is a template that Meta refused.
@@ -95,6 +96,7 @@ func (a *account) set(state puntuale.LinkState, detail puntuale.Reason) {
 	}
 	a.state, a.detail = state, detail
 	r := puntuale.LinkReport{Session: a.session, State: state, Detail: detail}
+	r.Restricted = state == puntuale.LinkLinked && a.restricted && a.clock.Now().Before(a.held)
 	if state != puntuale.LinkUnlinked {
 		r.Number = a.number
 	}
@@ -108,6 +110,7 @@ func (a *account) hold(state puntuale.LinkState, says puntuale.ReasonCode, e *gr
 	a.mu.Lock()
 	first := !now.Before(a.held)
 	a.held = now.Add(wait)
+	a.restricted = state == puntuale.LinkLinked && says != reasonNumber
 	a.mu.Unlock()
 	if first {
 		a.log.Error("Meta refuses what a number sends; it is held back", "code", e.Code, "for", wait)

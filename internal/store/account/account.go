@@ -99,10 +99,10 @@ func insertClient(ctx context.Context, a engine.Querier, p puntuale.PartnerID, i
 		return err
 	}
 	if _, err := a.Exec(ctx, `insert into client (id, partner_id, name, email, phone, type, profile, refill, refill_to, refill_at,
- credits, cap, expires_on, expires_at, zone, region, closed, suspended, features, created_at)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
+ credits, cap, expires_on, expires_at, zone, region, closed, suspended, features, created_at, credits_topped)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
 		id, p, c.Name, n.Login.Email, c.Phone, c.Type, c.Profile, c.Refill, c.RefillTo, engine.Micros(c.RefillAt), optional(c.Credits),
-		optional(c.Cap), dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, engine.Micros(c.Created)); err != nil {
+		optional(c.Cap), dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, engine.Micros(c.Created), creditsOf(c)); err != nil {
 		return fmt.Errorf("insert a client: %w", err)
 	}
 	if err := StoreSettings(ctx, a, id, puntuale.SettingsPatch{Consent: new(puntuale.ConsentRequired)}); err != nil {

@@ -173,6 +173,9 @@ func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, 
 		dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, c.Revision); err != nil {
 		return fmt.Errorf("update a client: %w", err)
 	}
+	if err := queue.TellSetCredits(ctx, a, now, c.ID, old.Credits, c.Credits); err != nil {
+		return err
+	}
 	return queue.Enter(ctx, a, "set", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(c) - creditsOf(old)})
 }
 

@@ -66,6 +66,9 @@ func (s *Accounts) refill(ctx context.Context, c puntuale.Client, next, now time
 			return fmt.Errorf("update a client: %w", err)
 		}
 		done = true
+		if err := queue.TellSetCredits(ctx, a, now, c.ID, locked.Credits, fresh.Credits); err != nil {
+			return err
+		}
 		return queue.Enter(ctx, a, "refill", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(fresh) - creditsOf(locked)})
 	}), false)
 	return done, err

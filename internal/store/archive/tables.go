@@ -27,7 +27,8 @@ var MovedTables = []movedTable{
 	{Name: "id_block", Columns: "one next"},
 	{Name: "partner", Columns: "id name slug created_at"},
 	{Name: "client", Columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
-		" zone region suspended features closed created_at deleted_at blanked_to erased revision held_at"},
+		" zone region suspended features closed created_at deleted_at blanked_to erased revision held_at" +
+		" credits_topped credits_told expiry_told expiry_told_at"},
 	{Name: "quota", Columns: "client_id noun most"},
 	{Name: "login", Columns: "id partner_id client_id email password created_at name role language stamp second second_last recovery seen_at"},
 	{Name: "invitation", Columns: "login_id hash expires_at"},
@@ -37,7 +38,7 @@ var MovedTables = []movedTable{
 	{Name: "audit", Columns: "id partner_id client_id login_id who entry action target at address times", Serial: "id"},
 	{Name: "api_key", Columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at"},
 	{Name: "session", Columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys" +
-		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark way",
+		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark way told",
 		left: "owner code code_until code_mark"},
 	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at purpose"},
 	{Name: "template", Columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
@@ -53,7 +54,7 @@ var MovedTables = []movedTable{
 	{Name: "charge", Columns: "client_id campaign_id country category billable messages"},
 	{Name: "recipient", Columns: "client_id list_id n line phone cells state reason value run_id moved_at"},
 	{Name: "unknown_message", Columns: "client_id message_id since at"},
-	{Name: "api_usage", Columns: "client_id day cap asked prev used"},
+	{Name: "api_usage", Columns: "client_id day cap asked prev used told"},
 	{Name: "idempotency", Columns: "client_id scope key hash at result"},
 	{Name: "credit_entry", Columns: "id client_id at kind amount", Serial: "id"},
 	{Name: "blacklist", Columns: "client_id phone id reason added_at origin"},
@@ -70,7 +71,7 @@ var MovedTables = []movedTable{
 	{Name: "consent", Columns: "client_id id phone purpose change source words message mark by_whom at entered_at applied changed"},
 	{Name: "consent_state", Columns: "client_id phone purpose change granted_before at"},
 	{Name: "event_stream", Columns: "client_id wanted feed_until last_seq"},
-	{Name: "outbox_fact", Columns: "client_id id type subject detail at", Serial: "id"},
+	{Name: "outbox_fact", Columns: "client_id id type subject detail at more", Serial: "id"},
 	{Name: "outbox_event", Columns: "client_id seq type subject detail at"},
 	{Name: "webhook", Columns: "id partner_id client_id url types session_id description active disabled_at reason created_at succeeded_at failing_at" +
 		" secret secret_before secret_until", left: "owner"},

@@ -137,11 +137,14 @@ func (s *story) agreed(change puntuale.ConsentChange, at time.Duration) {
 		Source: "form", At: begin.Add(at), Entered: begin.Add(at)}}))
 }
 
-// moves are all ways in which a message changes its visible state, and what else is told of people, with the events of each.
-var moves = map[string]struct {
+// moveCase is something that happens, with its events.
+type moveCase struct {
 	move func(s *story)
 	want []string
-}{
+}
+
+// moves are all ways in which a message changes its visible state, and what else is told of people, with the events of each.
+var moves = map[string]moveCase{
 	"start":                {func(s *story) { s.MustStart(phone, begin, 2) }, nil},
 	"claim":                {func(s *story) { s.claimed() }, nil},
 	"sent":                 {func(s *story) { s.ended(sent) }, []string{"message.sent"}},
@@ -289,22 +292,24 @@ var moves = map[string]struct {
 
 func TestMoves(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, w *storetest.World) {
-		for name, m := range moves {
-			t.Run(name, func(t *testing.T) {
-				s := newStory(t, w)
-				m.move(s)
-				if got := s.events(); !slices.Equal(got, m.want) {
-					t.Errorf("events %v, want %v", got, m.want)
+	both(t, func(t *testing.T, w *storetest.World) { testMoves(t, w, moves) })
+}
+
+func testMoves(t *testing.T, w *storetest.World, all map[string]moveCase) {
+	for name, m := range all {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t, w)
+			m.move(s)
+			if got := s.events(); !slices.Equal(got, m.want) {
+				t.Errorf("events %v, want %v", got, m.want)
+			}
+			for range 2 { // nothing is told twice
+				if got := s.events(); len(got) > 0 {
+					t.Errorf("then %v", got)
 				}
-				for range 2 { // nothing is told twice
-					if got := s.events(); len(got) > 0 {
-						t.Errorf("then %v", got)
-					}
-				}
-			})
-		}
-	})
+			}
+		})
+	}
 }
 
 // What nobody wants is not written, and each webhook gets what it wants.

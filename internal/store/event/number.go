@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
 // Bounds of numbering. A chunk of SQLite keeps all other writers waiting; one of PostgreSQL keeps nobody waiting but another numberer.
@@ -29,11 +30,15 @@ select id from waiting where id is not null limit $2`
 // needs no index then, and one range has all that a transaction took.
 const (
 	FirstClients = `select distinct x.client_id from (select f.client_id, f.id from outbox_fact f where f.id > $1 order by f.id limit $2) x`
-	FirstFacts   = `select f.client_id, f.id, f.type, f.subject, f.detail, f.at from outbox_fact f order by f.id limit $1`
+	FirstFacts   = `select f.client_id, f.id, f.type, f.subject, f.more, f.detail, f.at from outbox_fact f where f.id > $1 order by f.id limit $2`
 )
 
-// FactsOf are the first facts of a client.
-const FactsOf = `select f.id, f.type, f.subject, f.detail, f.at from outbox_fact f where f.client_id = $1 order by f.client_id, f.id limit $2`
+// FactsOf are the first facts of a client, after $2.
+const FactsOf = `select f.client_id, f.id, f.type, f.subject, f.more, f.detail, f.at from outbox_fact f
+where f.client_id = $1 and f.id > $2 order by f.client_id, f.id limit $3`
+
+// firstRows is how many rows of facts a transaction reads first. It reads twice as many each time, since it cannot know how many facts a row has.
+const firstRows = 16
 
 // NumberEvents begins after the client that was numbered last, so one with many facts does not keep others waiting.
 func (s *Events) NumberEvents(ctx context.Context, now time.Time) (all int, err error) {
@@ -90,6 +95,7 @@ type numberTask struct {
 	a     engine.Querier
 	seqs  map[puntuale.ClientID]int64
 	facts []fact
+	rows  []factRow
 	last  puntuale.ClientID // that was served whole
 	taken int64             // on SQLite, the last fact that was read
 }
@@ -97,7 +103,7 @@ type numberTask struct {
 // fact is a fact with its number.
 type fact struct {
 	client      puntuale.ClientID
-	id, seq     int64
+	id, seq     int64 // id is of the row
 	kind        puntuale.EventType
 	subject, at int64
 	detail      string
@@ -105,7 +111,7 @@ type fact struct {
 }
 
 func (n *numberTask) run(ctx context.Context, a engine.Querier) error {
-	n.a, n.facts, n.last, n.taken = a, nil, 0, 0
+	n.a, n.facts, n.rows, n.last, n.taken = a, nil, nil, 0, 0
 	if err := n.lock(ctx); err != nil {
 		return err
 	}
@@ -143,30 +149,22 @@ func clientColumn(clients []puntuale.ClientID) engine.Columns {
 	return engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}
 }
 
-// read reads and numbers facts, as many as one transaction may.
+// read reads and numbers facts, about as many as one transaction may.
 func (n *numberTask) read(ctx context.Context) error {
 	if !n.s.db.Dialect.Postgres {
 		return n.readFirst(ctx)
 	}
 	for _, c := range n.clients {
-		last, locked := n.seqs[c]
-		left := postgresNumbers - len(n.facts)
-		if left <= 0 {
+		if len(n.facts) >= postgresNumbers {
 			return nil
 		}
-		if n.last = c; !locked {
+		n.last = c
+		if _, locked := n.seqs[c]; !locked {
 			continue
 		}
-		if err := n.a.Query(ctx, FactsOf, []any{c, left}, func(r engine.Row) error {
-			last++
-			f := fact{client: c, seq: last}
-			err := r.Scan(&f.id, &f.kind, &f.subject, &f.detail, &f.at)
-			n.facts = append(n.facts, f)
+		if err := n.readRows(ctx, postgresNumbers, FactsOf, []any{c}, n.number); err != nil {
 			return err
-		}); err != nil {
-			return fmt.Errorf("read facts: %w", err)
 		}
-		n.seqs[c] = last
 	}
 	return nil
 }
@@ -174,31 +172,73 @@ func (n *numberTask) read(ctx context.Context) error {
 // readFirst reads and numbers the first facts, up to one of a client whose stream was not read.
 func (n *numberTask) readFirst(ctx context.Context) error {
 	known := true
-	if err := n.a.Query(ctx, FirstFacts, []any{sqliteNumbers}, func(r engine.Row) error {
-		var f fact
-		if err := r.Scan(&f.client, &f.id, &f.kind, &f.subject, &f.detail, &f.at); err != nil {
-			return err
-		}
-		last, there := n.seqs[f.client]
+	return n.readRows(ctx, sqliteNumbers, FirstFacts, nil, func(f fact, more string) error {
 		if known = known && slices.Contains(n.clients, f.client); !known {
 			return nil
 		}
-		if n.taken = f.id; !there { // it was deleted, and its stream is gone
+		n.taken = f.id
+		if _, there := n.seqs[f.client]; !there { // it was deleted, and its stream is gone
 			return nil
 		}
-		f.seq, n.seqs[f.client] = last+1, last+1
-		n.facts = append(n.facts, f)
-		return nil
-	}); err != nil {
-		return fmt.Errorf("read facts: %w", err)
+		return n.number(f, more)
+	})
+}
+
+// readRows reads rows by their ids until the transaction has enough facts. The statement has the arguments, the last id and a limit.
+func (n *numberTask) readRows(ctx context.Context, enough int, text string, args []any, take func(f fact, more string) error) error {
+	after := int64(0)
+	for limit := firstRows; ; limit *= 2 {
+		read := 0
+		if err := n.a.Query(ctx, text, slices.Concat(args, []any{after, limit}), func(r engine.Row) error {
+			var f fact
+			var more string
+			if err := r.Scan(&f.client, &f.id, &f.kind, &f.subject, &more, &f.detail, &f.at); err != nil {
+				return err
+			}
+			read++
+			after = f.id
+			if len(n.facts) >= enough {
+				return nil
+			}
+			return take(f, more)
+		}); err != nil {
+			return fmt.Errorf("read facts: %w", err)
+		}
+		if read < limit || len(n.facts) >= enough {
+			return nil
+		}
 	}
+}
+
+// number numbers the facts of a row.
+func (n *numberTask) number(f fact, more string) error {
+	subjects, err := outbox.MoreSubjects(more)
+	if err != nil {
+		return err
+	}
+	n.rows = append(n.rows, factRow{f.client, f.id})
+	last := n.seqs[f.client] + 1
+	f.seq = last
+	n.facts = append(n.facts, f)
+	for _, id := range subjects {
+		last++
+		f.subject, f.seq = id, last
+		n.facts = append(n.facts, f)
+	}
+	n.seqs[f.client] = last
 	return nil
 }
 
-// deleteFacts deletes the facts that were read.
+// factRow is the key of a row of facts.
+type factRow struct {
+	client puntuale.ClientID
+	id     int64
+}
+
+// deleteFacts deletes the rows that were read.
 func (n *numberTask) deleteFacts(ctx context.Context) error {
 	text, args := `delete from outbox_fact where (client_id, id) in (select u.c, u.i from $u(c bigint, i bigint))`,
-		[]any{engine.Columns{engine.Column(n.facts, func(f *fact) int64 { return int64(f.client) }), engine.Column(n.facts, func(f *fact) int64 { return f.id })}}
+		[]any{engine.Columns{engine.Column(n.rows, func(r *factRow) int64 { return int64(r.client) }), engine.Column(n.rows, func(r *factRow) int64 { return r.id })}}
 	if !n.s.db.Dialect.Postgres {
 		text, args = `delete from outbox_fact where id <= $1`, []any{n.taken}
 	}

@@ -9,14 +9,15 @@ import (
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
 // Only the owner writes a session's link. So a statement checks the node's lease first, and then that the row names the node.
 const setLinks = `
 update session set link_at = case when u.b > 0 then u.b when session.link = u.l and session.link_condition = u.k then session.link_at else $2::bigint end,
  link = u.l, number = u.n, link_detail = u.d, code = u.c, code_until = u.e,
- link_condition = u.k, limited_until = u.m
-from $u(s bigint, l smallint, n text, d text, c bytea, e bigint, k smallint, m bigint, b bigint)
+ link_condition = u.k, limited_until = u.m, told = u.t
+from $u(s bigint, l smallint, n text, d text, c bytea, e bigint, k smallint, m bigint, b bigint, t smallint)
 where session.id = u.s and session.owner = $1 and session.deleted_at = 0`
 
 func (s *Fleet) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Time, links map[puntuale.SessionID]puntuale.Link) error {
@@ -31,12 +32,23 @@ func (s *Fleet) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Tim
 		return engine.Column(sessions, func(id *puntuale.SessionID) string { return f(links[*id]) })
 	}
 	return s.asOwner(ctx, node, func(ctx context.Context, a engine.Querier) error {
-		if _, err := engine.QueryAll(ctx, a, `select session.id from $u(s bigint) join session on session.id = u.s
+		owned, err := engine.QueryAll(ctx, a, `select `+publishedColumns+` from $u(s bigint) join session on session.id = u.s
  where session.owner = $1 and session.deleted_at = 0 order by session.id for no key update of session`,
-			[]any{node, SessionColumn(sessions)}, engine.ScanOne[puntuale.SessionID]); err != nil {
+			[]any{node, SessionColumn(sessions)}, scanPublished)
+		if err != nil {
 			return fmt.Errorf("lock sessions: %w", err)
 		}
-		_, err := a.Exec(ctx, setLinks, node, engine.Micros(now), engine.Columns{
+		var facts []outbox.Fact
+		known := make(map[puntuale.SessionID]publishedState, len(owned))
+		for i := range owned {
+			s := &owned[i]
+			more, err := s.become(links[s.ID], now)
+			if err != nil {
+				return err
+			}
+			known[s.ID], facts = s.told, append(facts, more...)
+		}
+		_, err = a.Exec(ctx, setLinks, node, engine.Micros(now), engine.Columns{
 			engine.Column(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) }),
 			column(func(l puntuale.Link) int64 { return int64(l.State) }),
 			text(func(l puntuale.Link) string { return l.Number }),
@@ -46,10 +58,11 @@ func (s *Fleet) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Tim
 			column(func(l puntuale.Link) int64 { return int64(l.Condition) }),
 			column(func(l puntuale.Link) int64 { return engine.Micros(l.Limited) }),
 			column(func(l puntuale.Link) int64 { return engine.Micros(l.Since) }),
+			engine.Column(sessions, func(id *puntuale.SessionID) int64 { return int64(known[*id]) }),
 		})
 		if err != nil {
 			return fmt.Errorf("store links: %w", err)
 		}
-		return nil
+		return outbox.Tell(ctx, a, now, facts...)
 	})
 }

@@ -47,18 +47,22 @@ func Tell(ctx context.Context, a engine.Querier, at time.Time, f Fact) error {
 			return fmt.Errorf("read the detail of a fact: %w", err)
 		}
 	}
+	state := n.Detail.State
 	switch {
+	case kind == puntuale.NoticeDisconnected && state == puntuale.LinkOnline.String(): // it sends, except to strangers
+		return nil
 	case kind == puntuale.NoticeDisconnected:
-		n.Detail.Event = f.Type
+		n.Detail = puntuale.NoticeDetail{Event: f.Type}
 		return disconnected(ctx, a, n)
 	case kind == puntuale.NoticeReconnected:
+		n.Detail = puntuale.NoticeDetail{}
 		return reconnected(ctx, a, n)
+	case kind == puntuale.NoticeCampaignDone && state == puntuale.CampaignCancelled.String(): // a person did it
+		return nil
 	case kind == puntuale.NoticeCampaignPaused && n.Detail.Reason == "": // a person did it
 		return nil
 	case kind == puntuale.NoticeExpiring:
-		if f.Type == puntuale.EventAccountExpired {
-			n.Detail.Days = 0
-		}
+		n.Detail.Event = f.Type
 		return expiring(ctx, a, n)
 	case f.Client == 0:
 		return ofPartnersWebhook(ctx, a, n)
@@ -118,7 +122,7 @@ func disconnected(ctx context.Context, a engine.Querier, n puntuale.Notice) erro
 
 // reconnected ends an incident.
 func reconnected(ctx context.Context, a engine.Querier, n puntuale.Notice) error {
-	if _, err := a.Exec(ctx, `delete from notice where client_id = $1 and subject = $2 and open = 1 and due_at > $3`, n.Client, n.Subject, engine.Micros(n.At)); err != nil {
+	if _, err := a.Exec(ctx, `delete from notice where client_id = $1 and subject = $2 and open = 1 and due_at > $3 and mailed = 0`, n.Client, n.Subject, engine.Micros(n.At)); err != nil {
 		return fmt.Errorf("delete a notice: %w", err)
 	}
 	told, err := a.Exec(ctx, `update notice set open = 0 where client_id = $1 and subject = $2 and open = 1`, n.Client, n.Subject)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -26,26 +28,15 @@ func Message(m puntuale.MessageRef, t puntuale.EventType) Fact {
 
 // EmitFacts keeps those facts whose types somebody wants. Where nobody wants anything, it reads one empty table.
 const EmitFacts = `
-insert into outbox_fact (client_id, type, subject, detail, at)
-select u.c, u.t, u.s, u.d, $1::bigint from $u(c bigint, t smallint, s bigint, d text) cross join event_stream e
+insert into outbox_fact (client_id, type, subject, more, detail, at)
+select u.c, u.t, u.s, u.m, u.d, $1::bigint from $u(c bigint, t smallint, s bigint, m text, d text) cross join event_stream e
 where exists (select 1 from event_stream) and e.client_id = u.c and (e.wanted & (1::bigint << u.t) <> 0 or e.feed_until > $1)`
 
 // lockFacts writes nothing.
 const lockFacts = `insert into outbox_fact (client_id, type, subject, detail, at) select e.client_id, 0, 0, '', 0 from event_stream e where 1 = 0`
 
-// emitAlike is EmitFacts for facts of one type without details, as most batches have them. It costs half of the memory.
-const emitAlike = `
-insert into outbox_fact (client_id, type, subject, detail, at)
-select u.c, $2::smallint, u.s, '', $1::bigint from $u(c bigint, s bigint) cross join event_stream e
-where exists (select 1 from event_stream) and e.client_id = u.c and (e.wanted & (1::bigint << $2::integer) <> 0 or e.feed_until > $1)`
-
 // wantedAtAll reports whether anybody wants events, and whether any rule waits for facts.
 const wantedAtAll = `select case when exists (select 1 from event_stream) then 1 else 0 end, case when exists (select 1 from automation_client) then 1 else 0 end`
-
-// alike reports whether all facts have one type and no details.
-func alike(facts []Fact) bool {
-	return !slices.ContainsFunc(facts, func(f Fact) bool { return f.Type != facts[0].Type || f.Detail != "" })
-}
 
 // Emit writes facts in the transaction that makes them true. It is sent with the transaction's next statement, whose error may be its own.
 // Locks: none that another transaction of facts waits for.
@@ -70,21 +61,64 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 	if !told {
 		return nil
 	}
-	client := engine.Column(facts, func(f *Fact) int64 { return int64(f.Client) })
-	subject := engine.Column(facts, func(f *Fact) int64 { return f.Subject })
-	text, args := emitAlike, []any{engine.Micros(at), int64(facts[0].Type), engine.Columns{client, subject}}
-	if !alike(facts) {
-		text, args = EmitFacts, []any{engine.Micros(at), engine.Columns{
-			client,
-			engine.Column(facts, func(f *Fact) int64 { return int64(f.Type) }),
-			subject,
-			engine.Column(facts, func(f *Fact) string { return f.Detail }),
-		}}
-	}
-	if err := a.Queue(ctx, text, args, nil); err != nil {
+	rows := rowsOf(facts)
+	if err := a.Queue(ctx, EmitFacts, []any{engine.Micros(at), engine.Columns{
+		engine.Column(rows, func(r *row) int64 { return int64(r.Client) }),
+		engine.Column(rows, func(r *row) int64 { return int64(r.Type) }),
+		engine.Column(rows, func(r *row) int64 { return r.Subject }),
+		engine.Column(rows, func(r *row) string { return r.more }),
+		engine.Column(rows, func(r *row) string { return r.Detail }),
+	}}, nil); err != nil {
 		return fmt.Errorf("write facts: %w", err)
 	}
 	return nil
+}
+
+// row is a row of facts that are alike but for their subjects.
+type row struct {
+	Fact
+	more string // as outbox_fact.more
+}
+
+// rowMost is the most facts of one row. A numberer takes whole rows.
+const rowMost = 100
+
+// rowsOf puts facts that follow each other and are alike into one row. A row that is written and deleted for each of them would cost as much as
+// the event itself.
+func rowsOf(facts []Fact) []row {
+	rows := make([]row, 0, 1)
+	var more []byte
+	for len(facts) > 0 {
+		r := row{Fact: facts[0]}
+		n := 1
+		more = more[:0]
+		for ; n < min(len(facts), rowMost) && alike(&facts[n], &r.Fact); n++ {
+			more = strconv.AppendInt(append(more, ','), facts[n].Subject, 10)
+		}
+		r.more = string(more)
+		rows, facts = append(rows, r), facts[n:]
+	}
+	return rows
+}
+
+// alike reports whether two facts differ only in their subjects.
+func alike(x, y *Fact) bool {
+	return x.Client == y.Client && x.Type == y.Type && x.Detail == y.Detail
+}
+
+// MoreSubjects reads the subjects of a row's further facts.
+func MoreSubjects(more string) (all []int64, err error) {
+	if more == "" {
+		return nil, nil
+	}
+	for next := range strings.SplitSeq(more[1:], ",") {
+		n, err := strconv.ParseInt(next, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read the subjects of facts: %w", err)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
 
 // Tell is Emit for facts about sessions, campaigns, accounts, templates and webhooks, which also concern people. Every such fact passes here
@@ -92,6 +126,9 @@ func Emit(ctx context.Context, a engine.Querier, at time.Time, facts []Fact) err
 // whose row names the partner. No program is told of that.
 func Tell(ctx context.Context, a engine.Querier, at time.Time, facts ...Fact) error {
 	for _, f := range facts {
+		if f.Type == puntuale.EventCreditLow && slices.ContainsFunc(facts, func(o Fact) bool { return o.Client == f.Client && o.Type == puntuale.EventCreditOut }) {
+			continue // people are told the worse
+		}
 		if err := notice.Tell(ctx, a, at, notice.Fact(f)); err != nil {
 			return err
 		}

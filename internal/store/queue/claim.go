@@ -371,7 +371,7 @@ func (b *ClaimBatch) charge(ctx context.Context) error {
 	}
 	clients := slices.Sorted(maps.Keys(want))
 	amounts := engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(len(want[*c])) })
-	taken, err := TakeCredits(ctx, b.A, clients, amounts)
+	taken, err := TakeCredits(ctx, b.A, clients, amounts, b.Now)
 	if err != nil {
 		return err
 	}

@@ -14,33 +14,40 @@ import (
 
 // TakeCredits takes an amount from each of the sorted clients, or as much as the client has. It returns the amounts that it took. It locks
 // all rows in order before it reads them.
-func TakeCredits(ctx context.Context, a engine.Querier, clients []puntuale.ClientID, amounts []int64) ([]int64, error) {
+func TakeCredits(ctx context.Context, a engine.Querier, clients []puntuale.ClientID, amounts []int64, at time.Time) ([]int64, error) {
 	left := map[puntuale.ClientID]sql.NullInt64{}
-	err := a.Query(ctx, `select k.id, k.credits from $u(c bigint) join client k on k.id = u.c order by k.id for no key update of k`,
+	marks := map[puntuale.ClientID]creditMark{}
+	err := a.Query(ctx, `select k.id, k.credits, k.credits_topped, k.credits_told from $u(c bigint) join client k on k.id = u.c order by k.id for no key update of k`,
 		[]any{engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}}, func(rows engine.Row) error {
 			var c puntuale.ClientID
 			var n sql.NullInt64
-			if err := rows.Scan(&c, &n); err != nil {
+			var m creditMark
+			if err := rows.Scan(&c, &n, &m.topped, &m.told); err != nil {
 				return err
 			}
-			left[c] = n
+			left[c], marks[c] = n, m
 			return nil
 		})
 	if err != nil {
 		return nil, fmt.Errorf("lock credits: %w", err)
 	}
 	taken := slices.Clone(amounts)
+	var changes []creditChange
 	for i, c := range clients {
 		if !left[c].Valid {
 			return nil, fmt.Errorf("credits became unlimited: %w", engine.ErrAgain)
 		}
-		taken[i] = min(taken[i], left[c].Int64)
+		before := left[c].Int64
+		taken[i] = min(taken[i], before)
+		if m, types := marks[c].fell(before, before-taken[i]); taken[i] > 0 && m != marks[c] {
+			changes = append(changes, creditChange{c, before - taken[i], m, types})
+		}
 	}
 	if _, err := a.Exec(ctx, `update client set credits = client.credits - u.n from $u(c bigint, n bigint)
  where client.id = u.c and u.n > 0`, creditColumns(clients, taken)); err != nil {
 		return nil, fmt.Errorf("take credits: %w", err)
 	}
-	return taken, nil
+	return taken, tellCredits(ctx, a, at, changes)
 }
 
 func creditColumns(clients []puntuale.ClientID, amounts []int64) engine.Columns {

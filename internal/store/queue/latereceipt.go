@@ -118,7 +118,7 @@ func (b *RecordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) err
 		return nil
 	}
 	clients := slices.Sorted(maps.Keys(owed))
-	taken, err := TakeCredits(ctx, b.A, clients, engine.Column(clients, func(c *puntuale.ClientID) int64 { return owed[*c] }))
+	taken, err := TakeCredits(ctx, b.A, clients, engine.Column(clients, func(c *puntuale.ClientID) int64 { return owed[*c] }), b.Now)
 	if err != nil {
 		return err
 	}

@@ -3,22 +3,77 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
-// NoteCampaigns puts a change of state into the audit log, for the campaigns that a condition finds. Its arguments begin at $8.
+// NoteCampaigns puts a change of state into the audit log, for the campaigns that a condition finds, and tells their clients. The condition's
+// arguments begin at $1.
 func NoteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, which string, args ...any) error {
-	_, err := a.Exec(ctx, `insert into audit (partner_id, client_id, login_id, who, entry, action, target, at, address)
- select l.partner_id, c.client_id, $1::bigint, $2::text, $3::bigint, $4::text, cast(c.id as text) || $5::text, $6::bigint, $7::text
- from campaign c join client l on l.id = c.client_id where `+which,
-		append([]any{c.By.User, c.By.Who, engine.Bit(c.By.Entry), "campaign." + c.To.String(), prefixed(" ", c.Reason), engine.Micros(c.Now), c.By.Address}, args...)...)
+	if err := tellCampaigns(ctx, a, c, which, args); err != nil {
+		return err
+	}
+	n := len(args)
+	_, err := a.Exec(ctx, fmt.Sprintf(`insert into audit (partner_id, client_id, login_id, who, entry, action, target, at, address)
+ select l.partner_id, c.client_id, $%d::bigint, $%d::text, $%d::bigint, $%d::text, cast(c.id as text) || $%d::text, $%d::bigint, $%d::text
+ from campaign c join client l on l.id = c.client_id where `, n+1, n+2, n+3, n+4, n+5, n+6, n+7)+which,
+		slices.Concat(args, []any{c.By.User, c.By.Who, engine.Bit(c.By.Entry), "campaign." + c.To.String(), prefixed(" ", c.Reason), engine.Micros(c.Now), c.By.Address})...)
 	if err != nil {
 		return fmt.Errorf("note a campaign's state: %w", err)
 	}
 	return nil
+}
+
+// campaignTypes are the states whose beginning is told. A campaign that ends in any way is done with.
+var campaignTypes = map[puntuale.CampaignState]puntuale.EventType{
+	puntuale.CampaignRunning: puntuale.EventCampaignStarted, puntuale.CampaignPaused: puntuale.EventCampaignPaused,
+	puntuale.CampaignDone: puntuale.EventCampaignDone, puntuale.CampaignCancelled: puntuale.EventCampaignDone, puntuale.CampaignFailed: puntuale.EventCampaignDone,
+}
+
+// tellCampaigns tells a change of state. It locks the campaigns, so that one which changes meanwhile is found in its new state.
+func tellCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, which string, args []any) error {
+	kind, told := campaignTypes[c.To]
+	if !told {
+		return nil
+	}
+	var facts []outbox.Fact
+	err := a.Query(ctx, `select c.client_id, c.id, c.name, c.draft, c.started_at, c.final from campaign c
+ where `+which+` order by c.client_id, c.id for update of c`, args, func(r engine.Row) error {
+		var m puntuale.Campaign
+		var final *puntuale.CampaignCounts
+		if err := r.Scan(&m.Client, &m.ID, &m.Name, engine.ScanJSON(&m.Draft), engine.ScanTime(&m.Started), engine.ScanOptionalJSON(&final)); err != nil {
+			return err
+		}
+		detail, err := campaignDetail(c, &m, final)
+		facts = append(facts, outbox.Fact{Client: m.Client, Type: kind, Subject: int64(m.ID), Detail: detail})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read campaigns to tell of: %w", err)
+	}
+	return outbox.Tell(ctx, a, c.Now, facts...)
+}
+
+func campaignDetail(c puntuale.CampaignChange, m *puntuale.Campaign, final *puntuale.CampaignCounts) (string, error) {
+	members := struct {
+		Name      string                   `json:"name"`
+		Reference string                   `json:"reference,omitempty"`
+		State     string                   `json:"state"`
+		Reason    string                   `json:"reason,omitempty"`
+		Resumed   bool                     `json:"resumed,omitempty"`
+		Counts    *puntuale.CampaignCounts `json:"counts,omitempty"`
+	}{Name: m.Name, Reference: m.Draft.Reference, State: c.To.String(), Reason: c.Reason}
+	switch {
+	case c.To == puntuale.CampaignRunning:
+		members.Resumed = !m.Started.Equal(c.Now)
+	case c.To.Ended() && c.Reason == "": // otherwise nobody counted
+		members.Counts = final
+	}
+	return outbox.Detail(members)
 }
 
 // prefixed puts a prefix before a text that is not empty.

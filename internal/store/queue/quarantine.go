@@ -202,7 +202,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 		return 0, err
 	}
 	if paid {
-		taken, err := TakeCredits(ctx, a, []puntuale.ClientID{client}, []int64{int64(len(rows))})
+		taken, err := TakeCredits(ctx, a, []puntuale.ClientID{client}, []int64{int64(len(rows))}, q.now)
 		if err != nil {
 			return 0, err
 		}

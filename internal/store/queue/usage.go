@@ -5,9 +5,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
 )
 
 // UsageDay names the row that counts a client's calls of one day. A transaction that holds the lock of this row is the only one that
@@ -25,6 +27,7 @@ func (d UsageDay) Compare(o UsageDay) int {
 type UsageCount struct {
 	cap        sql.NullInt64
 	Prev, Used int64
+	told       int8 // as api_usage.told
 }
 
 // Usage is the position of the client after its ith passed call, i from 1.
@@ -45,7 +48,7 @@ from $u(c bigint, d integer, n bigint) join client k on k.id = u.c where k.delet
 on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked, cap = excluded.cap,
  used = case when excluded.cap is null or g.used + excluded.asked <= excluded.cap then g.used + excluded.asked
   when g.used > excluded.cap then g.used else excluded.cap end
-returning client_id, day, cap, prev, used`
+returning client_id, day, cap, prev, used, told`
 
 // Count counts calls[i] calls of days[i], which are sorted and without repetition. The answer leaves out days of deleted clients. ask is a
 // querier's Query or Queue. With Queue, the answer comes later.
@@ -59,7 +62,7 @@ func Count(ctx context.Context, ask func(context.Context, string, []any, func(en
 		var client puntuale.ClientID
 		var day int
 		var c UsageCount
-		if err := r.Scan(&client, &day, &c.cap, &c.Prev, &c.Used); err != nil {
+		if err := r.Scan(&client, &day, &c.cap, &c.Prev, &c.Used, &c.told); err != nil {
 			return err
 		}
 		result[UsageDay{client, puntuale.DateFromInt(day)}] = c
@@ -96,12 +99,52 @@ insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, $2::integer, k.cap, $3::bigint, 0, $3::bigint from client k where k.id = $1 and k.deleted_at = 0
 on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked, cap = excluded.cap,
  used = g.used + excluded.asked
-returning cap, prev, used`, []any{d.Client, d.Day.Int(), n}, &c.cap, &c.Prev, &c.Used)
+returning cap, prev, used, told`, []any{d.Client, d.Day.Int(), n}, &c.cap, &c.Prev, &c.Used, &c.told)
 	switch {
 	case err != nil:
 		return puntuale.Usage{}, fmt.Errorf("count a call: %w", err)
 	case !found:
 		return puntuale.Usage{}, puntuale.NotFound(puntuale.NoClient)
 	}
-	return c.Usage(n), nil
+	return c.Usage(n), c.Tell(ctx, a, d, c.Used)
+}
+
+// Bits of api_usage.told, and of client.credits_told.
+const (
+	toldSoon = 1 // 80 percent of the cap are used, or few credits are left
+	toldOver = 2 // all is used
+)
+
+// Tell tells the client once a day that its calls reach 80 percent of the cap, and once that they reach the cap. used is what stays counted.
+// The transaction has the day's row.
+func (c UsageCount) Tell(ctx context.Context, a engine.Querier, d UsageDay, used int64) error {
+	if !c.cap.Valid {
+		return nil
+	}
+	var types []puntuale.EventType
+	told := c.told
+	if told&toldSoon == 0 && c.cap.Int64 > 0 && used*5 >= c.cap.Int64*4 {
+		types, told = append(types, puntuale.EventCap80), told|toldSoon
+	}
+	if told&toldOver == 0 && used >= c.cap.Int64 {
+		types, told = append(types, puntuale.EventCapReached), told|toldOver
+	}
+	if len(types) == 0 {
+		return nil
+	}
+	var at time.Time
+	if _, err := engine.QueryOne(ctx, a, `update api_usage set told = $3 where client_id = $1 and day = $2 returning $clock`,
+		[]any{d.Client, d.Day.Int(), told}, engine.ScanTime(&at)); err != nil {
+		return fmt.Errorf("note what a client was told of its calls: %w", err)
+	}
+	detail, err := engine.ToJSON(struct {
+		Cap  int64 `json:"daily_api_cap"`
+		Used int64 `json:"daily_api_used"`
+	}{c.cap.Int64, used})
+	if err != nil {
+		return err
+	}
+	return outbox.Tell(ctx, a, at, engine.Column(types, func(t *puntuale.EventType) outbox.Fact {
+		return outbox.Fact{Client: d.Client, Type: *t, Detail: detail}
+	})...)
 }

@@ -89,8 +89,8 @@ func testNotices(t *testing.T, w *World) {
 	for i, f := range []outbox.Fact{
 		{Type: puntuale.EventCreditLow}, {Type: puntuale.EventCreditOut}, {Type: puntuale.EventCapReached}, {Type: puntuale.EventCap80},
 		{Type: puntuale.EventAccountExpiring, Detail: `{"days":14}`}, {Type: puntuale.EventAccountExpired},
-		{Type: puntuale.EventCampaignDone, Subject: 7}, {Type: puntuale.EventCampaignPaused, Subject: 7, Detail: `{"reason":"canary"}`}, {Type: puntuale.EventCampaignPaused, Subject: 7},
-		{Type: puntuale.EventCampaignStarted, Subject: 7}, {Type: puntuale.EventTemplateChanged, Subject: 7},
+		{Type: puntuale.EventCampaignDone, Subject: 7, Detail: `{"state":"failed"}`}, {Type: puntuale.EventCampaignPaused, Subject: 7, Detail: `{"reason":"canary"}`}, {Type: puntuale.EventCampaignPaused, Subject: 7},
+		{Type: puntuale.EventCampaignStarted, Subject: 7}, {Type: puntuale.EventCampaignDone, Subject: 8, Detail: `{"state":"cancelled"}`}, {Type: puntuale.EventTemplateChanged, Subject: 7},
 		{Type: puntuale.EventWebhookDisabled, Subject: int64(webhook), Detail: `{"reason":"[\"webhook.gone\"]"}`},
 	} {
 		c.told(at(i), f)
@@ -129,7 +129,10 @@ func testNotices(t *testing.T, w *World) {
 	if n := all[1]; n.Name != "https://crm.example/x" || n.Detail.Reason != `["webhook.gone"]` {
 		t.Errorf("the webhook: %+v", n)
 	}
-	if all[4].Detail.Days != 0 || all[5].Detail.Days != 14 {
+	if all[3].Detail.State != "failed" {
+		t.Errorf("the campaign: %+v", all[3])
+	}
+	if all[4].Detail.Event != puntuale.EventAccountExpired || all[5].Detail.Days != 14 {
 		t.Errorf("the days: %+v", all[4:6])
 	}
 	if mine, err := w.LatestNotices(ctx, staff, now); err != nil || mine[0].Detail.Address != "203.0.113.9" {
@@ -191,6 +194,11 @@ func testIncidents(t *testing.T, w *World) {
 	all, err := w.LatestNotices(context.Background(), u, at(60))
 	if err != nil || all[0].Detail.Event != puntuale.EventSessionUnlinked || all[0].Name != "predefinita" || !all[0].At.Equal(at(30)) {
 		t.Errorf("%+v, %v", all, err)
+	}
+	// A limit on messages to strangers does not disconnect.
+	other.told(at(60), outbox.Fact{Type: puntuale.EventSessionRestricted, Subject: int64(other.Session), Detail: `{"state":"online"}`})
+	if n := w.Int("select count(*) from notice where client_id = $1", other.ID); n != 0 {
+		t.Errorf("%d notices of a limit", n)
 	}
 	// A deleted session is told of no more.
 	extra := c.MustGateway("extra")

@@ -252,7 +252,7 @@ func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Ti
 	if len(clients) == 0 {
 		return nil
 	}
-	taken, err := queue.TakeCredits(ctx, a, clients, amounts)
+	taken, err := queue.TakeCredits(ctx, a, clients, amounts, now)
 	if err != nil {
 		return err
 	}

@@ -494,7 +494,7 @@ func noticeTone(n puntuale.Notice) string {
 	case puntuale.NoticeDisconnected, puntuale.NoticeCreditOut, puntuale.NoticeCapReached, puntuale.NoticeWebhookDisabled:
 		return "bad"
 	case puntuale.NoticeExpiring, puntuale.NoticeClientExpiring:
-		if n.Detail.Days == 0 {
+		if n.Detail.Event == puntuale.EventAccountExpired {
 			return "bad"
 		}
 	}

@@ -1,0 +1,134 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
+)
+
+const oneDay = 24 * time.Hour
+
+// tellsBefore is how many days before the last day of service clients are told of it.
+var tellsBefore = [...]int{14, 3, 0}
+
+// expiredStep follows the steps of tellsBefore, which count from 1.
+const expiredStep = len(tellsBefore) + 1
+
+// DueExpiries are the clients, called k, who must be told of their end. $1 is the moment, and an end before $2 is told no more.
+const DueExpiries = `
+select k.id from client k where k.expires_at > $2 and k.expires_at <= $1::bigint + 1296000000000 and k.deleted_at = 0 and ` + expiryStep + ` > ` + expiryTold + `
+order by k.id limit $3`
+
+const (
+	// The moments are 1, 4 and 15 days before the end of the last day.
+	expiryStep = `case when k.expires_at <= $1::bigint then 4 when k.expires_at <= $1::bigint + 86400000000 then 3 when k.expires_at <= $1::bigint + 345600000000 then 2 else 1 end`
+
+	expiryTold = `case when k.expiry_told_at = k.expires_at then k.expiry_told else 0 end`
+
+	lockExpiries = `
+select k.id, k.expires_on, k.expires_at, ` + expiryTold + ` from $u(c bigint) join client k on k.id = u.c
+where k.expires_at > 0 and k.deleted_at = 0 order by k.id for no key update of k`
+)
+
+// expiry is a client's end.
+type expiry struct {
+	client puntuale.ClientID
+	last   puntuale.Date
+	at     time.Time
+	told   int
+}
+
+// step is the last step that is due; 0: none.
+func (e *expiry) step(now time.Time) (step int) {
+	if !now.Before(e.at) {
+		return expiredStep
+	}
+	for i, days := range tellsBefore {
+		if e.daysLeft(now) <= days {
+			step = i + 1
+		}
+	}
+	return step
+}
+
+// daysLeft is the number of days until the last day of service.
+func (e *expiry) daysLeft(now time.Time) int {
+	return max(int((e.at.Sub(now)+oneDay-1)/oneDay)-1, 0)
+}
+
+// TellExpiries tells clients that their service ends, and that it ended. Any number of nodes may call it. After an outage it tells only the
+// last step. A new end begins anew.
+func (s *Accounts) TellExpiries(ctx context.Context, now time.Time) error {
+	for {
+		due, err := engine.QueryAll(ctx, s.MaintenanceReads, DueExpiries, []any{engine.Micros(now), engine.Micros(now.Add(-puntuale.KeepEvents)), engine.Chunk},
+			engine.ScanOne[puntuale.ClientID])
+		if err != nil {
+			return engine.PublicError(fmt.Errorf("look for clients whose service ends: %w", err))
+		}
+		if len(due) == 0 {
+			return nil
+		}
+		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
+			return tellExpiries(ctx, a, due, now)
+		}), false); err != nil {
+			return fmt.Errorf("tell clients that their service ends: %w", err)
+		}
+		if len(due) < engine.Chunk {
+			return nil
+		}
+	}
+}
+
+func tellExpiries(ctx context.Context, a engine.Querier, due []puntuale.ClientID, now time.Time) error {
+	all, err := engine.QueryAll(ctx, a, lockExpiries, []any{engine.Columns{engine.Column(due, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
+		func(r engine.Row, e *expiry) error {
+			return r.Scan(&e.client, date{&e.last}, engine.ScanTime(&e.at), &e.told)
+		})
+	if err != nil {
+		return fmt.Errorf("lock clients: %w", err)
+	}
+	var facts []outbox.Fact
+	var told []expiry
+	for _, e := range all {
+		step := e.step(now)
+		if step <= e.told {
+			continue // another node told it
+		}
+		e.told = step
+		told = append(told, e)
+		f, err := e.fact(now)
+		if err != nil {
+			return err
+		}
+		facts = append(facts, f)
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	if _, err := a.Exec(ctx, `update client set expiry_told = u.t, expiry_told_at = u.a from $u(c bigint, t smallint, a bigint) where client.id = u.c`, engine.Columns{
+		engine.Column(told, func(e *expiry) int64 { return int64(e.client) }),
+		engine.Column(told, func(e *expiry) int64 { return int64(e.told) }),
+		engine.Column(told, func(e *expiry) int64 { return engine.Micros(e.at) }),
+	}); err != nil {
+		return fmt.Errorf("note what clients were told: %w", err)
+	}
+	return outbox.Tell(ctx, a, now, facts...)
+}
+
+func (e *expiry) fact(now time.Time) (outbox.Fact, error) {
+	f := outbox.Fact{Client: e.client, Type: puntuale.EventAccountExpired}
+	members := struct {
+		Last string `json:"expiration_date"`
+		Days *int   `json:"days,omitempty"`
+	}{Last: e.last.String()}
+	if e.told < expiredStep {
+		f.Type, members.Days = puntuale.EventAccountExpiring, new(e.daysLeft(now))
+	}
+	var err error
+	f.Detail, err = outbox.Detail(members)
+	return f, err
+}

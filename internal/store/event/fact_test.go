@@ -1,0 +1,412 @@
+package event_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/outbox"
+	"puntuale/internal/store/storetest"
+)
+
+// owned gives the story's session to its node.
+func (s *story) owned() {
+	s.t.Helper()
+	moved, err := s.w.Assign(context.Background(), 0, s.node, []puntuale.SessionID{s.Session})
+	if err != nil || len(moved) != 1 {
+		s.t.Fatalf("the session went to nobody: %v, %v", moved, err)
+	}
+}
+
+// links reports links of the session one after the other, each a second later, by the node that owns it.
+func (s *story) links(all ...puntuale.Link) {
+	s.t.Helper()
+	for i, l := range all {
+		s.must(nil, s.w.SetLinks(context.Background(), s.node, begin.Add(time.Duration(i)*time.Second), map[puntuale.SessionID]puntuale.Link{s.Session: l}))
+	}
+}
+
+func waits(d time.Duration) puntuale.Link {
+	return puntuale.Link{State: puntuale.LinkLinked, Condition: puntuale.Waiting, Until: begin.Add(d)}
+}
+
+var (
+	online     = puntuale.Link{State: puntuale.LinkOnline}
+	connecting = puntuale.Link{State: puntuale.LinkLinked, Condition: puntuale.Connecting}
+	away       = puntuale.Link{State: puntuale.LinkLinked, Detail: puntuale.Quoted("silent")}
+	banned     = puntuale.Link{State: puntuale.LinkLinked, Condition: puntuale.Banned, Until: begin.Add(24 * time.Hour)}
+	refusedAll = puntuale.Link{State: puntuale.LinkLinked, Restricted: true}
+	unlinked   = puntuale.Link{State: puntuale.LinkUnlinked}
+	pairing    = puntuale.Link{State: puntuale.LinkPairing, Code: "x", Until: begin.Add(time.Minute)}
+	limited    = puntuale.Link{State: puntuale.LinkOnline, Limited: begin.Add(time.Hour)}
+)
+
+// anotherNode takes the session from the story's node, which died or gave it back.
+func (s *story) anotherNode() {
+	s.t.Helper()
+	next := s.w.MustJoin()
+	moved, err := s.w.Assign(context.Background(), s.node, next, []puntuale.SessionID{s.Session})
+	if err != nil || len(moved) != 1 {
+		s.t.Fatalf("the session did not move: %v, %v", moved, err)
+	}
+	s.links(online) // by the old node: nothing happens
+	s.node = next
+}
+
+// device makes a session on people's phones, with so many devices, and returns the devices.
+func (s *story) device(devices int) (puntuale.SessionID, []puntuale.DeviceID) {
+	s.t.Helper()
+	ctx := context.Background()
+	id, err := s.CreateSession(ctx, puntuale.Session{Name: "telefoni", Type: puntuale.SendApp, Way: puntuale.WayDevice, Created: begin}, nil)
+	s.must(id, err)
+	var all []puntuale.DeviceID
+	for range devices {
+		mark := storetest.Unique("mark")
+		s.must(nil, s.OfferDevice(ctx, id, []byte("sealed"), mark, begin.Add(time.Hour)))
+		var token puntuale.KeyHash
+		copy(token[:], mark)
+		d, err := s.w.LinkDevice(ctx, mark, puntuale.Device{Name: mark}, token, begin)
+		s.must(d, err)
+		all = append(all, d.ID)
+	}
+	return id, all
+}
+
+func (s *story) campaign(recipients int) puntuale.CampaignID {
+	s.t.Helper()
+	s.owned()
+	id, _ := s.MustCampaign(recipients)
+	s.must(s.StartCampaign(context.Background(), id, puntuale.CampaignStart{Digest: "d", Session: s.Session, First: begin, Day: storetest.Day, Now: begin}))
+	return id
+}
+
+func (s *story) change(id puntuale.CampaignID, reason string, to puntuale.CampaignState, from ...puntuale.CampaignState) {
+	s.t.Helper()
+	s.must(nil, s.ChangeCampaign(context.Background(), id, puntuale.CampaignChange{From: from, To: to, Reason: reason, Now: begin.Add(time.Minute)}))
+}
+
+// patch changes the client, as its partner does.
+func (s *story) patch(p puntuale.ClientPatch) {
+	s.t.Helper()
+	s.must(s.w.Store.Partner(s.w.Partner).UpdateClient(context.Background(), s.ID, p, begin))
+}
+
+func (s *story) credits(n int64) {
+	s.t.Helper()
+	s.patch(puntuale.ClientPatch{Credits: puntuale.ChangeTo(new(n))})
+}
+
+// spend claims so many messages. They take a credit each.
+func (s *story) spend(n int) (all []puntuale.ClaimItem, token int64) {
+	s.t.Helper()
+	for range n {
+		all = append(all, s.Items(phone, 0, s.MustStart(phone, begin, 1)...)...)
+	}
+	token, _ = s.w.MustClaim(s.node, begin, all...)
+	return all, token
+}
+
+func (s *story) cap(n int64) {
+	s.t.Helper()
+	s.patch(puntuale.ClientPatch{Cap: puntuale.ChangeTo(new(n))})
+}
+
+// calls starts so many runs, also those that the cap refuses.
+func (s *story) calls(n int, day puntuale.Date) {
+	s.t.Helper()
+	for range n {
+		r := s.Run(phone, begin, 1)
+		r.Day = day
+		if _, err := s.Start(context.Background(), r); err != nil && puntuale.CodeOf(err) != puntuale.CodeCapReached {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// ends sets the end of the service, as midnight after a day, and lets maintenance look at moments relative to it.
+func (s *story) ends(at time.Time, looks ...time.Duration) {
+	s.t.Helper()
+	s.patch(puntuale.ClientPatch{Expires: puntuale.ChangeTo(puntuale.DateOf(at.Add(-time.Hour))), Derive: func(c puntuale.Client) puntuale.Client {
+		c.ExpiresAt = at
+		return c
+	}})
+	for _, d := range looks {
+		for range 2 { // two nodes
+			s.must(nil, s.w.TellExpiries(context.Background(), at.Add(d)))
+		}
+	}
+}
+
+// business makes a session of a business whose templates were read.
+func (s *story) business(names ...string) puntuale.SessionID {
+	s.t.Helper()
+	id := s.MustOfficial(false)
+	s.must(nil, s.w.NoteOfficial(context.Background(), id, "10"+id.String(), "55"+id.String()))
+	s.listed(id, begin, puntuale.TemplateApproved, names...)
+	return id
+}
+
+// listed stores what a list of templates shows.
+func (s *story) listed(id puntuale.SessionID, at time.Time, status puntuale.TemplateStatus, names ...string) {
+	s.t.Helper()
+	var all []puntuale.NetworkTemplate
+	for _, n := range names {
+		all = append(all, puntuale.NetworkTemplate{Name: n, Language: "it", Status: status, Category: "UTILITY"})
+	}
+	s.must(nil, s.w.KeepNetworkTemplates(context.Background(), id, "55"+id.String(), at, all, puntuale.Reason{}))
+}
+
+func (s *story) heard(id puntuale.SessionID, e puntuale.TemplateEvent) {
+	s.t.Helper()
+	e.Client, e.Account, e.Language = s.ID, "55"+id.String(), "it"
+	s.must(nil, s.w.TellNetworkTemplate(context.Background(), e))
+}
+
+// told are the facts about sessions, campaigns, accounts and templates, with the events of each.
+var told = map[string]moveCase{
+	"session linked": {func(s *story) { s.owned(); s.links(unlinked, pairing, pairing, connecting, online, online) }, []string{"session.unlinked", "session.online"}},
+	"session of a network is made and linked": {func(s *story) {
+		id, err := s.CreateSession(context.Background(), puntuale.Session{Name: "altra", Type: puntuale.Socket, Created: begin}, nil)
+		s.must(id, err)
+		s.Session = id
+		s.owned()
+		s.links(unlinked, pairing, unlinked, pairing, connecting, online)
+	}, []string{"session.online"}},
+	"session drops for a moment": {func(s *story) {
+		s.owned()
+		s.links(online, waits(2*time.Second), connecting, waits(10*time.Second), connecting, online)
+	}, nil},
+	"session drops for long": {func(s *story) {
+		s.owned()
+		s.links(online, waits(5*time.Second), connecting, waits(time.Minute), connecting, waits(2*time.Minute), connecting, online)
+	}, []string{"session.offline", "session.online"}},
+	"gateway away, and back":  {func(s *story) { s.owned(); s.links(online, away, away, online) }, []string{"session.offline", "session.online"}},
+	"session banned":          {func(s *story) { s.owned(); s.links(online, banned, banned, connecting, online) }, []string{"session.restricted", "session.online"}},
+	"session refused by Meta": {func(s *story) { s.owned(); s.links(online, refusedAll, refusedAll, online) }, []string{"session.restricted", "session.online"}},
+	"session limited": {func(s *story) {
+		s.owned()
+		s.links(online, limited, limited, puntuale.Link{State: puntuale.LinkLinked, Condition: puntuale.Connecting, Limited: limited.Limited}, limited, online)
+	}, []string{"session.restricted"}},
+	"session logged out": {func(s *story) {
+		s.owned()
+		s.links(online, puntuale.Link{State: puntuale.LinkUnlinked, Condition: puntuale.LoggedOut}, unlinked)
+	}, []string{"session.unlinked"}},
+	"session replaced": {func(s *story) {
+		s.owned()
+		s.links(online, puntuale.Link{State: puntuale.LinkLinked, Condition: puntuale.Replaced})
+	}, []string{"session.offline"}},
+	"session moves to another node": {func(s *story) {
+		s.owned()
+		s.links(online)
+		s.anotherNode()
+		s.links(connecting, waits(2*time.Second), connecting, online)
+	}, nil},
+	"offline session moves to another node": {func(s *story) {
+		s.owned()
+		s.links(online, waits(time.Hour))
+		s.anotherNode()
+		s.links(connecting, waits(time.Second), connecting, waits(time.Hour), connecting, online)
+	}, []string{"session.offline", "session.online"}},
+	"server restarts": {func(s *story) {
+		s.owned()
+		s.links(online)
+		s.must(nil, s.w.Leave(context.Background(), s.node))
+		s.node = s.w.MustJoin()
+		s.owned()
+		s.links(connecting, online)
+	}, nil},
+	"row of an earlier version": {func(s *story) {
+		s.owned()
+		s.w.Exec("update session set link = 3, link_condition = 1 where id = $1", s.Session) // a login is under way
+		s.links(online)
+		s.w.Exec("update session set told = 0, link = 3, link_condition = 5 where id = $1", s.Session) // replaced
+		s.links(connecting, online)
+	}, []string{"session.online"}},
+	"devices of a session": {func(s *story) {
+		id, devices := s.device(2)
+		s.must(nil, s.UnlinkDevices(context.Background(), id, devices[0], begin))
+		s.must(nil, s.UnlinkDevices(context.Background(), id, devices[1], begin))
+		s.must(nil, s.UnlinkDevices(context.Background(), id, 0, begin))
+	}, []string{"session.online", "session.unlinked"}},
+
+	"campaign": {func(s *story) { s.campaign(1) }, []string{"campaign.started"}},
+	"campaign started twice": {func(s *story) {
+		id := s.campaign(1)
+		s.must(s.StartCampaign(context.Background(), id, puntuale.CampaignStart{Digest: "d", Session: s.Session, First: begin, Day: storetest.Day, Now: begin.Add(time.Hour)}))
+	}, []string{"campaign.started"}},
+	"campaign paused and resumed": {func(s *story) {
+		id := s.campaign(1)
+		s.change(id, "", puntuale.CampaignPaused, puntuale.CampaignRunning)
+		s.change(id, "", puntuale.CampaignResuming, puntuale.CampaignPaused)
+		_, _, err := s.w.MoveChunk(context.Background(), s.node, s.ID, id, 0, begin.Add(2*time.Minute))
+		s.must(nil, err)
+	}, []string{"campaign.started", "campaign.paused", "campaign.started"}},
+	"campaign pauses by itself": {func(s *story) {
+		s.change(s.campaign(1), puntuale.CampaignByCanary, puntuale.CampaignPaused, puntuale.CampaignRunning)
+	}, []string{"campaign.started", "campaign.paused"}},
+	"campaign done": {func(s *story) {
+		id := s.campaign(1)
+		s.w.Exec("update campaign_feed set waiting = 0 where campaign_id = $1", id)
+		s.must(s.w.FinishCampaign(context.Background(), s.node, s.ID, id, begin.Add(time.Hour)))
+		s.must(s.w.FinishCampaign(context.Background(), s.node, s.ID, id, begin.Add(time.Hour)))
+	}, []string{"campaign.started", "campaign.done"}},
+	"campaign cancelled": {func(s *story) {
+		id := s.campaign(1)
+		s.change(id, "", puntuale.CampaignCancelling, puntuale.CampaignRunning)
+		s.must(s.w.CancelChunk(context.Background(), s.node, s.ID, id, begin.Add(time.Hour)))
+	}, []string{"campaign.started", "campaign.done"}},
+	"campaign's session deleted": {func(s *story) {
+		id, err := s.CreateSession(context.Background(), puntuale.Session{Name: "altra", Type: puntuale.Socket, Sandbox: true, Created: begin}, nil)
+		s.must(id, err)
+		s.Session = id
+		s.campaign(1)
+		s.must(nil, s.DeleteSession(context.Background(), id, true, 0, begin.Add(time.Minute)))
+	}, []string{"campaign.started", "campaign.done"}},
+
+	"cap": {func(s *story) { s.cap(10); s.calls(7, storetest.Day); s.calls(5, storetest.Day) }, []string{"account.cap_80", "account.cap_reached"}},
+	"cap of two days": {func(s *story) {
+		s.cap(5)
+		s.calls(4, storetest.Day)
+		s.calls(6, storetest.Day.AddDays(1))
+	}, []string{"account.cap_80", "account.cap_80", "account.cap_reached"}},
+	"cap raised on the same day":  {func(s *story) { s.cap(5); s.calls(5, storetest.Day); s.cap(10); s.calls(5, storetest.Day) }, []string{"account.cap_80", "account.cap_reached"}},
+	"cap lowered below the calls": {func(s *story) { s.cap(100); s.calls(5, storetest.Day); s.cap(5); s.calls(1, storetest.Day) }, []string{"account.cap_80", "account.cap_reached"}},
+	"cap of nothing":              {func(s *story) { s.cap(0); s.calls(2, storetest.Day) }, []string{"account.cap_reached"}},
+	"cap and calls that are never refused": {func(s *story) {
+		s.cap(2)
+		for range 3 {
+			s.must(nil, s.AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: storetest.Unique("+39333"), Added: begin}, storetest.Day, nil))
+		}
+	}, []string{"account.cap_80", "account.cap_reached"}},
+	"no cap": {func(s *story) { s.calls(3, storetest.Day) }, nil},
+
+	"credits spent":         {func(s *story) { s.credits(20); s.spend(17); s.spend(1); s.spend(1); s.spend(1) }, []string{"account.credit_low", "account.credit_out"}},
+	"credits spent at once": {func(s *story) { s.credits(3); s.spend(5) }, []string{"account.credit_low", "account.credit_out"}},
+	"credits come back from a message": {func(s *story) {
+		s.credits(1)
+		items, token := s.spend(1)
+		s.w.MustRecord(begin.Add(time.Second), items[0], token, puntuale.Outcome{Verdict: puntuale.Retry, Next: begin})
+		s.spend(1)
+	}, []string{"account.credit_low", "account.credit_out"}},
+	"credits topped up": {func(s *story) {
+		s.credits(1)
+		s.spend(1)
+		s.patch(puntuale.ClientPatch{CreditsAdd: puntuale.ChangeTo(int64(10))})
+		s.spend(9)
+	}, []string{"account.credit_low", "account.credit_out", "account.credit_low"}},
+	"credits refilled": {func(s *story) {
+		s.credits(1)
+		s.spend(1)
+		s.patch(puntuale.ClientPatch{Refill: puntuale.ChangeTo(puntuale.RefillYearly), RefillTo: puntuale.ChangeTo(int64(10)), Derive: func(c puntuale.Client) puntuale.Client {
+			c.RefillAt = begin
+			return c
+		}})
+		s.must(s.w.Refill(context.Background(), begin, func(puntuale.Client) time.Time { return begin.Add(365 * oneDay) }))
+		s.spend(10)
+	}, []string{"account.credit_low", "account.credit_out", "account.credit_low", "account.credit_out"}},
+	"credits taken by the partner": {func(s *story) { s.credits(100); s.credits(50); s.credits(10); s.credits(0); s.credits(0) }, []string{"account.credit_low", "account.credit_out"}},
+	"credits become unlimited": {func(s *story) {
+		s.credits(5)
+		s.patch(puntuale.ClientPatch{Credits: puntuale.ChangeTo[*int64](nil)})
+		s.spend(5)
+	}, nil},
+	"credits of an earlier version": {func(s *story) {
+		s.credits(20)
+		s.w.Exec("update client set credits_topped = 0 where id = $1", s.ID)
+		s.spend(1)
+		s.spend(17)
+		s.spend(1)
+	}, []string{"account.credit_low"}},
+
+	"service ends": {func(s *story) {
+		s.ends(begin.Add(16*oneDay), -16*oneDay, -15*oneDay, -5*oneDay, -4*oneDay, -2*oneDay, -oneDay, -time.Hour, 0, time.Hour)
+	}, []string{"account.expiring", "account.expiring", "account.expiring", "account.expired"}},
+	"service ends during an outage": {func(s *story) { s.ends(begin.Add(16*oneDay), -15*oneDay, 5*oneDay, 6*oneDay) }, []string{"account.expiring", "account.expired"}},
+	"service ended long ago":        {func(s *story) { s.ends(begin.Add(-31*oneDay), 31*oneDay) }, nil},
+	"service renewed": {func(s *story) {
+		s.ends(begin.Add(5*oneDay), -3*oneDay, time.Hour)
+		s.ends(begin.Add(25*oneDay), -20*oneDay, -4*oneDay, -3*oneDay)
+	}, []string{"account.expiring", "account.expired", "account.expiring"}},
+
+	"template of Meta": {func(s *story) {
+		id := s.business("uno", "due") // the first list is no news
+		s.listed(id, begin.Add(time.Second), puntuale.TemplateApproved, "uno", "due")
+		s.heard(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
+		s.heard(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplatePaused, At: begin.Add(time.Minute)})
+		s.heard(id, puntuale.TemplateEvent{Name: "uno", Status: puntuale.TemplateApproved, At: begin})                        // too old
+		s.heard(id, puntuale.TemplateEvent{Name: "due", Quality: "RED", At: begin.Add(time.Minute)})                          // its quality fell
+		s.listed(id, begin.Add(time.Hour), puntuale.TemplateApproved, "uno", "tre")                                           // uno is good again, due is gone, tre is new
+		s.heard(id, puntuale.TemplateEvent{Name: "quattro", Status: puntuale.TemplateApproved, At: begin.Add(2 * time.Hour)}) // no list has it yet
+		s.listed(id, begin.Add(3*time.Hour), puntuale.TemplateApproved, "uno", "tre", "quattro")
+	}, slices.Repeat([]string{"template.changed"}, 6)},
+	"template of one's own": {func(s *story) {
+		m := puntuale.Template{Name: "mio", Text: "ciao", Created: begin, Updated: begin}
+		id, err := s.CreateTemplate(context.Background(), m, nil)
+		s.must(id, err)
+		m.ID, m.Text = id, "salve"
+		s.must(nil, s.UpdateTemplate(context.Background(), m))
+		s.must(nil, s.DeleteTemplate(context.Background(), id))
+	}, slices.Repeat([]string{"template.changed"}, 3)},
+}
+
+const oneDay = 24 * time.Hour
+
+// TestFacts shows that each fact is told once, whatever comes first.
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, w *storetest.World) { testMoves(t, w, told) })
+}
+
+// Every type of event that somebody can ask for is emitted: there is none that never comes.
+func TestEveryTypeComes(t *testing.T) {
+	t.Parallel()
+	come := map[string]bool{
+		puntuale.EventWebhookDisabled.String(): true, // TestAttempts
+		puntuale.EventAutomationFired.String(): true, // when a rule acts; its tests show it
+	}
+	for _, table := range []map[string]moveCase{moves, told} {
+		for _, m := range table {
+			for _, name := range m.want {
+				come[name] = true
+			}
+		}
+	}
+	for _, kind := range puntuale.AllEvents.Types() {
+		if !come[kind.String()] {
+			t.Errorf("nothing emits %s", kind)
+		}
+	}
+	if len(come) != len(puntuale.AllEvents.Types()) {
+		t.Errorf("%v come", slices.Sorted(maps.Keys(come)))
+	}
+}
+
+// An event says what its subject's row may not say any more.
+func TestDetails(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, w *storetest.World) {
+		s := newStory(t, w)
+		id := s.campaign(1)
+		s.change(id, puntuale.CampaignByCredit, puntuale.CampaignPaused, puntuale.CampaignRunning)
+		s.links(online, banned)
+		s.cap(3)
+		s.calls(2, storetest.Day)
+		s.ends(begin.Add(20*oneDay), -3*oneDay+time.Second)
+		got := s.all()
+		for i, want := range []string{
+			`{"name":"Auguri","state":"running"}`,
+			`{"name":"Auguri","state":"paused","reason":"no_credit"}`,
+			`{"name":"predefinita","connection_type":"Socket","sandbox":true,"state":"banned","until":"` + outbox.Moment(banned.Until) + `"}`,
+			`{"daily_api_cap":3,"daily_api_used":3}`,
+			`{"daily_api_cap":3,"daily_api_used":3}`,
+			`{"expiration_date":"` + puntuale.DateOf(begin.Add(20*oneDay-time.Hour)).String() + `","days":2}`,
+		} {
+			if i >= len(got) || got[i].Detail != want {
+				t.Errorf("event %d is %+v, want %s", i, got[min(i, len(got)-1)], want)
+			}
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
+)
+
+// publishedState is what a client was told last of a session's link. The numbers are what the store keeps.
+type publishedState int8
+
+const (
+	publishedNothing    publishedState = 0 // nothing yet; or the link is in between, and nothing is to be told
+	publishedUnlinked   publishedState = 1
+	publishedOffline    publishedState = 2
+	publishedRestricted publishedState = 3
+	publishedOnline     publishedState = 4
+)
+
+var publishedTypes = [...]puntuale.EventType{
+	publishedUnlinked: puntuale.EventSessionUnlinked, publishedOffline: puntuale.EventSessionOffline,
+	publishedRestricted: puntuale.EventSessionRestricted, publishedOnline: puntuale.EventSessionOnline,
+}
+
+// shortWait is a wait for the next login that tells nothing. Waits double, so a connection that cannot be made again has failed for about a
+// minute when one is longer.
+const shortWait = 30 * time.Second
+
+// publishedOf returns what to tell of a link. Logins are in between: after a start of the server, after a session moved to another node, and after
+// a connection broke.
+func publishedOf(l *puntuale.Link, now time.Time) publishedState {
+	switch {
+	case l.State == puntuale.LinkOnline:
+		return publishedOnline
+	case l.State != puntuale.LinkLinked:
+		return publishedUnlinked
+	case l.Condition == puntuale.Banned || l.Restricted:
+		return publishedRestricted
+	case l.Condition == puntuale.Connecting, l.Condition == puntuale.Waiting && l.Until.Sub(now) < shortWait:
+		return publishedNothing
+	}
+	return publishedOffline
+}
+
+// publishedSession is a session's row before its link changes.
+type publishedSession struct {
+	puntuale.Session
+	told publishedState
+}
+
+const publishedColumns = `session.id, session.client_id, session.name, session.type, session.sandbox, session.link, session.link_condition, session.code_until,
+ session.limited_until, session.told`
+
+func scanPublished(r engine.Row, s *publishedSession) error {
+	return r.Scan(&s.ID, &s.Client, &s.Name, &s.Type, engine.ScanBool(&s.Sandbox), &s.Link.State, &s.Link.Condition, engine.ScanTime(&s.Link.Until),
+		engine.ScanTime(&s.Link.Limited), &s.told)
+}
+
+// before returns what the client knows. Where nothing was told yet, the row says it. A link in between was online.
+func (s *publishedSession) before(now time.Time) publishedState {
+	if s.told != publishedNothing {
+		return s.told
+	}
+	was := s.Link
+	was.State = s.LinkOf()
+	if t := publishedOf(&was, now); t != publishedNothing {
+		return t
+	}
+	return publishedOnline
+}
+
+// become notes the session's new link, and returns what is to be told of it.
+func (s *publishedSession) become(l puntuale.Link, now time.Time) ([]outbox.Fact, error) {
+	before, limited := s.before(now), s.Link.Limited
+	s.Link = l
+	s.told = publishedOf(&l, now)
+	var types []puntuale.EventType
+	switch {
+	case s.told == publishedNothing:
+		s.told = before
+	case s.told != before:
+		types = append(types, publishedTypes[s.told])
+	}
+	if l.Limited.After(now) && !limited.After(now) && s.told != publishedRestricted {
+		types = append(types, puntuale.EventSessionRestricted)
+	}
+	if len(types) == 0 {
+		return nil, nil
+	}
+	detail, err := s.detail()
+	return engine.Column(types, func(t *puntuale.EventType) outbox.Fact {
+		return outbox.Fact{Client: s.Client, Type: *t, Subject: int64(s.ID), Detail: detail}
+	}), err
+}
+
+func (s *publishedSession) detail() (string, error) {
+	l := s.Link
+	l.State = s.LinkOf()
+	until := l.Until
+	if l.State == puntuale.LinkPairing {
+		until = time.Time{} // of the code
+	}
+	return outbox.Detail(struct {
+		Name    string                  `json:"name"`
+		Type    puntuale.ConnectionType `json:"connection_type"`
+		Sandbox bool                    `json:"sandbox"`
+		State   string                  `json:"state"`
+		Reason  string                  `json:"reason,omitempty"`
+		Until   string                  `json:"until,omitempty"`
+		Limited string                  `json:"limited_until,omitempty"`
+	}{s.Name, s.Type, s.Sandbox, l.Word(), l.Detail.Stored(), outbox.Moment(until), outbox.Moment(l.Limited)})
+}
+
+// TellLink tells the client of a session's new link. The caller has locked the session's row, and stores the link afterwards.
+func TellLink(ctx context.Context, a engine.Querier, id puntuale.SessionID, l puntuale.Link, now time.Time) error {
+	var s publishedSession
+	err := a.Query(ctx, `select `+publishedColumns+` from session where session.id = $1`, []any{id}, func(r engine.Row) error { return scanPublished(r, &s) })
+	if err != nil || s.ID == 0 {
+		return err
+	}
+	facts, err := s.become(l, now)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Exec(ctx, `update session set told = $2 where id = $1`, id, s.told); err != nil {
+		return fmt.Errorf("note what was told of a session: %w", err)
+	}
+	return outbox.Tell(ctx, a, now, facts...)
+}

@@ -1,0 +1,95 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
+)
+
+// creditMark is what is known of a client's credits besides their number.
+type creditMark struct {
+	topped int64 // the credits after the last top-up; 0: not known
+	told   int8  // as client.credits_told
+}
+
+// few is the number of credits at which a client is told that few are left.
+func (m creditMark) few() int64 { return max(m.topped/10, 1) }
+
+// fell notes that credits became fewer, and returns what is to be told of it. A top-up begins anew, and nothing else does. Otherwise each
+// message that takes a last credit and gives it back would tell the same again.
+func (m creditMark) fell(before, left int64) (creditMark, []puntuale.EventType) {
+	var types []puntuale.EventType
+	if m.topped == 0 {
+		m.topped = before
+	}
+	if m.told&toldSoon == 0 && left <= m.few() {
+		types, m.told = append(types, puntuale.EventCreditLow), m.told|toldSoon
+	}
+	if m.told&toldOver == 0 && left <= 0 {
+		types, m.told = append(types, puntuale.EventCreditOut), m.told|toldOver
+	}
+	return m, types
+}
+
+// creditChange is a change of one client's credits that is to be noted or told.
+type creditChange struct {
+	client puntuale.ClientID
+	left   int64
+	mark   creditMark
+	types  []puntuale.EventType
+}
+
+// tellCredits notes and tells changes of credits. The transaction has the clients' rows.
+func tellCredits(ctx context.Context, a engine.Querier, at time.Time, all []creditChange) error {
+	if len(all) == 0 {
+		return nil
+	}
+	type T = *creditChange
+	if _, err := a.Exec(ctx, `update client set credits_topped = u.p, credits_told = u.t from $u(c bigint, p bigint, t smallint) where client.id = u.c`, engine.Columns{
+		engine.Column(all, func(t T) int64 { return int64(t.client) }),
+		engine.Column(all, func(t T) int64 { return t.mark.topped }),
+		engine.Column(all, func(t T) int64 { return int64(t.mark.told) }),
+	}); err != nil {
+		return fmt.Errorf("note what clients were told of their credits: %w", err)
+	}
+	var facts []outbox.Fact
+	for _, t := range all {
+		detail, err := outbox.Detail(struct {
+			Credits int64 `json:"credits"`
+		}{t.left})
+		if err != nil {
+			return err
+		}
+		for _, kind := range t.types {
+			facts = append(facts, outbox.Fact{Client: t.client, Type: kind, Detail: detail})
+		}
+	}
+	return outbox.Tell(ctx, a, at, facts...)
+}
+
+// TellSetCredits tells that somebody set a client's credits; nil is unlimited. More credits are a top-up. The transaction has the client's
+// row.
+func TellSetCredits(ctx context.Context, a engine.Querier, at time.Time, client puntuale.ClientID, before, after *int64) error {
+	t := creditChange{client: client}
+	switch {
+	case before == after || before != nil && after != nil && *before == *after:
+		return nil
+	case after == nil: // nothing can run out
+	case before == nil || *after > *before:
+		t.left, t.mark.topped = *after, *after
+		if *after <= 0 {
+			t.mark, t.types = t.mark.fell(0, 0)
+		}
+	default:
+		if _, err := engine.QueryOne(ctx, a, `select credits_topped, credits_told from client where id = $1`, []any{client}, &t.mark.topped, &t.mark.told); err != nil {
+			return fmt.Errorf("read what a client was told of its credits: %w", err)
+		}
+		t.left = *after
+		t.mark, t.types = t.mark.fell(*before, *after)
+	}
+	return tellCredits(ctx, a, at, []creditChange{t})
+}

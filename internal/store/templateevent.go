@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/outbox"
+)
+
+// templateEvent is what a client is told of a network's template.
+type templateEvent struct {
+	Name     string `json:"name"`
+	Language string `json:"language"`
+	Status   string `json:"status"`
+	Before   string `json:"status_before,omitempty"` // none: the template is new
+	Category string `json:"category,omitempty"`
+	Quality  string `json:"quality,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// like reports whether nothing changed that is news. A category, or a good quality, that was not known before is none.
+func (t *templateEvent) like(was *templateEvent) bool {
+	return t.Status == was.Status && (t.Category == was.Category || was.Category == "") &&
+		(t.Quality == was.Quality || was.Quality == "" && t.Quality != "YELLOW" && t.Quality != "RED")
+}
+
+// templateList are templates as they were before a transaction changed some of them. They are locked.
+type templateList struct {
+	client                  puntuale.ClientID
+	account, name, language string // without a name: all of the account
+	listed                  bool   // the account's list was read before
+	all                     []templateEvent
+}
+
+func lockTemplates(ctx context.Context, a engine.Querier, client puntuale.ClientID, account, name, language string) (*templateList, error) {
+	b := &templateList{client: client, account: account, name: name, language: language}
+	var since int64
+	var err error
+	if b.listed, err = engine.QueryOne(ctx, a, `select o.synced_at from official o where o.client_id = $1 and o.account = $2 and o.synced_at > 0 limit 1`,
+		[]any{client, account}, &since); err != nil {
+		return nil, fmt.Errorf("look for a list of templates: %w", err)
+	}
+	b.all, err = b.read(ctx, a, ` for update of n`)
+	return b, err
+}
+
+func (b *templateList) read(ctx context.Context, a engine.Querier, lock string) ([]templateEvent, error) {
+	all, err := engine.QueryAll(ctx, a, `select n.name, n.language, n.status, n.category, n.quality, n.reason from network_template n
+ where n.client_id = $1 and n.account = $2 and (n.name = $3 and n.language = $4 or $3 = '') order by n.name, n.language`+lock,
+		[]any{b.client, b.account, b.name, b.language}, func(r engine.Row, t *templateEvent) error {
+			return r.Scan(&t.Name, &t.Language, &t.Status, &t.Category, &t.Quality, &t.Reason)
+		})
+	if err != nil {
+		return nil, fmt.Errorf("read the templates of a business: %w", err)
+	}
+	return all, nil
+}
+
+// tell tells what changed. The templates of an account's first list are not news.
+func (b *templateList) tell(ctx context.Context, a engine.Querier, at time.Time) error {
+	after, err := b.read(ctx, a, "")
+	if err != nil {
+		return err
+	}
+	type key struct{ name, language string }
+	before := make(map[key]templateEvent, len(b.all))
+	for _, t := range b.all {
+		before[key{t.Name, t.Language}] = t
+	}
+	var facts []outbox.Fact
+	for _, t := range after {
+		switch was, known := before[key{t.Name, t.Language}]; {
+		case !known && !b.listed:
+			continue
+		case known:
+			if t.like(&was) {
+				continue
+			}
+			t.Before = was.Status
+		}
+		detail, err := outbox.Detail(t)
+		if err != nil {
+			return err
+		}
+		facts = append(facts, outbox.Fact{Client: b.client, Type: puntuale.EventTemplateChanged, Detail: detail})
+	}
+	return outbox.Tell(ctx, a, at, facts...)
+}
+
+// tellTemplate tells that somebody made, changed or deleted a template of the client's own.
+func (t tenant) tellTemplate(ctx context.Context, a engine.Querier, id puntuale.TemplateID, name, change string, at time.Time) error {
+	detail, err := outbox.Detail(struct {
+		Name   string `json:"name"`
+		Change string `json:"change"`
+	}{name, change})
+	if err != nil {
+		return err
+	}
+	return outbox.Tell(ctx, a, at, outbox.Fact{Client: t.id, Type: puntuale.EventTemplateChanged, Subject: int64(id), Detail: detail})
+}
